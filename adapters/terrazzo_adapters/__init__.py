@@ -1,0 +1,1 @@
+"""What stands between the platform and outside systems."""

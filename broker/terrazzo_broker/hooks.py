@@ -1,0 +1,155 @@
+"""What an embedding program decides for the broker, and what it is told.
+
+The broker knows nothing of terminals: it asks a ``Hooks`` object who may connect, what they may publish and
+subscribe to, hands over publishes that must be made durable, and reports what happens to connections.
+All hooks are called on the broker's event loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from mqtt5 import ConnAckReasonCode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectRequest:
+    """A CONNECT (or the AUTH that starts a re-authentication) as the embedding program sees it."""
+
+    client_id: str  # never empty: the broker has assigned one where the client sent none
+    username: str | None = None
+    password: bytes | None = None
+    protocol: int = 5  # 4 is MQTT 3.1.1, 5 is MQTT 5.0
+    address: str = ""  # the peer's host
+    listener: str = "tcp"
+    clean_start: bool = True
+    keep_alive_s: int = 0
+    session_expiry_s: int = 0
+    auth_method: str | None = None  # MQTT 5 enhanced authentication [MQTT-4.12]
+    auth_data: bytes | None = None
+    certificate_name: str | None = None  # subject of a verified client certificate
+    reauthentication: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accept:
+    """Lets the client in. ``identity`` is handed back at each later hook as ``Client.identity``."""
+
+    identity: Any = None
+    keep_alive_s: int | None = None  # Server Keep Alive; in 3.1.1 enforced without being announced
+    session_expiry_s: int | None = None  # overrides the client's Session Expiry Interval
+    auth_data: bytes | None = None  # the server's last word of an enhanced authentication
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """Turns the client away. In 3.1.1 the broker translates the reason: 0x86 to return code 4, other refusals to 5
+    (0x88, 0x89, 0x9F to 3, 0x85 to 2)."""
+
+    reason: ConnAckReasonCode
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """One more step of AUTH: ``data`` goes to the client, and ``proceed`` takes its answer."""
+
+    data: bytes
+    proceed: Callable[[bytes], Awaitable[Accept | Refuse | Challenge]]
+
+
+Verdict = Accept | Refuse | Challenge
+
+
+@dataclass(slots=True, eq=False)
+class Client:
+    """A connected client, one object a connection, alive as long as the connection."""
+
+    client_id: str
+    username: str | None
+    protocol: int
+    address: str
+    port: int
+    listener: str
+    connected_us: int  # UTC microseconds
+    keep_alive_s: int
+    identity: Any = None
+    last_packet_us: int = 0
+    messages_in: int = 0
+    messages_out: int = 0
+    filters: set[str] = field(default_factory=set)  # topic filters subscribed to now, as sent
+
+
+@dataclass(frozen=True, slots=True)
+class PublishGrant:
+    """Permission to publish on a topic; the broker caches it per connection and topic name.
+
+    ``topic`` is what everyone else sees (it may differ from what the client sent); ``durable`` asks that the message
+    goes through ``Hooks.take`` and is acknowledged only when that batch is settled; ``tag`` travels with it.
+    """
+
+    topic: str
+    durable: bool = False
+    tag: Any = None
+
+
+class Inbound(NamedTuple):
+    """One publish that must be made durable."""
+
+    tag: Any  # PublishGrant.tag
+    payload: bytes
+    correlation_data: bytes | None = None  # MQTT 5 only
+
+
+class Batch(Protocol):
+    """The durable publishes that arrived together on one connection (or the one of a will), in order."""
+
+    client: Client
+    messages: Sequence[Inbound]
+    arrived_us: int  # UTC microseconds
+
+    def settle(self, refusals: Mapping[int, int] | None = None) -> None:
+        """Acknowledges all messages: by index, a PUBACK/PUBREC reason code (0x80 and above), success for the rest.
+
+        Call once, on the broker's loop. A batch whose connection has gone settles without effect.
+        """
+
+
+class Hooks(Protocol):
+    """The embedding program's side of the broker."""
+
+    async def authenticate(self, request: ConnectRequest) -> Verdict:
+        """Decides on a CONNECT or a re-authentication; an exception counts as 0x88 Server unavailable."""
+
+    def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
+        """None refuses: 0x87 Not authorized in MQTT 5 at QoS 1 and 2, dropped and counted otherwise."""
+
+    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
+        """False refuses: 0x87 in MQTT 5, 0x80 in 3.1.1. A shared subscription is asked for with its whole filter."""
+
+    def take(self, batch: Batch) -> None:
+        """Takes over a batch; ``batch.settle`` answers later. Use ``Broker.pause_intake`` when behind."""
+
+    def on_connected(self, client: Client) -> None:
+        """The CONNACK has been sent."""
+
+    def on_disconnected(self, client: Client, reason: str) -> None:
+        """The connection has ended; ``reason`` is a short phrase (``keep-alive timeout``, ``taken over``, ...)."""
+
+    def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
+        """These filters were granted, or restored with a session right after ``on_connected``."""
+
+
+class Delivery(Protocol):
+    """How a message sent with ``Broker.send`` fared; called once, on the loop."""
+
+    def __call__(self, outcome: Outcome) -> None: ...
+
+
+class Outcome(NamedTuple):
+    """``acknowledged``: PUBACK arrived, with its reason code. Otherwise the message was lost with its session."""
+
+    acknowledged: bool
+    reason: int = 0

@@ -1,0 +1,29 @@
+"""The user on whose behalf an operation runs."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import msgspec
+
+
+class Role(IntEnum):
+    """Roles in rising order: each may do what the ones before it may (DESIGN 7, Companies)."""
+
+    VIEWER = 1  # reads
+    OPERATOR = 2  # also sends commands, closes labels, writes service and offline records
+    ADMIN = 3  # also manages, and sees terminal secrets
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True):
+    """An authenticated user."""
+
+    user_id: int
+    username: str
+    company_id: int
+    role: Role
+    is_super: bool = False
+
+    def may(self, role: Role) -> bool:
+        """Whether the user's role reaches ``role``."""
+        return self.is_super or self.role >= role

@@ -1,0 +1,1 @@
+"""The APIs: one table of operations, served over HTTP (and later WebSocket and TCP)."""

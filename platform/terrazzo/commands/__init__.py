@@ -1,0 +1,1 @@
+"""Commands to terminals: their payloads, their journal, their delivery."""

@@ -1,0 +1,48 @@
+"""What an operation answers when it can't do what was asked; the APIs turn these into codes in one place."""
+
+from __future__ import annotations
+
+
+class OperationError(Exception):
+    """Base of all expected failures. ``str()`` is the ``info`` of the answer: it names the field and the reason."""
+
+
+class BadParameter(OperationError):
+    """A parameter is missing, of the wrong type or out of range. Gateway 10401, components 500."""
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class NotAuthenticated(OperationError):
+    """No token, an expired or revoked one, or wrong credentials. 10402."""
+
+
+class NotPermitted(OperationError):
+    """The user's role or company doesn't allow it. 10403."""
+
+
+class NotFound(OperationError):
+    """No such record. Gateway 10404, components 500."""
+
+    def __init__(self, field: str, value: object) -> None:
+        super().__init__(f"{field}: no record {value!r}")
+        self.field = field
+
+
+class Conflict(OperationError):
+    """The change contradicts what is stored (a uid taken, a record in use). 500."""
+
+
+class Throttled(OperationError):
+    """Too many requests or failures; try again after ``retry_after_s``. HTTP 429."""
+
+    def __init__(self, reason: str, retry_after_s: float) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+class Unavailable(OperationError):
+    """A part of the platform (store, database, broker) can't work now. HTTP 503."""

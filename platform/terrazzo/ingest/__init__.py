@@ -1,0 +1,1 @@
+"""From a batch of publishes to durable records and acknowledgements."""

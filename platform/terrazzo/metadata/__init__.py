@@ -1,0 +1,1 @@
+"""The registry on disk: tables, migrations, repositories, secrets at rest."""

@@ -1,0 +1,73 @@
+"""The port to a time-series store: ``TimeSeriesStore``, implemented in ``terrazzo_adapters``.
+
+A *series* is named by a string whose first segment says its kind:
+
+====================  ==================================================================
+``g/<uid>/<channel>``  grid: what a terminal published, named by the full MQTT topic
+``m/<object_id>``      mosaic: what an object's variables became
+``x/<uid>``            rejects: what a terminal published and could not be decoded
+====================  ==================================================================
+
+A body is the bytes of one record: a JSON object or a MessagePack map, told apart by the first byte. Records of one
+series are ordered by time, then by arrival; two records may share a microsecond.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class Record(NamedTuple):
+    """One record of one series. ``time_us``: UTC microseconds, not negative."""
+
+    series: str
+    time_us: int
+    body: bytes
+
+
+class Page(NamedTuple):
+    """Some records of a range, newest first, and how many the whole range has (exact)."""
+
+    records: list[Record]
+    total: int
+
+
+class StoreUnavailable(Exception):
+    """The store can't answer now; the caller may retry. ``str()`` is fit to show an operator."""
+
+
+class StoreFull(StoreUnavailable):
+    """The disk (or the spool) is full: nothing of the batch was stored."""
+
+
+class TimeSeriesStore(Protocol):
+    """Appends durably and reads back. Every method may raise ``StoreUnavailable``."""
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Stores all records or none; on return they survive ``kill -9`` and power loss.
+
+        Records arrive in order of arrival. Cancelling the call leaves it unknown whether they were stored.
+        """
+
+    async def series(self, prefix: str) -> list[str]:
+        """The names of the series that start with ``prefix`` (``g/<uid>/``), sorted; ``m/17`` finds itself only when
+        the caller asks for the exact name elsewhere: a prefix is compared as text."""
+
+    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
+        """The newest ``limit`` records of all the named series together, newest first. Unknown series are empty."""
+
+    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
+        """The first record strictly later than ``time_us``; of several at that time the first to arrive."""
+
+    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+        """Records with ``start_us <= time_us <= end_us`` (both inclusive), newest first, ``offset`` skipped."""
+
+    async def drop_before(self, time_us: int) -> None:
+        """Retention: forgets all records earlier than ``time_us``."""
+
+    async def check(self) -> None:
+        """Returns when the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""
+
+    async def close(self) -> None:
+        """Commits what is under way and releases everything."""

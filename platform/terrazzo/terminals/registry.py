@@ -1,0 +1,71 @@
+"""The registry in memory: what the hot path asks, kept right by whoever changes a record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from terrazzo.terminals.terminal import Terminal
+
+TerminalChange = Callable[[Terminal | None, Terminal | None], None]
+"""Called with the record before and after a change; None where there was or is none."""
+
+
+class Registry:
+    """All terminals, and which of them share an object."""
+
+    def __init__(self) -> None:
+        self._terminals: dict[str, Terminal] = {}
+        self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
+        self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._watchers: list[TerminalChange] = []
+
+    def terminal(self, uid: str) -> Terminal | None:
+        """The terminal with this uid (its MQTT client id)."""
+        return self._terminals.get(uid)
+
+    def terminals(self) -> Iterable[Terminal]:
+        """All terminals, in no particular order."""
+        return self._terminals.values()
+
+    def watch(self, callback: TerminalChange) -> None:
+        """Calls back on every later change of a terminal, after it is in force."""
+        self._watchers.append(callback)
+
+    def put_terminal(self, terminal: Terminal) -> None:
+        """Adds or replaces a terminal."""
+        before = self._terminals.get(terminal.uid)
+        self._terminals[terminal.uid] = terminal
+        self._tell(before, terminal)
+
+    def drop_terminal(self, uid: str) -> None:
+        """Forgets a terminal; unknown ones are ignored."""
+        before = self._terminals.pop(uid, None)
+        if before is not None:
+            self._tell(before, None)
+
+    def put_object(self, object_id: int, terminal_uids: Iterable[str]) -> None:
+        """Sets the ordered ``terminal_list`` of an object."""
+        self.drop_object(object_id)
+        uids = tuple(terminal_uids)
+        self._terminals_of[object_id] = uids
+        for uid in uids:
+            self._objects_of[uid].add(object_id)
+
+    def drop_object(self, object_id: int) -> None:
+        """Forgets an object; unknown ones are ignored."""
+        for uid in self._terminals_of.pop(object_id, ()):
+            self._objects_of[uid].discard(object_id)
+
+    def object_terminals(self, object_id: int) -> tuple[str, ...]:
+        """The terminals of an object in order, empty for an unknown one."""
+        return self._terminals_of.get(object_id, ())
+
+    def share_object(self, uid: str, other: str) -> bool:
+        """Whether two terminals serve one object (what ``is_route`` needs, DESIGN 4)."""
+        objects = self._objects_of
+        return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
+
+    def _tell(self, before: Terminal | None, after: Terminal | None) -> None:
+        for callback in self._watchers:
+            callback(before, after)

@@ -1,0 +1,29 @@
+"""A terminal's record, as the broker's hooks and the ingest path use it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Terminal(msgspec.Struct, frozen=True, kw_only=True):
+    """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal", DESIGN 4)."""
+
+    id: int
+    uid: str  # the MQTT client id; up to 64 characters, none of / + # or a control character
+    name: str
+    company_id: int
+    type: str
+    mode: str  # pwd | auto
+    username: str
+    pin: str
+    access: str = "all"  # all | pub | sub
+    topic: str = "all"  # all | pub:r,a,v,p,i,n;sub:g/#
+    is_route: bool = False
+    session_expiry_s: int = 0  # 0 leaves the client's
+    keep_alive_s: int = 0  # 0 leaves the client's
+    encryption: bool = False
+    dixie: bool = False  # SCRAM only
+    rsa_privatekey: str = ""
+    is_available: bool = True
+    config_id: int | None = None
+    activated_us: int | None = None

@@ -1,0 +1,1 @@
+"""Simulated field terminals over real sockets."""

@@ -26,6 +26,9 @@ class Conditions(NamedTuple):
     within: Sequence[tuple[str, Sequence[Any]]] = ()
 
 
+EVERYTHING = Conditions()
+
+
 class Repository(Protocol):
     """One kind of entity. Every call is scoped to the actor's company (``is_super``: all).
 
@@ -50,6 +53,6 @@ class Repository(Protocol):
         *,
         page_index: int = 1,
         page_size: int = 20,
-        conditions: Conditions = Conditions(),
+        conditions: Conditions = EVERYTHING,
         order_by: tuple[str, bool] | None = None,  # column, descending
     ) -> Rows: ...

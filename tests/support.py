@@ -1,0 +1,26 @@
+"""What tests ask of the machine: programs, ports."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+
+import pytest
+
+
+def require_program(name: str) -> str:
+    """The path of a program that a test needs; skips without it, fails where CI promises it."""
+    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+    if path is None:
+        if os.environ.get("TERRAZZO_REQUIRE_SERVERS") == "1":
+            pytest.fail(f"{name} is not installed, and this run promises it")
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def free_port() -> int:
+    """A TCP port on loopback that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,36 @@
+# Each target makes .venv when there is none. PYTHON names the interpreter to make it with (3.11 or newer).
+PYTHON ?= python3
+BIN := .venv/bin
+DATA ?= terrazzo-data
+
+.PHONY: run test lint bench install clean
+
+install: .venv/.installed
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Terrazzo needs Python 3.11 or newer")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+.venv/.installed-test: .venv/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	touch $@
+
+run: install
+	$(BIN)/terrazzo serve --demo --data $(DATA)
+
+test: .venv/.installed-test
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: .venv/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/.installed-test
+	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/broker.py
+
+clean:
+	rm -rf .venv dist build

@@ -1,0 +1,50 @@
+"""The peer's middle: a paho subscriber that decodes JSON and writes batches of line protocol to InfluxDB 1.x.
+
+Run as ``python benchmarks/influx_subscriber.py <mqtt port> <influxdb url>``; prints ``ready`` once subscribed.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import sys
+import threading
+import time
+import urllib.request
+
+import paho.mqtt.client as mqtt
+
+BATCH = 5000  # lines a write: what InfluxDB's documentation recommends
+
+
+def to_line(topic: str, body: bytes, time_ns: int) -> str:
+    fields = ",".join(
+        f'{point}="{value}"' if isinstance(value, str) else f"{point}={value}"
+        for point, value in json.loads(body).items()
+    )
+    return f"grid,terminal={topic.split('/')[1]} {fields} {time_ns}"
+
+
+def write_forever(arrived: queue.SimpleQueue[tuple[str, bytes, int]], url: str) -> None:
+    while True:
+        lines = [to_line(*arrived.get())]
+        while len(lines) < BATCH and not arrived.empty():
+            lines.append(to_line(*arrived.get()))
+        request = urllib.request.Request(f"{url}/write?db=bench", data="\n".join(lines).encode(), method="POST")
+        with urllib.request.urlopen(request) as answer:
+            answer.read()
+
+
+def main(port: int, url: str) -> None:
+    arrived: queue.SimpleQueue[tuple[str, bytes, int]] = queue.SimpleQueue()
+    client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id="writer", clean_session=True)
+    client.on_message = lambda _client, _data, message: arrived.put((message.topic, message.payload, time.time_ns()))
+    client.on_subscribe = lambda *_: print("ready", flush=True)
+    client.connect("127.0.0.1", port)
+    client.subscribe("g/#", qos=1)
+    threading.Thread(target=write_forever, args=(arrived, url), name="writer", daemon=True).start()
+    client.loop_forever()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2])

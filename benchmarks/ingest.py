@@ -1,0 +1,158 @@
+"""Ingest: QoS 1 publishes of 10-point JSON from 200 connections, stored and acknowledged, beside the usual stack.
+
+``python benchmarks/ingest.py [--messages N] [--connections N] [--rounds N]`` starts Terrazzo and, in turn, Mosquitto
+with a paho subscriber that writes to InfluxDB 1.x, gives both the same precoded load over loopback, waits until all of
+it is stored and prints messages per second, CPU seconds per million and the ratio, for each round and as medians.
+Needs ``mosquitto`` and ``influxd``; the load generator runs on the same machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from publishers import Load, credentials
+
+from running import Influxd, Mosquitto, Platform, ServerProcess, wait_for
+
+HERE = Path(__file__).parent
+GENERATORS = 2
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one run measured; ``cpu_s`` is of the servers, not of the load."""
+
+    messages: int
+    acknowledged_s: float
+    stored_s: float
+    cpu_s: float
+
+    @property
+    def rate(self) -> float:
+        return self.messages / self.stored_s
+
+    @property
+    def cpu_per_million(self) -> float:
+        return self.cpu_s / self.messages * 1e6
+
+
+def cpu_seconds(servers: list[ServerProcess]) -> float:
+    times = [psutil.Process(server.pid).cpu_times() for server in servers]
+    return sum(used.user + used.system for used in times)
+
+
+def publish(load: Load) -> float:
+    """Runs the load from several processes; seconds until the last acknowledgement."""
+    parts = [replace(load, uids=load.uids[n::GENERATORS], seed=n) for n in range(GENERATORS)]
+    command = [sys.executable, str(HERE / "publishers.py")]
+    workers = [
+        subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for part in parts
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        if worker.stdout.readline() != "connected\n":
+            raise SystemExit("the load could not connect")
+    started = time.perf_counter()
+    for worker in workers:
+        worker.communicate("go\n")
+    return time.perf_counter() - started
+
+
+def measure(load: Load, servers: list[ServerProcess], stored: object) -> Figure:
+    total = load.messages * len(load.uids)
+    cpu = cpu_seconds(servers)
+    started = time.perf_counter()
+    acknowledged = publish(load)
+    wait_for(lambda: stored() >= total, f"{total} messages stored", timeout_s=300)  # type: ignore[operator]
+    return Figure(total, acknowledged, time.perf_counter() - started, cpu_seconds(servers) - cpu)
+
+
+def run_terrazzo(folder: Path, load: Load) -> Figure:
+    with Platform(folder / "terrazzo") as platform:
+        platform.login()
+        config = platform.add_config()
+        for uid in load.uids:
+            username, pin = credentials(uid)
+            platform.add_terminal(uid, config, username=username, pin=pin)
+
+        def stored() -> int:
+            span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1}
+            pages = [platform.call("get_grid_list", terminal_id=uid, topic=[], **span) for uid in load.uids]
+            return sum(page["total_records"] for page in pages)
+
+        figure = measure(replace(load, port=platform.mqtt), [platform], lambda: load.messages * len(load.uids))
+        if stored() != figure.messages:
+            raise SystemExit(f"acknowledged {figure.messages}, stored {stored()}")
+        return figure
+
+
+def influx_query(url: str, query: str) -> dict[str, object]:
+    parameters = urllib.parse.urlencode({"db": "bench", "q": query})
+    with urllib.request.urlopen(
+        f"{url}/query?{parameters}", data=b"" if query.startswith("CREATE") else None
+    ) as answer:
+        return dict(json.load(answer))
+
+
+def run_peer(folder: Path, load: Load) -> Figure:
+    unlimited = ("allow_anonymous true", "max_queued_messages 0", "max_inflight_messages 0")
+    with Influxd(folder / "influxdb") as influxd, Mosquitto(folder / "mosquitto", lines=unlimited) as mosquitto:
+        influx_query(influxd.url, "CREATE DATABASE bench")
+        command = [sys.executable, str(HERE / "influx_subscriber.py"), str(mosquitto.port), influxd.url]
+        with ServerProcess(command, log=folder / "subscriber.log") as subscriber:
+            subscriber.wait_ready(lambda: "ready" in subscriber.log.read_text())
+
+            def stored() -> int:
+                answer = json.dumps(influx_query(influxd.url, "SELECT count(P0) FROM grid"))
+                series = json.loads(answer)["results"][0].get("series")
+                return int(series[0]["values"][0][1]) if series else 0
+
+            return measure(replace(load, port=mosquitto.port), [mosquitto, influxd, subscriber], stored)
+
+
+def show(name: str, figure: Figure) -> None:
+    print(
+        f"{name:34} {figure.rate:>10,.0f} msg/s stored   {figure.cpu_per_million:>6.1f} CPU s per million   "
+        f"acknowledged in {figure.acknowledged_s:.1f} s, stored in {figure.stored_s:.1f} s",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--connections", type=int, default=200)
+    parser.add_argument("--messages", type=int, default=2500, help="a connection, for Terrazzo")
+    parser.add_argument("--peer-messages", type=int, default=500, help="a connection, for the other stack")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    uids = [f"load-{n:04}" for n in range(arguments.connections)]
+    ratios = []
+    for round_number in range(arguments.rounds):
+        with tempfile.TemporaryDirectory() as name:
+            ours = run_terrazzo(Path(name), Load("127.0.0.1", 0, uids, arguments.messages))
+            theirs = run_peer(Path(name), Load("127.0.0.1", 0, uids, arguments.peer_messages))
+        print(f"round {round_number + 1}")
+        show("Terrazzo", ours)
+        show("Mosquitto + paho + InfluxDB", theirs)
+        ratios.append(ours.rate / theirs.rate)
+        print(f"{'ratio':34} {ratios[-1]:>10.1f}")
+    print(f"median ratio {statistics.median(ratios):.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Load: QoS 1 publishes of 10-point JSON from many connections, precoded, so that the generator is not the limit.
+
+Run as ``python benchmarks/publishers.py '<JSON of Load>'``; prints one JSON line ``{"messages", "seconds"}``. Each
+connection keeps ``window`` publishes unacknowledged and sends the next block when a block's PUBACKs are in.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import selectors
+import socket
+import struct
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+BLOCK = 25  # publishes written at once
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to publish, to whom. ``uids``: one connection each; user name and password are derived from them."""
+
+    host: str
+    port: int
+    uids: list[str]
+    messages: int  # a connection
+    window: int = 200
+    seed: int = 1
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+
+def credentials(uid: str) -> tuple[str, str]:
+    """User name and password (pin) of a load terminal."""
+    return f"u-{uid}", f"pin-{uid}"
+
+
+def payload(rng: random.Random) -> bytes:
+    """A 10-point JSON object of about 118 bytes."""
+    points = {f"P{n}": round(rng.uniform(10, 99), 2) for n in range(9)}
+    return json.dumps({**points, "State": rng.choice(["run", "stop"])}, separators=(",", ":")).encode()
+
+
+def with_length(first: int, body: bytes) -> bytes:
+    """A control packet: first byte, remaining length, body."""
+    length, size = b"", len(body)
+    while True:
+        size, low = divmod(size, 128)
+        length += bytes([low | 128 if size else low])
+        if not size:
+            return bytes([first]) + length + body
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">H", len(value)) + value.encode()
+
+
+def connect_packet(uid: str) -> bytes:
+    username, pin = credentials(uid)
+    return with_length(0x10, text("MQTT") + bytes([4, 0xC2, 0, 0]) + text(uid) + text(username) + text(pin))
+
+
+def publish_packet(topic: str, packet_id: int, body: bytes) -> bytes:
+    return with_length(0x32, text(topic) + struct.pack(">H", packet_id) + body)
+
+
+class Connection:
+    """One publishing connection; ``pump`` is called whenever its socket is ready."""
+
+    def __init__(self, load: Load, uid: str) -> None:
+        self.left = load.messages
+        self.unacknowledged = 0
+        self.window = load.window
+        self.surplus = 0  # bytes of a PUBACK that is not complete yet
+        self.out = b""
+        self.blocks = self._precode(uid, random.Random(f"{load.seed}{uid}"), load.window)
+        self.socket = socket.create_connection((load.host, load.port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.sendall(connect_packet(uid))
+        answer = self.socket.recv(4)
+        if answer[:1] != b"\x20" or answer[3] != 0:
+            raise SystemExit(f"{uid}: CONNACK {answer.hex()}")
+        self.socket.setblocking(False)
+
+    @staticmethod
+    def _precode(uid: str, rng: random.Random, window: int) -> Iterator[bytes]:
+        ids = range(1, window * 2 + 1)
+        packets = [publish_packet(f"g/{uid}/r", packet_id, payload(rng)) for packet_id in ids]
+        blocks = [b"".join(packets[start : start + BLOCK]) for start in range(0, len(packets), BLOCK)]
+        while True:
+            yield from blocks
+
+    @property
+    def done(self) -> bool:
+        return not self.left and not self.unacknowledged and not self.out
+
+    def receive(self) -> None:
+        data = self.socket.recv(65536)
+        if not data:
+            raise SystemExit("the server closed a connection")
+        acknowledged, self.surplus = divmod(len(data) + self.surplus, 4)  # a PUBACK has four bytes
+        self.unacknowledged -= acknowledged
+
+    def send(self) -> None:
+        while not self.out and self.left and self.unacknowledged + BLOCK <= self.window:
+            self.out = next(self.blocks)
+            self.left -= BLOCK
+            self.unacknowledged += BLOCK
+            self._flush()
+        if self.out:
+            self._flush()
+
+    def _flush(self) -> None:
+        try:
+            self.out = self.out[self.socket.send(self.out) :]
+        except BlockingIOError:
+            return
+
+
+def run(load: Load) -> float:
+    """Publishes everything and waits for every acknowledgement; returns the seconds it took."""
+    if load.messages % BLOCK or load.window % BLOCK:
+        raise SystemExit(f"messages and window must be multiples of {BLOCK}")
+    selector = selectors.DefaultSelector()
+    connections = [Connection(load, uid) for uid in load.uids]
+    print("connected", flush=True)
+    sys.stdin.readline()  # the benchmark starts all its publishers together
+    started = time.perf_counter()
+    for connection in connections:
+        connection.send()
+        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.out else 0)
+        selector.register(connection.socket, wanted, connection)
+    open_connections = len(connections)
+    while open_connections:
+        for key, ready in selector.select():
+            connection = key.data
+            if ready & selectors.EVENT_READ:
+                connection.receive()
+            connection.send()
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.out else 0)
+            if wanted != key.events:
+                selector.modify(connection.socket, wanted, connection)
+            if connection.done:
+                selector.unregister(connection.socket)
+                open_connections -= 1
+    seconds = time.perf_counter() - started
+    for connection in connections:
+        connection.socket.close()
+    return seconds
+
+
+if __name__ == "__main__":
+    the_load = Load(**json.loads(sys.argv[1]))
+    took = run(the_load)
+    print(json.dumps({"messages": the_load.messages * len(the_load.uids), "seconds": took}))

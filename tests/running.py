@@ -1,0 +1,207 @@
+"""Servers as processes of their own on free loopback ports: started, waited for, and ended by process id."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from support import free_port, require_program
+
+PASSWORD = "correct horse battery"
+
+
+def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 20) -> None:
+    """Returns when the condition holds; fails, naming it, after the deadline."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s} s: {what}")
+        time.sleep(0.02)
+
+
+def answers(url: str) -> bool:
+    """Whether a GET is answered with a status below 400."""
+    try:
+        with urllib.request.urlopen(url, timeout=5):
+            return True
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return False
+
+
+class ServerProcess:
+    """A child process; leaving the ``with`` block ends it."""
+
+    def __init__(self, command: list[str], *, log: Path, env: Mapping[str, str] | None = None) -> None:
+        self.log = log
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(env or {})})
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def wait_ready(self, condition: Callable[[], bool], *, timeout_s: float = 30) -> None:
+        def ready_or_dead() -> bool:
+            if self.process.poll() is not None:
+                raise AssertionError(f"ended with {self.process.returncode}:\n{self.log.read_text()[-4000:]}")
+            return condition()
+
+        wait_for(ready_or_dead, f"{self.log.name} ready", timeout_s=timeout_s)
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, *, timeout_s: float = 15) -> int:
+        """SIGTERM; the exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None:
+            self.stop()
+
+
+class Platform(ServerProcess):
+    """``terrazzo serve`` on a data folder; ports stay the same over restarts."""
+
+    def __init__(
+        self,
+        data: Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        arguments: tuple[str, ...] = (),
+        ports: tuple[int, ...] = (),
+    ) -> None:
+        self.data = data
+        self.ports = ports or tuple(free_port() for _ in range(4))
+        self.http, self.mqtt, websocket, mqtt_websocket = self.ports
+        self.url = f"http://127.0.0.1:{self.http}"
+        self.environment = {
+            "TERRAZZO_ADMIN__PASSWORD": PASSWORD,
+            "TERRAZZO_HTTP__PORT": str(self.http),
+            "TERRAZZO_MQTT__PORT": str(self.mqtt),
+            "TERRAZZO_WEBSOCKET__PORT": str(websocket),
+            "TERRAZZO_MQTT__WEBSOCKET_PORT": str(mqtt_websocket),
+            **(env or {}),
+        }
+        self.arguments = arguments
+        self.token: str | None = None
+        command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data), *arguments]
+        data.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
+        self.wait_ready(lambda: answers(f"{self.url}/readyz"))
+
+    def again(self) -> Platform:
+        """A new process on the same folder and ports."""
+        return Platform(self.data, env=self.environment, arguments=self.arguments, ports=self.ports)
+
+    def ask(self, action: str, **fields: Any) -> dict[str, Any]:
+        """The whole envelope of a gateway action, called as the logged-in user where there is one."""
+        headers = {"Content-Type": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        body = json.dumps({"action": action, **fields}).encode()
+        request = urllib.request.Request(f"{self.url}/apiproxy/api", data=body, headers=headers)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return json.load(error)
+
+    def call(self, action: str, **fields: Any) -> Any:
+        """The result of a gateway action, which must succeed."""
+        answer = self.ask(action, **fields)
+        assert answer["code"] == 200, answer
+        return answer.get("result")
+
+    def login(self, username: str = "admin", password: str = PASSWORD) -> Self:
+        self.token = self.call("login", username=username, password=password)["token"]
+        return self
+
+    def add_config(self, name: str = "default") -> str:
+        """Creates a terminal configuration; its uid."""
+        return str(
+            self.call("create_terminal_config", name=name, created_by=1, last_modified_by=1, is_available=1)["uid"]
+        )
+
+    def add_terminal(self, uid: str, config_uid: str, **fields: Any) -> None:
+        """Creates a terminal whose user name and pin follow from its uid unless given."""
+        defaults = {
+            "name": uid,
+            "type": "Adapter-II",
+            "mode": "pwd",
+            "username": f"u-{uid}",
+            "pin": f"pin-{uid}",
+            "access": "all",
+            "topic": "all",
+            "created_by": 1,
+            "last_modified_by": 1,
+            "is_available": 1,
+        }
+        self.call("create_terminal", uid=uid, config_id=config_uid, **{**defaults, **fields})
+
+
+class Mosquitto(ServerProcess):
+    """Debian's Mosquitto, open to everyone on loopback unless other lines are given."""
+
+    def __init__(self, folder: Path, *, lines: tuple[str, ...] = ("allow_anonymous true",)) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        config = folder / "mosquitto.conf"
+        config.write_text("\n".join([f"listener {self.port} 127.0.0.1", *lines, ""]))
+        super().__init__([require_program("mosquitto"), "-c", str(config)], log=folder / "mosquitto.log")
+        self.wait_ready(self._listening)
+
+    def _listening(self) -> bool:
+        import socket
+
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+class Influxd(ServerProcess):
+    """Debian's InfluxDB 1.6 with a folder and ports of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.port, rpc = free_port(), free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        config = folder / "influxdb.conf"
+        config.write_text(
+            f"""reporting-disabled = true
+bind-address = "127.0.0.1:{rpc}"
+[meta]
+  dir = "{folder}/meta"
+[data]
+  dir = "{folder}/data"
+  wal-dir = "{folder}/wal"
+  query-log-enabled = false
+[http]
+  bind-address = "127.0.0.1:{self.port}"
+  log-enabled = false
+"""
+        )
+        super().__init__([require_program("influxd"), "-config", str(config)], log=folder / "influxd.log")
+        self.wait_ready(lambda: answers(f"{self.url}/ping"))

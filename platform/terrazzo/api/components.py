@@ -1,0 +1,91 @@
+"""The component interfaces: paths and query strings in front of the same operations (section 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from terrazzo.api.dispatch import Performer
+from terrazzo.api.envelope import Answer, ComponentReply
+from terrazzo.api.grid import GridData, GridList, GridRecord
+from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.paging import Paged
+from terrazzo.api.table import TABLE
+from terrazzo.api.validation import Validator
+
+PREFIXES = {"grid": "/grid"}
+"""Where each component stands unless configured otherwise (DESIGN 7)."""
+
+
+class GridListData(GridData):
+    """The newest records first."""
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+def _records(result: GridData) -> list[GridRecord]:
+    return result.data
+
+
+def _without_items(result: GridList) -> GridListData:
+    return GridListData(result.data)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentPath:
+    """One path of a component, below the component's prefix."""
+
+    component: str
+    path: str
+    operation: Operation
+    result: Any  # the type that ``shape`` makes of the operation's result
+    shape: Callable[[Any], Any] = _as_it_is
+    method: str = "GET"
+
+
+def _grid(suffix: str, action: str, result: Any, shape: Callable[[Any], Any] = _as_it_is) -> ComponentPath:
+    return ComponentPath(
+        component="grid", path=f"/api/v1/grid/{suffix}", operation=TABLE[action], result=result, shape=shape
+    )
+
+
+PATHS = (
+    _grid("getLastItem", "get_last_grid", list[GridRecord], _records),
+    _grid("getItemByTime", "get_grid_item", list[GridRecord], _records),
+    _grid("getLastListByItem", "get_last_grid_list", GridListData, _without_items),
+    _grid("getListByDuration", "get_grid_list", Paged[GridRecord]),
+)
+
+
+class Components:
+    """Answers requests to component paths."""
+
+    def __init__(self, performer: Performer, validator: Validator) -> None:
+        self._performer = performer
+        self._validator = validator
+
+    async def answer(self, path: ComponentPath, query: Sequence[tuple[str, str]], caller: Caller) -> Answer:
+        """Answers one request; ``query`` is the decoded query string in order."""
+        return await self._performer.perform(
+            path.operation,
+            caller,
+            lambda: self._validator.from_query(path.operation, _values(query)),
+            ComponentReply(path.shape),
+        )
+
+
+def _values(query: Sequence[tuple[str, str]]) -> Mapping[str, str | list[str]]:
+    """A name that occurs several times is a list; an empty value is one that was not given."""
+    values: dict[str, str | list[str]] = {}
+    for name, value in query:
+        if not value:
+            continue
+        before = values.get(name)
+        if before is None:
+            values[name] = value
+        else:
+            values[name] = [*before, value] if isinstance(before, list) else [before, value]
+    return values

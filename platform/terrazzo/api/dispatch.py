@@ -1,0 +1,135 @@
+"""From bytes to an answer, whatever they came on: HTTP, WebSocket and TCP share this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import msgspec
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.api.envelope import (
+    BAD_PARAMETER,
+    EMPTY_TEXT,
+    SUCCESS,
+    Answer,
+    Failure,
+    GatewayReply,
+    Reply,
+    explain,
+)
+from terrazzo.api.fields import kind
+from terrazzo.api.operation import Caller, Operation, Table
+from terrazzo.api.services import Services
+from terrazzo.api.traffic import Traffic
+from terrazzo.api.validation import Validator
+from terrazzo.errors import NotAuthenticated, NotPermitted
+
+_SCHEME = "bearer "
+
+
+class Head(msgspec.Struct):
+    """What every request may carry beside the fields of its operation."""
+
+    action: Any = msgspec.UNSET
+    actionid: msgspec.Raw = EMPTY_TEXT
+    authorization: Any = msgspec.field(default=msgspec.UNSET, name="Authorization")
+
+
+_heads = msgspec.json.Decoder(Head)
+
+
+class Performer:
+    """Runs operations: who asks, may they, what do they ask, and the answer or the failure."""
+
+    def __init__(self, services: Services, traffic: Traffic) -> None:
+        self._services = services
+        self._traffic = traffic
+
+    async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
+        """The result, or why there is none. Nothing about the request is said to who may not make it."""
+        began = perf_counter()
+        code = SUCCESS
+        try:
+            who = await self._admit(operation.permission, caller)
+            answer = reply.success(await operation.handler(self._services, who, decode()))
+        except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
+            failure = explain(error, reply)
+            code = failure.code
+            answer = reply.failure(failure)
+        self._traffic.count(operation.name, code, perf_counter() - began)
+        return answer
+
+    async def _admit(self, permission: Role | None, caller: Caller) -> Actor | Caller:
+        if permission is None:
+            return caller
+        if not caller.token:
+            raise NotAuthenticated("no token: send Authorization: Bearer <token>")
+        actor = await self._services.tokens.verify(caller.token)
+        if not actor.may(permission):
+            raise NotPermitted(
+                f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
+            )
+        return actor
+
+
+class Gateway:
+    """The action gateway (section 1): one JSON request in, one envelope out."""
+
+    def __init__(self, table: Table, performer: Performer, validator: Validator, traffic: Traffic) -> None:
+        self._table = table
+        self._performer = performer
+        self._validator = validator
+        self._traffic = traffic
+
+    async def answer(self, message: bytes | str, caller: Caller) -> Answer:
+        """Answers one request; never raises for what a client can send.
+
+        A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
+        """
+        try:
+            body = message if isinstance(message, str) else message.decode()
+            head = _heads.decode(body)
+        except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
+            return self._unreadable("", EMPTY_TEXT, _why_unreadable(error))
+        name = head.action
+        if not isinstance(name, str):
+            missing = name is msgspec.UNSET
+            reason = "action: is required" if missing else f"action: expected str, got {kind(name)}"
+            return self._unreadable("", head.actionid, reason)
+        operation = self._table.find(name)
+        if operation is None:
+            return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
+        return await self._perform(operation, name, head, body, caller)
+
+    async def _perform(self, operation: Operation, name: str, head: Head, body: str, caller: Caller) -> Answer:
+        if head.authorization is not msgspec.UNSET:
+            caller.token = bearer_token(head.authorization)
+        return await self._performer.perform(
+            operation,
+            caller,
+            lambda: self._validator.from_json(operation, body),
+            GatewayReply(name, head.actionid),
+        )
+
+    def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:
+        self._traffic.refuse(status)
+        return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, info, status))
+
+
+def bearer_token(credential: Any) -> str | None:
+    """The token of ``Bearer <token>``, None where there is none."""
+    if isinstance(credential, str) and credential[: len(_SCHEME)].lower() == _SCHEME:
+        return credential[len(_SCHEME) :].strip() or None
+    return None
+
+
+def _why_unreadable(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return f"body: not UTF-8 at byte {error.start}"
+    if isinstance(error, RecursionError):
+        return "body: nested too deeply"
+    if isinstance(error, msgspec.ValidationError):
+        return f"body: {str(error).replace('`', '')}"
+    return f"body: not JSON: {error}"

@@ -1,0 +1,162 @@
+"""The envelope of every answer, and which code an error gets."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from terrazzo.errors import (
+    BadParameter,
+    NotAuthenticated,
+    NotFound,
+    NotPermitted,
+    OperationError,
+    Throttled,
+    Unavailable,
+)
+from terrazzo.store import StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+SUCCESS = 200
+FAILURE = 500
+BAD_PARAMETER = 10401
+NOT_AUTHENTICATED = 10402
+NOT_PERMITTED = 10403
+NOT_FOUND = 10404
+
+MESSAGES = {
+    SUCCESS: "success",
+    FAILURE: "failure",
+    BAD_PARAMETER: "bad parameter",
+    NOT_AUTHENTICATED: "not authenticated",
+    NOT_PERMITTED: "not permitted",
+    NOT_FOUND: "not found",
+}
+
+EMPTY_TEXT = msgspec.Raw(b'""')
+_encoder = msgspec.json.Encoder()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An error as the client sees it. ``status`` is the one of HTTP."""
+
+    code: int
+    info: str
+    status: int = 200
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One encoded answer, whatever the transport; ``status`` and ``retry_after_s`` are HTTP's."""
+
+    body: bytes
+    status: int = 200
+    retry_after_s: float | None = None
+
+
+class Envelope(msgspec.Struct):
+    """The gateway's answer (section 1 "Response envelope")."""
+
+    resp: str
+    actionid: msgspec.Raw
+    code: int
+    msg: str
+    info: str
+    result: Any
+
+
+class ComponentEnvelope(msgspec.Struct):
+    """A component's answer (section 2 "Address placeholders and common conventions")."""
+
+    code: int
+    msg: str
+    info: str
+    result: Any
+
+
+class Reply(Protocol):
+    """How one door words its answers."""
+
+    @property
+    def bad_parameter(self) -> int:
+        """The code of a bad parameter."""
+
+    @property
+    def not_found(self) -> int:
+        """The code of a record that isn't there."""
+
+    def success(self, result: Any) -> Answer: ...
+
+    def failure(self, failure: Failure) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayReply:
+    """An answer of the gateway to one request; ``actionid`` goes back as it came."""
+
+    resp: str
+    actionid: msgspec.Raw
+    bad_parameter: int = BAD_PARAMETER
+    not_found: int = NOT_FOUND
+
+    def success(self, result: Any) -> Answer:
+        """With the result."""
+        return Answer(_encoder.encode(Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result)))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With an empty result."""
+        message = MESSAGES[failure.code]
+        envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, {})
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+
+UNREAD = GatewayReply("", EMPTY_TEXT)
+"""Answers what could not be read as far as its ``action``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComponentReply:
+    """An answer of a component; ``shape`` makes its result from the operation's."""
+
+    shape: Callable[[Any], Any] = lambda result: result
+    bad_parameter: int = FAILURE
+    not_found: int = FAILURE
+
+    def success(self, result: Any) -> Answer:
+        """With the result in the component's shape."""
+        return Answer(_encoder.encode(ComponentEnvelope(SUCCESS, MESSAGES[SUCCESS], "", self.shape(result))))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With an empty result."""
+        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], failure.info, {})
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+
+def explain(error: Exception, reply: Reply) -> Failure:
+    """The one place where an exception becomes what the client sees."""
+    info = str(error)
+    match error:
+        case BadParameter():
+            return Failure(reply.bad_parameter, info)
+        case NotAuthenticated():
+            return Failure(NOT_AUTHENTICATED, info)
+        case NotPermitted():
+            return Failure(NOT_PERMITTED, info)
+        case NotFound():
+            return Failure(reply.not_found, info)
+        case Throttled():
+            return Failure(FAILURE, info, 429, error.retry_after_s)
+        case Unavailable() | StoreUnavailable():
+            return Failure(FAILURE, info, 503)
+        case OperationError():
+            return Failure(FAILURE, info)
+    incident = secrets.token_hex(6)
+    logger.error("internal error %s", incident, exc_info=error)
+    return Failure(FAILURE, f"internal error; the log has it as {incident}")

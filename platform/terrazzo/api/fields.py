@@ -1,0 +1,181 @@
+"""The types of request fields: their ranges, and the ones whose JSON form has to be read further."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from datetime import tzinfo
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.times import parse_time
+from terrazzo_broker.topics.names import is_topic_filter
+
+MOST_NAMES = 1000
+MOST_LEVELS = 128  # of a topic filter
+JSON_DEPTH = 64  # levels of JSON that a record keeps
+
+Number = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
+Key = Annotated[str, Meta(min_length=1, max_length=128)] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A record's ``uid``, or its ``id`` as a number or as text."""
+
+PageIndex = Annotated[int, Meta(ge=1, le=2**31 - 1, description="from 1; past the end is empty")]
+PageSize = Annotated[int, Meta(ge=1, le=1000)]
+Items = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Parsed(ABC):
+    """A field that is more than its JSON form."""
+
+    schema: ClassVar[dict[str, Any]]
+
+    @classmethod
+    @abstractmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Reads the JSON form; a ``ValueError`` says what is wrong with it."""
+
+
+class Moment(Parsed):
+    """A time: ``YYYY-MM-DD HH:MM:SS`` in ``time.zone``, or ISO 8601 with an offset or ``Z``."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "type": "string",
+        "description": "YYYY-MM-DD HH:MM:SS in time.zone, or ISO 8601 with an offset or Z",
+    }
+    __slots__ = ("time_us",)
+
+    def __init__(self, time_us: int) -> None:
+        self.time_us = time_us
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Times before 1970 count as 1970: nothing was stored earlier."""
+        return cls(max(0, parse_time(_text(value), zone)))
+
+
+class Names(Parsed):
+    """A list of strings, as such or as JSON text; one string is a list of one. Empty: no restriction."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+        "description": "one string, a list, or a list as JSON text; empty: all",
+    }
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """At most ``MOST_NAMES`` strings; empty ones are left out."""
+        names = parse_json_text(value) if isinstance(value, str) and value.lstrip().startswith("[") else value
+        names = [names] if isinstance(names, str) else names
+        if not isinstance(names, list):
+            raise ValueError(f"expected str or a list of str, got {kind(value)}")
+        if len(names) > MOST_NAMES:
+            raise ValueError(f"{len(names)} entries, at most {MOST_NAMES} are allowed")
+        for position, name in enumerate(names):
+            if not isinstance(name, str):
+                raise ValueError(f"entry {position}: expected str, got {kind(name)}")
+        return cls(tuple(filter(None, names)))
+
+
+class Topics(Names):
+    """``Names`` that are full topics, channels or MQTT filters."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        **Names.schema,
+        "description": "full topics, channels or MQTT filters: one, a list, or a list as JSON text; empty: all",
+    }
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Each is a well-formed filter [MQTT-4.7.1-2]."""
+        topics = super().parse(value, zone)
+        for name in topics.names:
+            if "\0" in name or not is_topic_filter(name, levels=MOST_LEVELS):
+                raise ValueError(f"{name[:100]!r} is not a topic or an MQTT filter")
+        return topics
+
+
+class Json(Parsed):
+    """A JSON object or array, as such or as text; empty text and null are nothing."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "object"}, {"type": "array"}, {"type": "string"}, {"type": "null"}],
+        "description": "a JSON object or array, as such or as text",
+    }
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Objects and arrays of at most ``JSON_DEPTH`` levels."""
+        found = parse_json_text(value) if isinstance(value, str) else value
+        if found is not None and not isinstance(found, dict | list):
+            raise ValueError(f"expected a JSON object or array, got {kind(found)}")
+        _check_depth(found)
+        return cls(found)
+
+
+def parse_json_text(text: str) -> Any:
+    """The value of a JSON text, None for an empty one."""
+    if not text.strip():
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeEncodeError) as error:
+        raise ValueError(f"not valid JSON: {error}") from None
+
+
+def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
+    """The ``dec_hook`` that reads ``Parsed`` fields."""
+
+    def read(wanted: type, value: Any) -> Any:
+        if issubclass(wanted, Parsed):
+            return wanted.parse(value, zone)
+        raise TypeError(f"no way to read {wanted.__name__}")
+
+    return read
+
+
+def schema_hook(wanted: type) -> dict[str, Any]:
+    """The JSON schema of a ``Parsed`` field or of a value that passes through as it is."""
+    if issubclass(wanted, Parsed):
+        return wanted.schema
+    raise TypeError(f"no schema for {wanted.__name__}")
+
+
+def kind(value: Any) -> str:
+    """What clients call a value's type."""
+    names = {dict: "object", list: "array", str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected str, got {kind(value)}")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(JSON_DEPTH):
+        level = [inner for outer in level for inner in _children(outer)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,148 @@
+"""The HTTP port: gateway, components, liveness, readiness and metrics."""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from math import ceil
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components
+from terrazzo.api.dispatch import Gateway, Performer, bearer_token
+from terrazzo.api.envelope import BAD_PARAMETER, UNREAD, Answer, Failure, explain
+from terrazzo.api.operation import Caller
+from terrazzo.api.readiness import check_readiness
+from terrazzo.api.services import Services
+from terrazzo.api.table import TABLE
+from terrazzo.api.traffic import Traffic
+from terrazzo.api.validation import Validator
+from terrazzo.sparse_log import SparseLog
+
+GATEWAY_PATH = "/apiproxy/api"
+_JSON = "application/json"
+_log = SparseLog(logging.getLogger(__name__))
+
+
+def build_app(services: Services) -> web.Application:
+    """The application with every route."""
+    traffic = Traffic()
+    performer, validator = Performer(services, traffic), Validator(services.zone)
+    gateway = Gateway(TABLE, performer, validator, traffic)
+    components = Components(performer, validator)
+    app = web.Application(client_max_size=services.limits.body_bytes, middlewares=[_envelopes(traffic)])
+    app.router.add_post(GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes))
+    for path in PATHS:
+        prefix = services.prefixes.get(path.component, PREFIXES[path.component])
+        app.router.add_route(path.method, prefix + path.path, _component_handler(components, path))
+    app.router.add_get("/healthz", _handle_health)
+    app.router.add_get("/readyz", _readiness_handler(services))
+    app.router.add_get("/metrics", _metrics_handler(services, traffic))
+    return app
+
+
+def _gateway_handler(gateway: Gateway, body_bytes: int) -> Handler:
+    async def handle_gateway(request: web.Request) -> web.Response:
+        _check_media_type(request)
+        announced = request.content_length or 0
+        if announced > body_bytes:  # not a byte of it needs reading
+            raise web.HTTPRequestEntityTooLarge(body_bytes, announced)
+        return _respond(await gateway.answer(await request.read(), _caller(request)))
+
+    return handle_gateway
+
+
+def _component_handler(components: Components, path: ComponentPath) -> Handler:
+    async def handle_component(request: web.Request) -> web.Response:
+        return _respond(await components.answer(path, list(request.query.items()), _caller(request)))
+
+    return handle_component
+
+
+async def _handle_health(request: web.Request) -> web.Response:
+    return web.Response(body=b'{"status":"ok"}', content_type=_JSON)
+
+
+def _readiness_handler(services: Services) -> Handler:
+    async def handle_readiness(request: web.Request) -> web.Response:
+        readiness = await check_readiness(services.readiness)
+        status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
+
+    return handle_readiness
+
+
+def _metrics_handler(services: Services, traffic: Traffic) -> Handler:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    for collector in (traffic, *services.collectors):
+        registry.register(collector)
+
+    async def handle_metrics(request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    return handle_metrics
+
+
+def _caller(request: web.Request) -> Caller:
+    return Caller(request.remote or "", bearer_token(request.headers.get("Authorization")))
+
+
+def _check_media_type(request: web.Request) -> None:
+    """JSON in UTF-8; a request that says nothing is taken to be that."""
+    if "Content-Type" not in request.headers:
+        return
+    charset = (request.charset or "utf-8").lower()
+    if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):
+        raise web.HTTPUnsupportedMediaType
+
+
+def _respond(answer: Answer) -> web.Response:
+    headers = None
+    if answer.retry_after_s is not None:
+        headers = {"Retry-After": str(ceil(answer.retry_after_s))}
+    return web.Response(body=answer.body, status=answer.status, headers=headers, content_type=_JSON)
+
+
+def _envelopes(traffic: Traffic) -> Middleware:
+    """Puts into an envelope what reached no operation."""
+
+    @web.middleware
+    async def envelope(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except web.HTTPException as refusal:
+            if refusal.status < HTTPStatus.BAD_REQUEST:
+                raise
+            return _refuse(request, refusal, traffic)
+        except Exception as error:  # noqa: BLE001 - explain() logs it
+            return _respond(UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500)))
+
+    return envelope
+
+
+def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) -> web.Response:
+    info = _reason(request, refusal)
+    traffic.refuse(refusal.status)
+    _log.warning("refused %s from %s: %s", refusal.status, request.remote, info)
+    response = _respond(UNREAD.failure(Failure(BAD_PARAMETER, info, refusal.status)))
+    if isinstance(refusal, web.HTTPMethodNotAllowed):
+        response.headers["Allow"] = refusal.headers["Allow"]
+    return response
+
+
+def _reason(request: web.Request, refusal: web.HTTPException) -> str:
+    match refusal:
+        case web.HTTPNotFound():
+            return f"path: nothing is at {request.path[:200]}"
+        case web.HTTPMethodNotAllowed():
+            return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
+        case web.HTTPRequestEntityTooLarge():
+            return f"body: longer than {request.client_max_size} bytes (limits.body_bytes)"
+        case web.HTTPUnsupportedMediaType():
+            return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
+    return refusal.reason

@@ -1,0 +1,17 @@
+"""All operations."""
+
+from __future__ import annotations
+
+from terrazzo.api import commands, grid, presence, rejects, session, terminals
+from terrazzo.api.operation import Table
+
+TABLE = Table(
+    (
+        *session.OPERATIONS,
+        *terminals.OPERATIONS,
+        *presence.OPERATIONS,
+        *grid.OPERATIONS,
+        *rejects.OPERATIONS,
+        *commands.OPERATIONS,
+    )
+)

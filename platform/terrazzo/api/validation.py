@@ -1,0 +1,94 @@
+"""From what a client sent to a request Struct, or to an error that names every field at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.fields import decode_hook
+from terrazzo.api.operation import Operation
+from terrazzo.errors import BadParameter
+
+_fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Validator:
+    """Decodes the requests of all operations; one decoder each, made once."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._hook = decode_hook(zone)
+        self._decoders: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {}
+
+    def from_json(self, operation: Operation, body: str) -> Any:
+        """The request in a JSON object, strictly typed.
+
+        Raises:
+            BadParameter: with every missing and every mistyped field.
+        """
+        try:
+            return self._decoder(operation.request).decode(body)
+        except (msgspec.ValidationError, RecursionError) as error:
+            values = _fields_of.decode(body)
+            raise _faults(operation.request, values, self._read_json, error) from None
+
+    def from_query(self, operation: Operation, values: Mapping[str, Any]) -> Any:
+        """The request in a query string, where numbers are text.
+
+        Raises:
+            BadParameter: with every missing and every mistyped field.
+        """
+        try:
+            return self._read_text(operation.request, values)
+        except msgspec.ValidationError as error:
+            raise _faults(operation.request, values, self._read_text, error) from None
+
+    def _decoder(self, request: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+        decoder = self._decoders.get(request)
+        if decoder is None:
+            decoder = self._decoders[request] = msgspec.json.Decoder(request, dec_hook=self._hook)
+        return decoder
+
+    def _read_json(self, wanted: Any, value: msgspec.Raw) -> Any:
+        return msgspec.json.decode(value, type=wanted, dec_hook=self._hook)
+
+    def _read_text(self, wanted: Any, value: Any) -> Any:
+        return msgspec.convert(value, wanted, strict=False, dec_hook=self._hook)
+
+
+def _faults(
+    request: type[msgspec.Struct], values: Mapping[str, Any], read: Callable[[Any, Any], Any], error: BaseException
+) -> BadParameter:
+    """Reads field by field, because msgspec stops at the first fault."""
+    faults = []
+    for field in msgspec.structs.fields(request):
+        name = field.encode_name
+        if name not in values:
+            if field.required:
+                faults.append((name, "is required"))
+        elif fault := _fault(partial(read, field.type, values[name])):
+            faults.append((name + fault[0], fault[1]))
+    if not faults:
+        return BadParameter("body", _plain(str(error))[1])
+    (first, reason), *others = faults
+    return BadParameter(first, "; ".join([reason, *(f"{name}: {why}" for name, why in others)]))
+
+
+def _fault(read: Callable[[], Any]) -> tuple[str, str] | None:
+    try:
+        read()
+    except msgspec.ValidationError as error:
+        return _plain(str(error))
+    except RecursionError:
+        return "", "nested too deeply"
+    return None
+
+
+def _plain(message: str) -> tuple[str, str]:
+    """msgspec's message as (path below the field, reason)."""
+    reason, _, path = message.partition(" - at `$")
+    reason = reason.replace("`", "")
+    return path.rstrip("`"), reason[:1].lower() + reason[1:]

@@ -1,0 +1,38 @@
+"""Commands, as a terminal receives them on ``p2p/<uid>``."""
+
+from __future__ import annotations
+
+import reprlib
+from dataclasses import dataclass, field
+from typing import Any
+
+ACTS = ("Control", "Reboot", "Diag", "AXUpgrade")
+UNITS = ("LUA", "MCU")
+
+
+def shown(value: object) -> str:
+    """A value for a message: whatever was sent, it stays short."""
+    return reprlib.repr(value)
+
+
+class CommandError(ValueError):
+    """A command that the terminal does not carry out; the text is the reason it answers with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command with its parameters, and for MQTT 5 where and with what mark the answer goes."""
+
+    act: str
+    values: dict[str, Any] = field(default_factory=dict)
+    correlation: bytes | None = None
+    response_topic: str | None = None
+    payload: bytes = b""  # as it came, sealed where the terminal encrypts
+
+
+def parse_command(points: dict[str, Any], **origin: Any) -> Command:
+    """A command from a decoded payload; ``origin`` are the other fields of Command. Raises CommandError."""
+    act = points.get("Act")
+    if act not in ACTS:
+        raise CommandError(f"Act must be one of {', '.join(ACTS)}, got {shown(act)}")
+    return Command(act=act, values={name: value for name, value in points.items() if name != "Act"}, **origin)

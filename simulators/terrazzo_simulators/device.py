@@ -1,0 +1,261 @@
+"""A terminal on its connection: logs in, reports, obeys, and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .clock import Clock
+from .command import Command, CommandError, parse_command
+from .faults import Fate, FaultPlan, Faults
+from .gate import Gate
+from .link import DROPPED, Inbound, Link, LinkError, LoginRefused
+from .login import Credentials
+from .payload import Codec, PayloadError
+from .spec import TerminalSpec
+from .statistics import Statistics
+from .terminal import Message, Terminal
+
+_REFUSED = 0x80  # reason codes from here on are failures [MQTT-2.4]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How the terminals of a fleet behave."""
+
+    interval_s: float | None = 5.0  # None: a terminal that speaks only when told to
+    qos: int = 1
+    seed: int = 1
+    reboot_s: float = 2.0
+    upgrade_s: float = 3.0
+    backoff_s: float = 0.5  # after the first failure; doubles
+    backoff_most_s: float = 30.0
+    faults: Faults = field(default_factory=Faults)
+
+
+class Device:
+    """One simulated terminal, alive. ``commands`` keeps what it was told, oldest first."""
+
+    def __init__(
+        self, spec: TerminalSpec, *, habits: Habits, clock: Clock, link: Link, gate: Gate, statistics: Statistics
+    ) -> None:
+        self.spec = spec
+        self.on_command: Callable[[Command], None] = _unheard
+        self.link = link
+        self.connected = asyncio.Event()
+        self.last_error: Exception | None = None
+        self._habits, self._clock, self._gate, self._statistics = habits, clock, gate, statistics
+        self._terminal = Terminal(spec, seed=habits.seed, upgrade_failure=habits.faults.upgrade_failure)
+        self._plan = FaultPlan(habits.faults, seed=habits.seed, uid=spec.uid)
+        self._credentials = Credentials(spec)
+        self._codec = Codec(spec)
+        self._random = random.Random(f"{habits.seed}:{spec.uid}")
+        self._settled = asyncio.Event()
+        self._settled.set()
+        self._tick = 0
+        self._message = 0
+        self._failures = 0
+        self._rebooting = False
+        self._started = False
+        self._timers: set[asyncio.TimerHandle] = set()
+        link.on_message = self._on_message
+
+    async def run(self) -> None:
+        """Lives until cancelled; whatever ends the connection, the terminal comes back."""
+        self._loop = asyncio.get_running_loop()
+        try:
+            while True:
+                await self._gate.enter()
+                if await self._connect():
+                    await self._stay()
+                await self._rest()
+        finally:
+            self.hush()
+
+    def hush(self) -> None:
+        """Ends all that the terminal would say by itself."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+
+    async def drained(self) -> None:
+        """Waits until nothing is on its way, if there is a connection for it."""
+        if self.connected.is_set():
+            await self._settled.wait()
+
+    def send(self, message: Message, settled: Callable[[int], None] | None = None) -> None:
+        """Publishes a message of the terminal."""
+        topic = message.topic or f"g/{self.spec.uid}/{message.channel}"
+        self.send_payload(topic, self._codec.encode(message.points), correlation=message.correlation, settled=settled)
+
+    def send_payload(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        qos: int | None = None,
+        correlation: bytes | None = None,
+        settled: Callable[[int], None] | None = None,
+    ) -> None:
+        """Publishes bytes as they are; ``settled`` takes the reason code, DROPPED where it was never sent."""
+        qos = self._habits.qos if qos is None else qos
+        self._statistics.published += 1
+        self._settled.clear()
+
+        def count(reason: int) -> None:
+            self._count(reason, qos)
+            if self.link.outstanding == 0:
+                self._settled.set()
+            if settled is not None:
+                settled(reason)
+
+        self.link.publish(topic, payload, qos=qos, correlation=correlation, settled=count)
+
+    def cut(self) -> None:
+        """Ends the connection as a power cut does."""
+        self.link.cut()
+
+    async def _connect(self) -> bool:
+        try:
+            granted = await self.link.open(self._credentials.password(self._wall_s()))
+        except (LinkError, OSError, TimeoutError) as error:
+            self.last_error = error
+            self._failures += 1
+            if isinstance(error, LoginRefused):
+                self._statistics.login_refused += 1
+            else:
+                self._statistics.unreachable += 1
+            return False
+        self._failures = 0
+        self._statistics.connects += 1
+        self._statistics.connected += 1
+        self._statistics.subscribe_refused += not granted
+        return True
+
+    async def _stay(self) -> None:
+        """From the CONNACK until the connection ends."""
+        self.connected.set()
+        try:
+            if not self._started or self._rebooting:
+                self._rebooting = False
+                self._come_up()
+            await self.link.closed.wait()
+            self._statistics.disconnects += 1  # those of stopping do not count
+        finally:
+            self.connected.clear()
+            self._statistics.connected -= 1
+
+    def _come_up(self) -> None:
+        first, self._started = not self._started, True
+        if self._habits.interval_s is None:
+            return
+        for message in self._terminal.start(self._time_s()):
+            self.send(message)
+        if first:
+            self._later(self._random.uniform(0, self._habits.interval_s), self._report)
+
+    async def _rest(self) -> None:
+        """The pause before the next attempt, longer with each failure, and never the same for two terminals."""
+        if self._rebooting:
+            await asyncio.sleep(self._habits.reboot_s)
+            return
+        most_s = min(self._habits.backoff_most_s, self._habits.backoff_s * 2 ** min(self._failures, 16))
+        await asyncio.sleep(self._random.uniform(most_s / 2, most_s))
+
+    def _report(self) -> None:
+        assert self._habits.interval_s is not None
+        self._later(self._habits.interval_s, self._report)
+        if self._rebooting:
+            return
+        messages = self._terminal.report(self._time_s())
+        self._tick += 1
+        for message in messages:
+            self._send_with_faults(message)
+
+    def _send_with_faults(self, message: Message) -> None:
+        self._message += 1
+        fate = self._plan.fate(self._message)
+        if fate is Fate.SEND:
+            self.send(message)
+        elif fate is Fate.GARBLE:
+            self._statistics.malformed += 1
+            payload = self._plan.garble(self._codec.encode(message.points), self._message)
+            self.send_payload(f"g/{self.spec.uid}/{message.channel}", payload)
+        else:
+            self._statistics.lost += 1
+            if fate is Fate.CUT:
+                self.link.cut()
+
+    def _on_message(self, inbound: Inbound) -> None:
+        self._statistics.commands += 1
+        command = Command(
+            act="", correlation=inbound.correlation, response_topic=inbound.response_topic, payload=inbound.payload
+        )
+        try:
+            points = self._codec.decode(inbound.payload)
+            command = parse_command(
+                points,
+                correlation=inbound.correlation,
+                response_topic=inbound.response_topic,
+                payload=inbound.payload,
+            )
+        except (PayloadError, CommandError) as error:
+            self._statistics.unreadable += 1
+            self.send(self._terminal.refuse(command, str(error), self._time_s()))
+            return
+        self._obey(command)
+
+    def _obey(self, command: Command) -> None:
+        reaction = self._terminal.obey(command, self._time_s())
+        if reaction.repeated:
+            self._statistics.repeated += 1
+        else:
+            self.on_command(command)
+        for message in reaction.messages[1:]:
+            self.send(message)
+        answer = reaction.messages[0]
+        if reaction.reboots:
+            # Off only when the answer has arrived, or it would be lost with the connection.
+            self.send(answer, settled=lambda reason: self._later(0.05, self._reboot))
+        else:
+            self.send(answer)
+        if reaction.upgrades:
+            self._later(self._habits.upgrade_s, self._finish_upgrade)
+
+    def _reboot(self) -> None:
+        self._rebooting = True
+        self.link.cut()
+
+    def _finish_upgrade(self) -> None:
+        for message in self._terminal.finish_upgrade(self._time_s()):
+            self.send(message)
+
+    def _later(self, delay_s: float, action: Callable[[], None]) -> None:
+        def act() -> None:
+            self._timers.discard(timer)
+            action()
+
+        timer = self._loop.call_later(delay_s, act)
+        self._timers.add(timer)
+
+    def _count(self, reason: int, qos: int) -> None:
+        if reason == DROPPED:
+            self._statistics.dropped += 1
+        elif reason >= _REFUSED:
+            self._statistics.refused += 1
+        elif qos > 0:
+            self._statistics.acknowledged += 1
+
+    def _time_s(self) -> float:
+        return self._clock.time_s(self._tick) + self._plan.skew_s
+
+    def _wall_s(self) -> float:
+        """The time for mode ``auto``: always today's, with the same skew, for the platform compares it with its own."""
+        return time.time() + self._plan.skew_s
+
+
+def _unheard(command: Command) -> None:
+    """Nobody follows the commands of this terminal."""

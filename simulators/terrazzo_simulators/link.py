@@ -1,0 +1,73 @@
+"""A terminal's connection, whichever client carries it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class LinkError(ConnectionError):
+    """The connection could not be made, or broke before it stood."""
+
+
+class LoginRefused(LinkError):
+    """The broker's CONNACK said no; ``reason`` is the MQTT 5 reason code (3.1.1 return codes are translated)."""
+
+    def __init__(self, reason: int, text: str) -> None:
+        super().__init__(f"login refused: 0x{reason:02x} {text}")
+        self.reason = reason
+
+
+class Inbound(NamedTuple):
+    """A message that the terminal received."""
+
+    topic: str
+    payload: bytes
+    correlation: bytes | None
+    response_topic: str | None
+
+
+Settled = Callable[[int], None]  # takes the reason code: below 0x80 is success
+DROPPED = -1  # passed to Settled when the message was never handed to the network
+
+QUEUED_MOST = 1_000  # unacknowledged messages of one terminal; more are dropped and counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkOptions:
+    """Where and how terminals connect."""
+
+    host: str = "127.0.0.1"
+    port: int = 1883
+    keep_alive_s: int = 60
+    session_expiry_s: int = 0  # 0: a clean session each time
+    timeout_s: float = 10.0  # for each of: TCP and CONNACK together, SUBACK
+
+
+class Link(Protocol):
+    """A connection that can be opened again after it closed; what is not yet acknowledged is then sent again."""
+
+    closed: asyncio.Event  # set while there is no connection
+    closed_reason: int  # of the server's DISCONNECT, 0 without one
+    on_message: Callable[[Inbound], None]
+
+    async def open(self, password: str) -> bool:
+        """Logs in and subscribes; whether the subscription was granted. Raises LinkError, OSError, TimeoutError."""
+
+    def publish(self, topic: str, payload: bytes, *, qos: int, correlation: bytes | None, settled: Settled) -> None:
+        """Sends, or keeps for the next connection (QoS 1 and 2, up to QUEUED_MOST)."""
+
+    @property
+    def outstanding(self) -> int:
+        """How many messages of QoS 1 and 2 are not acknowledged."""
+
+    def keep(self) -> None:
+        """Call about once a second: keep-alive."""
+
+    def cut(self) -> None:
+        """Ends the connection as a power cut does, without DISCONNECT."""
+
+    async def close(self) -> None:
+        """Ends the connection in order."""

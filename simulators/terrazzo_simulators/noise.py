@@ -1,0 +1,36 @@
+"""Randomness that is a function: the same seed, name and time give the same value, in any order, on any machine."""
+
+from __future__ import annotations
+
+import hashlib
+
+_MASK = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+class Noise:
+    """A named stream of values, each found by its index or time."""
+
+    __slots__ = ("_key",)
+
+    def __init__(self, seed: int, *names: str) -> None:
+        text = "\x1f".join((str(seed), *names)).encode()
+        self._key = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big")
+
+    def uniform(self, index: int = 0) -> float:
+        """A value in [0, 1) for an index (splitmix64)."""
+        x = (self._key + index * _GOLDEN) & _MASK
+        x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+        return ((x ^ (x >> 31)) >> 11) / (1 << 53)
+
+    def between(self, low: float, high: float, index: int = 0) -> float:
+        """A value in [low, high) for an index."""
+        return low + (high - low) * self.uniform(index)
+
+    def smooth(self, time_s: float, period_s: float) -> float:
+        """A wandering value in [-1, 1] that changes over about ``period_s``, without jumps."""
+        cell, part = divmod(time_s / period_s, 1.0)
+        left, right = self.uniform(int(cell)), self.uniform(int(cell) + 1)
+        part = part * part * (3 - 2 * part)
+        return 2 * (left + (right - left) * part) - 1

@@ -1,0 +1,52 @@
+"""Passwords as Argon2id hashes, computed off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from terrazzo.errors import BadParameter
+
+MIN_CHARACTERS = 8
+MAX_CHARACTERS = 256
+
+# OWASP's parameters for Argon2id: 19 MiB and two passes keep a login light beside the data path.
+_hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+
+# A hash of nobody's password with the same parameters, so that unknown users cost the same time.
+NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$F8Onf1NTDE81suq9V9K6jQ$6Aek0NKhSopv1KWq4rAICZklFSt3AAEQ7hmYpQhqBmM"
+
+
+def check_password(password: str) -> None:
+    """Refuses passwords that are too short, or long enough to keep the hash busy.
+
+    Raises:
+        BadParameter: naming ``password``.
+    """
+    if not MIN_CHARACTERS <= len(password) <= MAX_CHARACTERS:
+        raise BadParameter("password", f"expected {MIN_CHARACTERS} to {MAX_CHARACTERS} characters, got {len(password)}")
+
+
+async def hash_password(password: str) -> str:
+    """The hash to store."""
+    return await asyncio.to_thread(_hasher.hash, _encode(password))
+
+
+async def verify_password(stored: str | None, password: str) -> bool:
+    """Whether the password is the one hashed; takes the same time without a hash (an unknown user)."""
+    matches = await asyncio.to_thread(_matches, stored or NOBODY, password)
+    return matches and stored is not None
+
+
+def _matches(stored: str, password: str) -> bool:
+    try:
+        return _hasher.verify(stored, _encode(password))
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+def _encode(password: str) -> bytes:
+    """Cut where no stored password reaches, and defined for unpaired surrogates too."""
+    return password[: MAX_CHARACTERS + 1].encode("utf-8", "surrogatepass")

@@ -1,0 +1,169 @@
+"""Conditions and orders of list operations as SQL: columns checked, values bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+from typing import Any
+
+import sqlalchemy as sa
+
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.entity import Entity
+from terrazzo.metadata.field import MAX_INTEGER, Field, Kind, check_storable, number, shorten, type_name
+from terrazzo.metadata.port import Conditions
+from terrazzo.times import parse_time
+
+MAX_CONDITIONS = 100
+MAX_VALUES = 1_000
+
+Column = sa.ColumnElement[Any]
+
+_COMPARISONS: dict[str, Callable[[Column, Any], Column]] = {
+    "=": lambda column, value: column.is_(None) if value is None else column == value,
+    "<>": lambda column, value: column.is_distinct_from(value),
+    "!=": lambda column, value: column.is_distinct_from(value),
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+}
+OPERATORS = (*_COMPARISONS, "like", "in")
+
+_ID = number("id")
+
+
+class Selection:
+    """Turns conditions on one entity into a WHERE clause.
+
+    Args:
+        zone: of times without an offset.
+        referenced: the tables that REFERENCE columns point to, by column name.
+    """
+
+    def __init__(self, entity: Entity, referenced: dict[str, sa.Table], zone: tzinfo) -> None:
+        self._table = entity.table
+        self._fields = {"id": _ID} | {
+            name: field for name, field in entity.fields.items() if not field.internal and field.kind is not Kind.SECRET
+        }
+        self._referenced = referenced
+        self._zone = zone
+
+    def where(self, conditions: Conditions) -> list[Column]:
+        """The clauses that all have to hold.
+
+        Raises:
+            BadParameter: an unknown field or operator, or a value that doesn't suit the column.
+        """
+        all_of, any_of, within = conditions
+        if len(all_of) + len(any_of) + len(within) > MAX_CONDITIONS:
+            raise BadParameter("where_and", f"more than {MAX_CONDITIONS} conditions")
+        clauses = [self._clause(*condition) for condition in all_of]
+        clauses += [self._within(field, values) for field, values in within]
+        if any_of:
+            clauses.append(sa.or_(*(self._clause(*condition) for condition in any_of)))
+        return clauses
+
+    def order(self, order_by: tuple[str, bool] | None) -> list[Column]:
+        """The columns to sort by; the id settles ties, so that pages never overlap."""
+        name, descending = order_by or ("id", False)
+        self._field(name)
+        columns = [self._table.c[name]] if name == "id" else [self._table.c[name], self._table.c.id]
+        return [column.desc() if descending else column.asc() for column in columns]
+
+    def _field(self, name: str) -> Field:
+        field = self._fields.get(name)
+        if field is None:
+            raise BadParameter(name, f"no such field; there are {', '.join(self._fields)}")
+        return field
+
+    def _clause(self, name: str, operator: str, value: Any) -> Column:
+        field, operator = self._field(name), operator.strip().lower()
+        if operator == "in":
+            return self._within(name, value.split(",") if isinstance(value, str) else value)
+        if operator == "like":
+            return self._like(field, value)
+        compare = _COMPARISONS.get(operator)
+        if compare is None:
+            raise BadParameter(name, f"unknown operator {shorten(operator)}; there are {' '.join(OPERATORS)}")
+        value = None if value is None else self._value(field, value)
+        if isinstance(value, str) and field.kind is Kind.REFERENCE:
+            return self._names(field, operator, value)
+        return compare(self._column(field), value)
+
+    def _within(self, name: str, values: Sequence[Any]) -> Column:
+        field = self._field(name)
+        if not isinstance(values, list | tuple):
+            raise BadParameter(name, f"expected a list of values, got {type_name(values)}")
+        if len(values) > MAX_VALUES:
+            raise BadParameter(name, f"more than {MAX_VALUES} values")
+        found = [self._value(field, value.strip() if isinstance(value, str) else value) for value in values]
+        uids = [value for value in found if isinstance(value, str)] if field.kind is Kind.REFERENCE else []
+        clause = self._column(field).in_([value for value in found if value not in uids])
+        return sa.or_(clause, self._column(field).in_(self._ids_of(field, uids))) if uids else clause
+
+    def _names(self, field: Field, operator: str, uid: str) -> Column:
+        """A reference compared with the uid of the record that it names."""
+        column, ids = self._column(field), self._ids_of(field, [uid])
+        if operator == "=":
+            return column.in_(ids)
+        if operator in ("<>", "!="):
+            return sa.or_(column.is_(None), column.not_in(ids))
+        raise BadParameter(field.name, f"{operator}: expected an id, got {shorten(uid)}")
+
+    def _like(self, field: Field, value: Any) -> Column:
+        if not isinstance(value, str):
+            raise BadParameter(field.name, f"like: expected text, got {type_name(value)}")
+        column = self._column(field)
+        if not isinstance(column.type, sa.String):
+            column = sa.cast(column, sa.String)
+        # Only % and _ are special; PostgreSQL would take a backslash for an escape, SQLite wouldn't.
+        return column.ilike(self._text(field, value).replace("\\", "\\\\"), escape="\\")
+
+    def _column(self, field: Field) -> Column:
+        return self._table.c[field.name]
+
+    def _ids_of(self, field: Field, uids: list[str]) -> sa.Select[Any]:
+        table = self._referenced[field.name]
+        return sa.select(table.c.id).where(table.c.uid.in_(uids))
+
+    def _value(self, field: Field, value: Any) -> Any:
+        """A condition's value in the column's type; many clients send every value as text."""
+        if field.kind is Kind.REFERENCE and isinstance(value, str) and not value.isdecimal():
+            return self._text(field, value)
+        if field.kind is Kind.TIME and isinstance(value, str):
+            return self._time(field, value)
+        if field.kind in (Kind.TEXT, Kind.JSON):
+            return self._text(field, value if isinstance(value, str) else _as_text(field, value))
+        return _integer(field, value)
+
+    def _time(self, field: Field, value: str) -> int:
+        try:
+            return parse_time(value, self._zone)
+        except ValueError as error:
+            raise BadParameter(field.name, str(error)) from None
+
+    @staticmethod
+    def _text(field: Field, value: str) -> str:
+        try:
+            check_storable(value)
+        except ValueError as error:
+            raise BadParameter(field.name, str(error)) from None
+        return value
+
+
+def _as_text(field: Field, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadParameter(field.name, f"expected text, got {type_name(value)}")
+    return str(value)
+
+
+def _integer(field: Field, value: Any) -> int:
+    try:
+        if isinstance(value, str) and len(value) <= 20:
+            value = int(value)
+    except ValueError:
+        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}") from None
+    if not isinstance(value, int) or not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}")
+    return int(value)

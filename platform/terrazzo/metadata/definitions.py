@@ -1,0 +1,211 @@
+"""The entities of the registry. Names and lengths are those of the API documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from terrazzo.metadata.entity import Entity, Uid, define
+from terrazzo.metadata.field import flag, moment, number, reference, secret, structure, text
+from terrazzo.terminals.acl import parse_topic_permission
+
+MAX_KEEP_ALIVE_S = 65_535
+MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
+MAX_LISTED = 1_000  # terminals of an object
+ROLES = ("viewer", "operator", "admin")
+
+
+def check_terminal_uid(uid: str) -> None:
+    """A terminal's uid is one level of its topics and its MQTT client id."""
+    _check_name(uid)
+    for character in "/+#":
+        if character in uid:
+            raise ValueError(f"contains {character!r}, which has a meaning in topics")
+
+
+def check_username(name: str) -> None:
+    """A user's name, as typed at a login."""
+    _check_name(name)
+
+
+def check_rsa_key(pem: str) -> None:
+    """A PEM text with an unencrypted RSA private key."""
+    try:
+        key = load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=True)
+    except TypeError:
+        raise ValueError("the key is encrypted with a password; give it without one") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("not a readable PEM private key") from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError("not an RSA key")
+
+
+def check_mapping_rows(rows: Any) -> None:
+    """Rows of 6, 7 or 8 elements that start with a code (DESIGN 5)."""
+    _check_rows(rows, (6, 7, 8))
+
+
+def check_control_rows(rows: Any) -> None:
+    """Rows of 6 texts: command, two labels, control type, control point, default value."""
+    _check_rows(rows, (6,))
+
+
+def read_key_list(value: Any) -> Any:
+    """Keys separated by commas become a list; a list as such or as JSON text stays."""
+    if not isinstance(value, str) or value.lstrip().startswith("["):
+        return value
+    return [key.strip() for key in value.split(",")]
+
+
+def check_key_list(keys: Any) -> None:
+    """A list of uids or ids."""
+    if not isinstance(keys, list):
+        raise ValueError("expected an array of uids")
+    if len(keys) > MAX_LISTED:
+        raise ValueError(f"at most {MAX_LISTED} elements, got {len(keys)}")
+    for key in keys:
+        if isinstance(key, bool) or not isinstance(key, int | str) or key == "":
+            raise ValueError(f"expected uids, got {key!r:.64}")
+
+
+def _check_name(name: str) -> None:
+    if name != name.strip():
+        raise ValueError("starts or ends with a blank")
+    if not name.isprintable():
+        raise ValueError("contains a control character")
+
+
+def _check_rows(rows: Any, widths: tuple[int, ...]) -> None:
+    if not isinstance(rows, list):
+        raise ValueError("expected an array of rows")
+    for number_, row in enumerate(rows, 1):
+        if not isinstance(row, list) or len(row) not in widths:
+            got = f"{len(row)}" if isinstance(row, list) else "something else"
+            raise ValueError(f"row {number_}: expected an array of {' or '.join(map(str, widths))} elements, got {got}")
+        if not isinstance(row[0], str) or not row[0].strip():
+            raise ValueError(f"row {number_}, column 1: expected a code")
+
+
+def _authors() -> tuple[Any, ...]:
+    return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
+
+
+COMPANY = define(
+    "company",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("contact", 64),
+    text("email", 128),
+    text("phone", 32),
+    text("address", 255),
+    *_authors(),
+    company="id",
+)
+
+USER = define(
+    "user",
+    text("password_hash", 255, required=True, internal=True),
+    number("token_epoch", internal=True),  # tokens of an earlier epoch are revoked
+    text("role", 16, default="viewer", choices=ROLES),
+    text("head_image", 255),
+    text("description", 255),
+    text("mobile", 32),
+    text("email", 128),
+    flag("is_active", default=1),
+    flag("is_super"),
+    flag("is_default"),
+    uid=Uid.GIVEN,
+    key=text("username", 64, default=None, required=True, check=check_username),
+    created="created_at",
+    modified="updated_at",
+)
+
+CONFIGURATION = define(
+    "configuration",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("hardware", 64),
+    text("mcu_file", 128),
+    text("mcu_version", 32),
+    text("remosu_file", 128),
+    text("remosu_version", 32),
+    text("lua_file", 128),
+    text("lua_version", 32),
+    structure("terminal_script"),
+    structure("config_script"),
+    *_authors(),
+)
+
+TERMINAL = define(
+    "terminal",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("type", 16, required=True),
+    text("maker", 64),
+    reference("config_id", "configuration", required=True),
+    text("mode", 16, required=True, choices=("pwd", "auto")),
+    text("username", 32, required=True),
+    secret("pin", 16, required=True),
+    text("access", 16, default="all", choices=("all", "pub", "sub")),
+    text("topic", 64, default="all", check=parse_topic_permission),
+    text("server", 32),
+    number("session_expiry", maximum=MAX_SESSION_EXPIRY_S),
+    number("keep_alive", maximum=MAX_KEEP_ALIVE_S),
+    flag("encryption"),
+    flag("dixie"),
+    secret("rsa_privatekey", 16_384, check=check_rsa_key),
+    flag("is_route"),
+    *_authors(),
+    moment("activated", read_only=True),
+    uid=Uid.GIVEN,
+    key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
+)
+
+MAPPING = define(
+    "mapping",
+    text("name", 64, required=True),
+    text("description", 255),
+    structure("script", required=True, check=check_mapping_rows),
+    structure("addition"),
+    structure("template"),
+    *_authors(),
+)
+
+CONTROL = define(
+    "control",
+    text("name", 64, required=True),
+    text("description", 255),
+    structure("script", required=True, check=check_control_rows),
+    structure("template"),
+    *_authors(),
+)
+
+OBJECT = define(
+    "object",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("image", 128),
+    text("province", 16),
+    text("city", 16),
+    number("file_id", default=None),
+    reference("mapping_id", "mapping"),
+    reference("control_id", "control"),
+    text("customer_id", 64),
+    structure("terminal_list", read=read_key_list, check=check_key_list),  # uids in order
+    structure("object_list", read=read_key_list, check=check_key_list),
+    text("model", 32),
+    text("serial_no", 32),
+    text("gis", 128),
+    text("secret", 16),
+    text("control", 16),
+    structure("addition"),
+    structure("template"),
+    structure("script"),
+    *_authors(),
+    uid=Uid.FROM_ID,
+)
+
+ENTITIES: tuple[Entity, ...] = (COMPANY, USER, CONFIGURATION, TERMINAL, MAPPING, CONTROL, OBJECT)

@@ -1,0 +1,59 @@
+"""All repositories in one hand, with the registry kept in step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import UTC, tzinfo
+from typing import Any
+
+from terrazzo.metadata.changes import ChangeWatcher
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.definitions import COMPANY, CONFIGURATION, CONTROL, ENTITIES, MAPPING
+from terrazzo.metadata.objects import ObjectRepository
+from terrazzo.metadata.registry_feed import RegistryFeed
+from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.metadata.terminals import TerminalRepository
+from terrazzo.metadata.users import UserRepository
+from terrazzo.terminals.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """The stored entities, a repository each."""
+
+    companies: EntityRepository
+    users: UserRepository
+    terminals: TerminalRepository
+    configurations: EntityRepository
+    mappings: EntityRepository
+    controls: EntityRepository
+    objects: ObjectRepository
+
+    @classmethod
+    def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
+        """Repositories on a database; changes of terminals and objects reach ``registry`` after their commit.
+
+        Args:
+            zone: of times without an offset in conditions.
+        """
+        parts: dict[str, Any] = {"database": database, "secrets": secrets, "entities": ENTITIES, "zone": zone}
+        entities = cls(
+            companies=EntityRepository(COMPANY, **parts),
+            users=UserRepository(**parts),
+            terminals=TerminalRepository(**parts),
+            configurations=EntityRepository(CONFIGURATION, **parts),
+            mappings=EntityRepository(MAPPING, **parts),
+            controls=EntityRepository(CONTROL, **parts),
+            objects=ObjectRepository(**parts),
+        )
+        feed = RegistryFeed(registry)
+        entities.terminals.watch(feed.on_terminal)
+        entities.objects.watch(feed.on_object)
+        return entities
+
+    def follow(self, changes: ChangeWatcher) -> None:
+        """Hears of what other processes change."""
+        for each in fields(self):
+            repository: EntityRepository = getattr(self, each.name)
+            changes.on(repository.entity.name, repository.refresh)

@@ -1,0 +1,64 @@
+"""Brings a database to the revision that this version of the platform needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from terrazzo.metadata.migrations import REVISIONS
+
+WRITING = {"terrazzo_writing": True}
+"""Execution options of a connection that will write."""
+
+
+class DatabaseUnusable(Exception):
+    """The database can't be opened as it is; ``str()`` says why and what to do."""
+
+
+async def migrate(engine: AsyncEngine) -> None:
+    """Applies the migrations that are missing.
+
+    Several processes may start at once: a migration that fails because another process was faster counts as done.
+
+    Raises:
+        DatabaseUnusable: the database was written by a newer version.
+    """
+    revision = await current_revision(engine)
+    while revision != REVISIONS[-1]:
+        if revision is not None and revision not in REVISIONS:
+            raise DatabaseUnusable(
+                f"database.url: the database is at revision {revision}, newer than this version of Terrazzo knows "
+                f"({REVISIONS[-1]}); install the version that wrote it, or restore a backup"
+            )
+        before = revision
+        try:
+            async with engine.execution_options(**WRITING).connect() as connection:
+                await connection.run_sync(_upgrade)
+        except DBAPIError:
+            revision = await current_revision(engine)
+            if revision == before:
+                raise
+        else:
+            revision = await current_revision(engine)
+
+
+async def current_revision(engine: AsyncEngine) -> str | None:
+    """The revision of the database, None for an empty one."""
+    async with engine.connect() as connection:
+        if not await connection.run_sync(lambda sync: sa.inspect(sync).has_table("alembic_version")):
+            return None
+        return (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
+
+
+def _upgrade(connection: sa.Connection) -> None:
+    from alembic import command  # costs 0.2 s, and only a new version needs it
+    from alembic.config import Config
+
+    config = Config()
+    folder = Path(__file__).with_name("migrations")
+    config.set_main_option("script_location", str(folder).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")

@@ -1,0 +1,4 @@
+"""Alembic migrations of the metadata, applied at start, each in a transaction of its own."""
+
+REVISIONS = ("0001",)
+"""All revisions, oldest first; the last is what this version of the platform needs."""

@@ -1,0 +1,80 @@
+"""Keeps the in-memory registry as the database is."""
+
+from __future__ import annotations
+
+import msgspec
+
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.definitions import ENTITIES, OBJECT, TERMINAL
+from terrazzo.metadata.entity import COMPANY
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import Changed, EntityRepository
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+
+
+async def load_registry(database: Database, secrets: Secrets) -> Registry:
+    """All terminals and the ``terminal_list`` of all objects.
+
+    Raises:
+        SecretUnreadable: the secrets were sealed with another key.
+    """
+    registry = Registry()
+    terminals, objects = (
+        EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES) for entity in (TERMINAL, OBJECT)
+    )
+    async for row in terminals.every():
+        registry.put_terminal(terminal_of(row))
+    async for row in objects.every():
+        registry.put_object(row["id"], row["terminal_list"] or ())
+    return registry
+
+
+def terminal_of(row: Row) -> Terminal:
+    """A terminal's record as the hot path uses it."""
+    return Terminal(
+        id=row["id"],
+        uid=row["uid"],
+        name=row["name"],
+        company_id=row[COMPANY],
+        type=row["type"],
+        mode=row["mode"],
+        username=row["username"],
+        pin=row["pin"],
+        access=row["access"],
+        topic=row["topic"],
+        is_route=bool(row["is_route"]),
+        session_expiry_s=row["session_expiry"],
+        keep_alive_s=row["keep_alive"],
+        encryption=bool(row["encryption"]),
+        dixie=bool(row["dixie"]),
+        rsa_privatekey=row["rsa_privatekey"],
+        is_available=bool(row["is_available"]),
+        config_id=row["config_id"],
+        activated_us=row["activated"],
+    )
+
+
+class RegistryFeed:
+    """Puts announced changes into a registry; its watchers hear only of real ones."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+
+    def on_terminal(self, changed: Changed) -> None:
+        """A terminal was created, changed or deleted."""
+        if changed.row is None:
+            self._registry.drop_terminal(changed.uid)
+            return
+        before, after = self._registry.terminal(changed.uid), terminal_of(changed.row)
+        # The first login is no change of the terminal: it must not end the connection that made it.
+        if before is None or msgspec.structs.replace(before, activated_us=after.activated_us) != after:
+            self._registry.put_terminal(after)
+
+    def on_object(self, changed: Changed) -> None:
+        """An object was created, changed or deleted."""
+        if changed.row is None:
+            self._registry.drop_object(changed.record_id)
+        else:
+            self._registry.put_object(changed.record_id, changed.row["terminal_list"] or ())

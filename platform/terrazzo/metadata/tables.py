@@ -1,0 +1,69 @@
+"""The tables that aren't entities: links, the journal of commands, revoked tokens, and what changed."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from terrazzo.metadata.definitions import ENTITIES
+from terrazzo.metadata.entity import METADATA
+from terrazzo.metadata.field import BIG
+
+OBJECT_TERMINAL = sa.Table(
+    "object_terminal",
+    METADATA,
+    sa.Column("object_id", BIG, sa.ForeignKey("object.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("terminal_id", BIG, sa.ForeignKey("terminal.id", ondelete="RESTRICT"), primary_key=True),
+    sa.Column("position", BIG, nullable=False),
+    sa.Index(None, "terminal_id"),
+)
+
+COMMAND = sa.Table(
+    "command",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("uid", sa.String(32), nullable=False, unique=True),  # random hex; travels as Correlation Data
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # the terminal's uid: the journal outlives the record
+    sa.Column("object_id", BIG),
+    sa.Column("command", sa.String(64), nullable=False),
+    sa.Column("value", sa.Text, nullable=False, default=""),
+    sa.Column("payload", sa.LargeBinary, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # queued | sent | delivered | answered | expired | failed
+    sa.Column("reason", sa.Text, nullable=False, default=""),
+    sa.Column("queued_us", BIG, nullable=False),
+    sa.Column("sent_us", BIG),
+    sa.Column("delivered_us", BIG),
+    sa.Column("answered_us", BIG),
+    sa.Column("ended_us", BIG),
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Column("answer", sa.Text),
+    sa.Column("created_by", BIG, nullable=False),
+    sa.Column("idempotency_key", sa.String(128)),
+    sa.Index(None, "terminal_id", "state", "id"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "state", "expires_us"),
+    sa.Index(None, "company_id", "idempotency_key"),
+    sqlite_autoincrement=True,
+)
+
+REVOKED_TOKEN = sa.Table(
+    "revoked_token",
+    METADATA,
+    sa.Column("jti", sa.String(64), primary_key=True),
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Index(None, "expires_us"),
+)
+
+CHANGE = sa.Table(
+    "change",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("entity", sa.String(32), nullable=False),
+    sa.Column("record_id", BIG, nullable=False),
+    sa.Column("uid", sa.String(64), nullable=False),
+    sa.Column("changed_us", BIG, nullable=False),
+    sa.Index(None, "changed_us"),
+    sqlite_autoincrement=True,
+)
+
+ALL_TABLES = (*(entity.table for entity in ENTITIES), OBJECT_TERMINAL, COMMAND, REVOKED_TOKEN, CHANGE)

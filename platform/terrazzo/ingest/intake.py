@@ -1,0 +1,219 @@
+"""Takes what the broker hands over and acknowledges it when it is stored.
+
+One task writes: everything that has arrived is decoded into one group and committed with one ``append``; while a commit
+is under way the next group is decoded. When the store is behind, reading from terminals pauses; nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from terrazzo.ingest.group import Answer, Arrival, Group, IngestStats, Recorder
+from terrazzo.sparse_log import SparseLog
+from terrazzo.store import Record, StoreUnavailable, TimeSeriesStore
+from terrazzo_broker.hooks import Batch
+
+_log = logging.getLogger(__name__)
+
+_SLICE_S = 0.005  # how long decoding may hold the loop
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
+
+
+class IntakeGate(Protocol):
+    """What stops the broker from reading more."""
+
+    def pause_intake(self) -> None: ...
+
+    def resume_intake(self) -> None: ...
+
+
+class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """When reading pauses, and how much one commit takes. Reading resumes at half."""
+
+    messages: int = 40_000
+    bytes: int = 32 * 1024 * 1024
+    group_messages: int = 20_000
+    group_bytes: int = 8 * 1024 * 1024
+
+
+class Intake:
+    """Between the broker's ``take`` and the store's ``append``.
+
+    Args:
+        store: where records go.
+        gate: the broker's valve.
+        clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
+    """
+
+    def __init__(
+        self,
+        store: TimeSeriesStore,
+        gate: IntakeGate,
+        *,
+        clock_ahead_s: float = 300,
+        limits: IntakeLimits | None = None,
+    ) -> None:
+        self.stats = IngestStats()
+        self._store = store
+        self._gate = gate
+        self._limits = limits or IntakeLimits()
+        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s)
+        self._pending: deque[Arrival] = deque()  # bounded by the gate
+        self._wake = asyncio.Event()
+        self._paused = False
+        self._failing = False  # the last append failed
+        self._closing = False
+        self._writer: asyncio.Task[None] | None = None
+        self._record_listeners: list[Callable[[Sequence[Record]], None]] = []
+        self._answer_listeners: list[Callable[[Answer], None]] = []
+        self._failure_log = SparseLog(_log)
+
+    def listen(self, callback: Callable[[Sequence[Record]], None]) -> None:
+        """Hands over each committed group, rejects (``x/...``) included."""
+        self._record_listeners.append(callback)
+
+    def listen_answers(self, callback: Callable[[Answer], None]) -> None:
+        """Hands over each committed answer to a command."""
+        self._answer_listeners.append(callback)
+
+    def start(self) -> None:
+        """Starts the writer."""
+        self._writer = asyncio.create_task(self._write(), name="ingest writer")
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the writer runs and the store took the last group."""
+        return self._writer is not None and not self._writer.done() and not self._failing
+
+    async def stop(self, timeout_s: float = 8.0) -> None:
+        """Commits what was taken; what the store does not take in time stays unacknowledged."""
+        self._closing = True
+        self._wake.set()
+        if self._writer is not None:
+            done, _ = await asyncio.wait({self._writer}, timeout=timeout_s)
+            if not done:
+                _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
+                self._writer.cancel()
+                await asyncio.wait({self._writer})
+
+    def take(self, batch: Batch) -> None:
+        """Queues a batch; it is settled when it is stored."""
+        messages = batch.messages
+        size = sum([len(message.payload) for message in messages])
+        self._pending.append(Arrival(batch, size))
+        stats = self.stats
+        stats.batches += 1
+        stats.backlog += len(messages)
+        stats.backlog_bytes += size
+        self._wake.set()
+        if not self._paused and (stats.backlog >= self._limits.messages or stats.backlog_bytes >= self._limits.bytes):
+            self._pause()
+
+    async def _write(self) -> None:
+        commit: asyncio.Task[None] | None = None
+        try:
+            while (group := await self._collect(commit)) is not None:
+                if commit is not None:
+                    await commit
+                commit = asyncio.create_task(self._commit(group), name="ingest commit")
+                commit.add_done_callback(lambda _: self._wake.set())
+        finally:
+            if commit is not None and not commit.done():
+                commit.cancel()
+
+    async def _collect(self, commit: asyncio.Task[None] | None) -> Group | None:
+        """Decodes until the commit under way is done; None when closing and nothing is left."""
+        group = Group()
+        while True:
+            self._wake.clear()
+            full = self._decode_slice(group)
+            idle = commit is None or commit.done()
+            if idle and group.arrivals:
+                return group
+            if idle and self._closing and not self._pending:
+                return None
+            if full and commit is not None:
+                await asyncio.wait({commit})
+            elif self._pending:
+                await asyncio.sleep(0)  # lets the broker read on
+            else:
+                await self._wake.wait()
+
+    def _decode_slice(self, group: Group) -> bool:
+        """Decodes for a few milliseconds; True when the group is full."""
+        deadline_s = time.perf_counter() + _SLICE_S
+        pending, limits = self._pending, self._limits
+        while group.messages < limits.group_messages and group.size < limits.group_bytes:
+            if not pending or not self._recorder.record(pending[0], group, deadline_s):
+                return False
+            pending.popleft()
+            if time.perf_counter() > deadline_s:
+                return False
+        return True
+
+    async def _commit(self, group: Group) -> None:
+        """Stores a group, however long the store is away, then answers for it."""
+        started_s = time.perf_counter()
+        retry_s = _RETRY_FIRST_S
+        while group.records and not await self._append(group.records):
+            await asyncio.sleep(retry_s)
+            retry_s = min(retry_s * 2, _RETRY_MOST_S)
+        self._count(group, time.perf_counter() - started_s)
+        group.settle()
+        self._tell(group)
+        self._resume_if_drained()
+
+    async def _append(self, records: Sequence[Record]) -> bool:
+        try:
+            await self._store.append(records)
+        except StoreUnavailable as error:
+            self._failure_log.warning("the store does not take %d records, retrying: %s", len(records), error)
+        except Exception:  # noqa: BLE001 - whatever goes wrong there, acknowledged must mean stored
+            _log.exception("the store failed on %d records, retrying", len(records))
+        else:
+            self._failing = False
+            return True
+        self.stats.store_failures += 1
+        self._failing = True
+        self._pause()
+        return False
+
+    def _count(self, group: Group, seconds: float) -> None:
+        stats = self.stats
+        stats.messages += group.messages
+        stats.bytes += group.size
+        stats.backlog -= group.messages
+        stats.backlog_bytes -= group.size
+        stats.commits += 1
+        stats.commit_seconds += seconds
+        stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)
+
+    def _tell(self, group: Group) -> None:
+        try:
+            for hear_records in self._record_listeners:
+                hear_records(group.records)
+            for answer in group.answers:
+                for hear_answer in self._answer_listeners:
+                    hear_answer(answer)
+        except Exception:  # noqa: BLE001 - a listener's fault must not stop the writer
+            _log.exception("a listener failed; the records are stored")
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self.stats.pauses += 1
+            self._gate.pause_intake()
+
+    def _resume_if_drained(self) -> None:
+        stats, limits = self.stats, self._limits
+        drained = stats.backlog <= limits.messages // 2 and stats.backlog_bytes <= limits.bytes // 2
+        if self._paused and drained and not self._closing:
+            self._paused = False
+            self._gate.resume_intake()

@@ -1,0 +1,165 @@
+"""What a terminal's payload says: JSON or MessagePack, told apart by the first byte, into points.
+
+Everything that can be wrong with the bytes ends as a ``Reject``; nothing else is ever raised.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from enum import Enum
+from typing import Annotated, Any
+
+import msgspec
+
+MAX_DEPTH = 32  # objects within objects, the payload itself included
+
+Points = dict[str, Any]
+"""Point name to number, string, boolean, null, or a dict of the same."""
+
+
+class RejectKind(Enum):
+    """Why payloads are rejected, as ``/metrics`` counts them."""
+
+    MALFORMED = "malformed"  # not JSON, not MessagePack, not UTF-8
+    SHAPE = "shape"  # well formed, but not an object of points
+    TIME = "time"  # a ``Time`` that cannot be read
+    CLOCK_AHEAD = "clock_ahead"
+    SEALED = "sealed"  # a sealed payload that does not open, or a plain one where sealed ones are due
+
+
+class Reject(Exception):
+    """A payload that cannot become a record; ``str()`` is the reason that is kept with it."""
+
+    def __init__(self, kind: RejectKind, reason: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
+# 64 bits signed, and the finite doubles: what every store and every reader of the records can hold.
+_Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+_Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
+_Flat = dict[str, bool | _Integer | _Finite | str | None]
+
+# Nearly all payloads are flat; these decoders check them completely while decoding, at no extra cost.
+_flat_json = msgspec.json.Decoder(_Flat).decode
+_flat_msgpack = msgspec.msgpack.Decoder(_Flat).decode
+_any_json = msgspec.json.Decoder().decode
+_any_msgpack = msgspec.msgpack.Decoder().decode
+
+_JSON_STARTS = frozenset(b"{ \t\r\n")
+_MAP_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])  # fixmap, map 16, map 32
+
+
+def decode(payload: bytes) -> Points:
+    """The points of a payload, nested objects as they came (see ``flatten``).
+
+    Of a name that occurs twice the last value counts, in JSON and in MessagePack.
+
+    Raises:
+        Reject: the payload is not one object of points.
+    """
+    try:
+        return _flat_json(payload) if payload[:1] == b"{" else _decode_other(payload)
+    except msgspec.ValidationError:
+        return _decode_checked(payload)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise _malformed(error) from None
+
+
+def flatten(points: Points) -> Points:
+    """Nested objects as dotted names: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``. Empty objects vanish."""
+    if not any(type(value) is dict for value in points.values()):
+        return points
+    return dict(_leaves(points, ""))
+
+
+def _leaves(points: Points, prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in points.items():
+        if type(value) is dict:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _decode_other(payload: bytes) -> Points:
+    """What does not start with ``{``: mostly MessagePack."""
+    first = payload[0] if payload else None
+    if first in _MAP_STARTS:
+        return _flat_msgpack(payload)
+    if first in _JSON_STARTS:
+        return _flat_json(payload)
+    return _decode_checked(payload)
+
+
+def _decode_checked(payload: bytes) -> Points:
+    """The slow path: nested payloads, and a reason that names the point for those that are wrong."""
+    if not payload:
+        raise Reject(RejectKind.MALFORMED, "the payload is empty")
+    try:
+        if payload[0] in _MAP_STARTS:
+            points = _any_msgpack(payload)
+        elif payload[0] in _JSON_STARTS or payload.lstrip()[:1] in b'["-0123456789tfn':
+            points = _any_json(payload)
+        else:
+            raise Reject(RejectKind.MALFORMED, f"neither JSON nor a MessagePack map: first byte 0x{payload[0]:02x}")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
+        raise _malformed(error) from None
+    if type(points) is not dict:
+        raise Reject(RejectKind.SHAPE, f"the payload is {_kind(points)}, not an object of points")
+    _check_object(points, "", 1)
+    return points
+
+
+def _check_object(points: dict[Any, Any], path: str, depth: int) -> None:
+    if depth > MAX_DEPTH:
+        raise Reject(RejectKind.SHAPE, f"objects nested deeper than {MAX_DEPTH}")
+    for name, value in points.items():
+        if type(name) is not str:
+            raise Reject(RejectKind.SHAPE, f"{path or 'the payload'}: a point name is {_kind(name)}, not a string")
+        if type(value) is dict:
+            _check_object(value, f"{path}{name}.", depth + 1)
+        else:
+            _check_value(f"{path}{name}", value)
+
+
+def _check_value(path: str, value: Any) -> None:
+    if value is None or isinstance(value, bool | str):
+        return
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise Reject(RejectKind.SHAPE, f"{_shown(path)}: an integer beyond 64 bits")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise Reject(RejectKind.SHAPE, f"{_shown(path)}: {value} is not a number")
+    else:
+        raise Reject(RejectKind.SHAPE, f"{_shown(path)}: {_kind(value)} is not a value")
+
+
+def _malformed(error: Exception) -> Reject:
+    if isinstance(error, RecursionError):
+        return Reject(RejectKind.SHAPE, f"objects nested deeper than {MAX_DEPTH}")
+    if isinstance(error, UnicodeDecodeError):
+        return Reject(RejectKind.MALFORMED, "a string is not UTF-8")
+    return Reject(RejectKind.MALFORMED, _shown(str(error), 200))
+
+
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+    bytes: "binary data",
+}
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "an extension type")
+
+
+def _shown(text: str, limit: int = 64) -> str:
+    """Part of a text that a peer sent, short enough for a reason."""
+    return text if len(text) <= limit else text[:limit] + "..."

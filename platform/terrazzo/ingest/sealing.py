@@ -1,0 +1,90 @@
+"""Sealed payloads: JWE compact serialization between a terminal and the platform (DESIGN 4, ``encryption``).
+
+A terminal with an RSA key seals with RSA-OAEP-256; one without seals with the key that both sides derive from its pin
+(``dir``). Content is always A256GCM. No other algorithm is accepted, nor compression.
+"""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from joserfc import jwe
+from joserfc.errors import JoseError
+from joserfc.jwk import OctKey, RSAKey
+
+from terrazzo.ingest.payload import Reject, RejectKind
+from terrazzo.terminals.terminal import Terminal
+
+_CONTENT = "A256GCM"
+
+
+class _Registry(jwe.JWERegistry):
+    """The library's limits, with room for the largest payload that the broker lets in."""
+
+    max_ciphertext_length = 64 * 1024 * 1024  # base64url text; the broker's packet limit is the one that counts
+
+
+_dir = _Registry(algorithms=["dir", _CONTENT])
+_rsa = _Registry(algorithms=["RSA-OAEP-256", _CONTENT])
+
+
+def derive_key(terminal: Terminal) -> bytes:
+    """The 32-byte ``dir`` key: HKDF-SHA256 of the pin, no salt, the uid as info, both in UTF-8."""
+    derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=terminal.uid.encode())
+    return derivation.derive(terminal.pin.encode())
+
+
+def parse_private_key(text: str) -> RSAKey:
+    """An ``rsa_privatekey`` as it is recorded: PEM.
+
+    Raises:
+        ValueError: it is not an RSA private key; the message says so without showing it.
+    """
+    try:
+        key = RSAKey.import_key(text)
+    except (JoseError, ValueError, TypeError):
+        raise ValueError("rsa_privatekey: not a PEM private key") from None
+    if not key.is_private or key.raw_value.key_size < 2048:
+        raise ValueError("rsa_privatekey: not an RSA private key of at least 2048 bits")
+    return key
+
+
+class Seal:
+    """Opens what one terminal sends, and seals what is sent to it."""
+
+    __slots__ = ("_key", "_open_key", "_registry")
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._key = OctKey.import_key(derive_key(terminal))
+        self._open_key: OctKey | RSAKey | None = self._key
+        self._registry = _dir
+        if terminal.rsa_privatekey:
+            self._registry = _rsa
+            try:
+                self._open_key = parse_private_key(terminal.rsa_privatekey)
+            except ValueError:
+                self._open_key = None  # nothing opens until the record is put right
+
+    def open(self, sealed: bytes) -> bytes:
+        """The payload inside.
+
+        Raises:
+            Reject: it is not a JWE, of another algorithm, or sealed with another key.
+        """
+        if sealed.count(b".") != 4:
+            raise Reject(RejectKind.SEALED, "the terminal's payloads are sealed, and this is not a JWE")
+        if self._open_key is None:
+            raise Reject(RejectKind.SEALED, "the terminal's rsa_privatekey cannot be read")
+        try:
+            plaintext = jwe.decrypt_compact(sealed, self._open_key, registry=self._registry).plaintext
+        except (JoseError, ValueError, TypeError, KeyError, AssertionError) as error:
+            raise Reject(RejectKind.SEALED, f"the seal does not open: {_reason(error)}") from None
+        return plaintext or b""
+
+    def seal(self, payload: bytes) -> bytes:
+        """A command's payload, sealed with the ``dir`` key."""
+        return jwe.encrypt_compact({"alg": "dir", "enc": _CONTENT}, payload, self._key, registry=_dir).encode()
+
+
+def _reason(error: Exception) -> str:
+    return error.description[:120] if isinstance(error, JoseError) and error.description else type(error).__name__

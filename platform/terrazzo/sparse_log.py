@@ -1,0 +1,29 @@
+"""A log line for what may happen thousands of times a second."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+
+class SparseLog:
+    """Writes at most one line per ``interval_s`` and says how many it left out."""
+
+    __slots__ = ("_interval_s", "_logger", "_next_s", "_skipped")
+
+    def __init__(self, logger: logging.Logger, interval_s: float = 10.0) -> None:
+        self._logger = logger
+        self._interval_s = interval_s
+        self._next_s = 0.0
+        self._skipped = 0
+
+    def warning(self, message: str, *args: object) -> None:
+        """As ``Logger.warning``, unless a line was written less than ``interval_s`` ago."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            self._skipped += 1
+            return
+        self._next_s = now_s + self._interval_s
+        if self._skipped:
+            message, args, self._skipped = message + " (and %d more like it)", (*args, self._skipped), 0
+        self._logger.warning(message, *args)

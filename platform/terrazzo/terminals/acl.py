@@ -1,0 +1,163 @@
+"""What a terminal may publish and subscribe to (DESIGN 4): deny by default.
+
+The topic of a terminal's reports is ``g/<uid>/<channel>`` with deeper levels allowed; a terminal may leave its own uid
+out. Commands reach it on ``p2p/<uid>``.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+
+CHANNELS = "ravpin"
+"""Real-time values, alarms, versions, parameters, information, notices."""
+
+MAX_TOPIC = 256  # characters of a full topic: it names a series in the store
+
+
+class TopicPermission(msgspec.Struct, frozen=True):
+    """A terminal's ``topic``: channels it may publish, filters it may subscribe to besides its own ``p2p/<uid>``."""
+
+    channels: frozenset[str] = frozenset()
+    filters: tuple[str, ...] = ()
+    own_reports: bool = False  # may subscribe to g/<uid>/# of itself
+
+
+ALL_OWN = TopicPermission(frozenset(CHANNELS), (), own_reports=True)
+NOTHING = TopicPermission()
+
+
+def parse_topic_permission(text: str) -> TopicPermission:
+    """Reads ``all``, or ``pub:r,a,v,p,i,n;sub:g/#`` with either part left out.
+
+    Raises:
+        ValueError: the message names the part that is wrong.
+    """
+    if text.strip() == "all":
+        return ALL_OWN
+    channels: frozenset[str] | None = None
+    filters: tuple[str, ...] | None = None
+    for part in text.split(";"):
+        verb, _, rest = part.strip().partition(":")
+        items = [item.strip() for item in rest.split(",")]
+        if verb == "pub" and channels is None:
+            channels = _parse_channels(items)
+        elif verb == "sub" and filters is None:
+            filters = tuple(map(_parse_filter, items))
+        else:
+            raise ValueError(f"{part.strip()!r}: expected 'all', or 'pub:<channels>' and 'sub:<filters>', each once")
+    return TopicPermission(channels or frozenset(), filters or ())
+
+
+def _parse_channels(items: list[str]) -> frozenset[str]:
+    for item in items:
+        if item not in _CHANNEL_SET:
+            raise ValueError(f"pub: {item!r} is not a channel; the channels are {', '.join(CHANNELS)}")
+    return frozenset(items)
+
+
+def _parse_filter(item: str) -> str:
+    levels = item.split("/")
+    if not item or "\0" in item:
+        raise ValueError(f"sub: {item!r} is not a topic filter")
+    if levels[0] == "$share":
+        raise ValueError(f"sub: {item!r}: name the filter without $share; a shared subscription is judged by it")
+    for depth, level in enumerate(levels, 1):
+        misplaced = level == "#" and depth < len(levels)
+        if misplaced or (len(level) > 1 and ("#" in level or "+" in level)):
+            raise ValueError(f"sub: {item!r}: '#' stands alone at the end, '+' alone in its level")
+    return item
+
+
+_CHANNEL_SET = frozenset(CHANNELS)
+
+
+def covers(granted: str, requested: str) -> bool:
+    """Whether every topic that ``requested`` matches is matched by ``granted``."""
+    grants, asks = granted.split("/"), requested.split("/")
+    if grants[0] in ("#", "+") and asks[0].startswith("$"):
+        return False  # a leading wildcard doesn't match topics that start with $ [MQTT-4.7.2-1]
+    for index, grant in enumerate(grants):
+        if grant == "#":
+            return True
+        if index == len(asks):
+            return False
+        ask = asks[index]
+        if ask == "#" or (grant != "+" and grant != ask):
+            return False
+    return len(asks) == len(grants)
+
+
+class ReportTopic(NamedTuple):
+    """A topic that a terminal may publish on, made full."""
+
+    topic: str  # g/<uid>/<channel>[/deeper]
+    owner: Terminal  # whose report it is: the publisher, or one that it routes for
+    channel: str
+
+
+class TerminalAcl:
+    """The permissions of one terminal's record, read once at login."""
+
+    __slots__ = ("_permission", "_registry", "_terminal")
+
+    def __init__(self, terminal: Terminal, registry: Registry) -> None:
+        self._terminal = terminal
+        self._registry = registry
+        try:
+            self._permission = parse_topic_permission(terminal.topic)
+        except ValueError:
+            self._permission = NOTHING  # what can't be read allows nothing
+
+    def may_publish(self, topic: str) -> ReportTopic | None:
+        """The full topic behind what the terminal sent, None when it may not publish there."""
+        if self._terminal.access == "sub":
+            return None
+        report = self._read_topic(topic)
+        if report is None or len(report.topic) > MAX_TOPIC:
+            return None
+        if report.channel not in self._permission.channels or not self._speaks_for(report.owner):
+            return None
+        return report
+
+    def may_subscribe(self, topic_filter: str) -> bool:
+        """Whether the terminal may have this filter; a shared subscription is judged by the filter within."""
+        if self._terminal.access == "pub":
+            return False
+        if topic_filter.startswith("$share/"):
+            topic_filter = [*topic_filter.split("/", 2), ""][2]
+        uid, permission = self._terminal.uid, self._permission
+        if topic_filter == f"p2p/{uid}":
+            return True
+        if permission.own_reports and covers(f"g/{uid}/#", topic_filter):
+            return True
+        return any(covers(granted, topic_filter) for granted in permission.filters)
+
+    def _read_topic(self, topic: str) -> ReportTopic | None:
+        """Full form first, so that a terminal whose uid reads like a channel keeps its own topics."""
+        levels = topic.split("/")
+        if len(levels) < 2 or levels[0] != "g":
+            return None
+        second = levels[1]
+        if len(levels) > 2 and levels[2] in _CHANNEL_SET:
+            owner = self._terminal if second == self._terminal.uid else self._registry.terminal(second)
+            if owner is not None:
+                return ReportTopic(topic, owner, levels[2])
+        if second in _CHANNEL_SET:
+            return ReportTopic(f"g/{self._terminal.uid}/{topic[2:]}", self._terminal, second)
+        return None
+
+    def _speaks_for(self, owner: Terminal) -> bool:
+        me = self._terminal
+        if owner is me:
+            return True
+        return (
+            me.is_route
+            and owner.is_available
+            and owner.company_id == me.company_id
+            and self._registry.share_object(me.uid, owner.uid)
+        )

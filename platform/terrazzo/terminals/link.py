@@ -1,0 +1,17 @@
+"""A terminal's connection as the broker's hooks carry it along (``Client.identity``)."""
+
+from __future__ import annotations
+
+from terrazzo.terminals.acl import TerminalAcl
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+
+
+class TerminalLink:
+    """Who is at the other end, as recorded at login, and what it may do."""
+
+    __slots__ = ("acl", "terminal")
+
+    def __init__(self, terminal: Terminal, registry: Registry) -> None:
+        self.terminal = terminal
+        self.acl = TerminalAcl(terminal, registry)

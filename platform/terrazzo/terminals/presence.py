@@ -1,0 +1,82 @@
+"""Who is connected, since when, and why who isn't any more (DESIGN 10, honest presence)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from terrazzo.bus import Presence
+from terrazzo_broker.hooks import Client
+
+_PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
+_NEVER_SEEN = Presence(online=False)
+
+
+class Trace(msgspec.Struct):
+    """When a terminal last reported; kept across its connections, written by the ingest path."""
+
+    last_telemetry_us: int | None = None
+
+
+class PresenceBook:
+    """What is known of each terminal's present or last connection."""
+
+    def __init__(self) -> None:
+        self._live: dict[str, Client] = {}
+        self._past: dict[str, Presence] = {}
+        self._traces: dict[str, Trace] = {}
+
+    def __len__(self) -> int:
+        """How many terminals are connected."""
+        return len(self._live)
+
+    def trace(self, uid: str) -> Trace:
+        """Where reports of a terminal leave their time, whoever carried them."""
+        trace = self._traces.get(uid)
+        if trace is None:
+            trace = self._traces[uid] = Trace()
+        return trace
+
+    def on_connected(self, client: Client) -> None:
+        """A connection is up."""
+        self._live[client.client_id] = client
+
+    def on_disconnected(self, client: Client, reason: str) -> None:
+        """A connection has ended; one that was taken over does not count against its successor."""
+        uid = client.client_id
+        if self._live.get(uid) in (None, client):
+            self._live.pop(uid, None)
+            self._past[uid] = self._describe(client, online=False, reason=reason)
+
+    def forget(self, uid: str) -> None:
+        """The terminal was deleted."""
+        self._live.pop(uid, None)
+        self._past.pop(uid, None)
+        self._traces.pop(uid, None)
+
+    def presence(self, uid: str) -> Presence:
+        """The present connection, else the last one; ``online=False`` alone for one never seen."""
+        client = self._live.get(uid)
+        if client is not None:
+            return self._describe(client, online=True, reason="")
+        trace = self._traces.get(uid)
+        past = self._past.get(uid, _NEVER_SEEN)
+        if trace is None:
+            return past
+        return msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)  # may come through a router
+
+    def client(self, uid: str) -> Client | None:
+        """The live connection of a terminal."""
+        return self._live.get(uid)
+
+    def _describe(self, client: Client, *, online: bool, reason: str) -> Presence:
+        trace = self._traces.get(client.client_id)
+        return Presence(
+            online=online,
+            since_us=client.connected_us if online else None,
+            address=client.address,
+            protocol=_PROTOCOLS.get(client.protocol, f"MQTT {client.protocol}"),
+            messages=client.messages_in,
+            last_seen_us=client.last_packet_us or client.connected_us,
+            last_telemetry_us=None if trace is None else trace.last_telemetry_us,
+            disconnect_reason=reason,
+        )

@@ -1,0 +1,306 @@
+"""From batches to one commit a group: acknowledged means stored, nothing is dropped, the loop stays free."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from terrazzo.ingest.intake import Intake, IntakeLimits
+from terrazzo.ingest.report import ReportTag, make_tag
+from terrazzo.ingest.sealing import Seal
+from terrazzo.store import StoreFull, StoreUnavailable
+from terrazzo.terminals.acl import ReportTopic
+from terrazzo.terminals.presence import Trace
+from terrazzo.terminals.terminal import Terminal
+from terrazzo_broker.hooks import Inbound
+
+TERMINAL = Terminal(id=1, uid="t1", name="t", company_id=1, type="Other", mode="pwd", username="u", pin="pin")
+GOOD = b'{"a":1}'
+ARRIVED_US = 1_780_000_000_000_000
+
+
+class Shelf:
+    """An in-memory store that can be told to wait or to fail."""
+
+    def __init__(self) -> None:
+        self.commits: list[list] = []
+        self.open = asyncio.Event()
+        self.open.set()
+        self.errors: list[Exception] = []
+
+    async def append(self, records):
+        await self.open.wait()
+        if self.errors:
+            raise self.errors.pop(0)
+        self.commits.append(list(records))
+
+    @property
+    def records(self) -> list:
+        return [record for commit in self.commits for record in commit]
+
+
+@dataclass
+class Valve:
+    calls: list[str] = field(default_factory=list)
+
+    def pause_intake(self) -> None:
+        self.calls.append("pause")
+
+    def resume_intake(self) -> None:
+        self.calls.append("resume")
+
+
+class Batch:
+    """What the broker hands over, noting how it was settled."""
+
+    def __init__(self, *messages: Inbound, arrived_us: int = ARRIVED_US) -> None:
+        self.client = SimpleNamespace(client_id="t1", protocol=5)
+        self.messages = messages
+        self.arrived_us = arrived_us
+        self.settled = asyncio.Event()
+        self.refusals: dict[int, int] = {}
+
+    def settle(self, refusals=None) -> None:
+        assert not self.settled.is_set(), "settled twice"
+        self.refusals = dict(refusals or {})
+        self.settled.set()
+
+
+def tag(topic: str = "g/t1/r", seal: Seal | None = None) -> ReportTag:
+    return make_tag(ReportTopic(topic, TERMINAL, topic.split("/")[2]), trace=Trace(), seal=seal)
+
+
+def batch_of(*payloads: bytes, on: ReportTag | None = None) -> Batch:
+    on = on or tag()
+    return Batch(*(Inbound(on, payload) for payload in payloads))
+
+
+@asynccontextmanager
+async def running(shelf: Shelf, valve: Valve | None = None, **options):
+    intake = Intake(shelf, valve or Valve(), **options)
+    intake.start()
+    try:
+        yield intake
+    finally:
+        shelf.open.set()
+        await intake.stop()
+
+
+async def settled(*batches: Batch) -> None:
+    async with asyncio.timeout(10):
+        for batch in batches:
+            await batch.settled.wait()
+
+
+async def until(condition) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110 - the conditions are plain values
+            await asyncio.sleep(0.002)
+
+
+async def test_a_batch_becomes_records_and_is_settled():
+    shelf, batch = Shelf(), batch_of(b'{"a":1}', b' {"a":2,"Time":1780000000}', b"\x81\xa1a\x03")
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await settled(batch)
+    assert shelf.records == [
+        ("g/t1/r", ARRIVED_US, b'{"a":1}'),
+        ("g/t1/r", 1_780_000_000_000_000, b'{"a":2,"Time":1780000000}'),
+        ("g/t1/r", ARRIVED_US, b"\x81\xa1a\x03"),
+    ]
+    assert batch.refusals == {}
+    assert intake.stats.messages == 3
+    assert intake.stats.backlog == intake.stats.backlog_bytes == 0
+
+
+async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
+    shelf, batch = Shelf(), batch_of(GOOD, b"{oops", GOOD, b"\xff\x00", b'{"Time":"2100-01-01T00:00:00Z"}', GOOD)
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await settled(batch)
+    assert batch.refusals == {1: 0x99, 3: 0x99, 4: 0x99}
+    assert [record.series for record in shelf.records] == ["g/t1/r", "x/t1", "g/t1/r", "x/t1", "x/t1", "g/t1/r"]
+    reject = msgspec.msgpack.decode(shelf.records[3].body)
+    assert reject == {
+        "topic": "g/t1/r",
+        "reason": "neither JSON nor a MessagePack map: first byte 0xff",
+        "payload": b"\xff\x00",
+    }
+    assert shelf.records[3].time_us == ARRIVED_US
+    assert intake.stats.rejects == {"malformed": 2, "shape": 0, "time": 0, "clock_ahead": 1, "sealed": 0}
+
+
+async def test_a_clock_that_was_never_set_is_counted():
+    shelf, batch = Shelf(), batch_of(b'{"a":1,"Time":"1970-01-01T00:00:09Z"}')
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await settled(batch)
+    assert shelf.records[0].time_us == ARRIVED_US
+    assert intake.stats.clock_unset == 1
+
+
+async def test_sealed_payloads_are_stored_open_and_plain_ones_refused():
+    seal = Seal(TERMINAL)
+    shelf, batch = Shelf(), batch_of(seal.seal(GOOD), GOOD, on=tag(seal=seal))
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await settled(batch)
+    assert shelf.records[0].body == GOOD
+    assert batch.refusals == {1: 0x99}
+    assert intake.stats.rejects["sealed"] == 1
+
+
+async def test_nothing_is_settled_before_it_is_stored():
+    shelf, batch = Shelf(), batch_of(GOOD)
+    shelf.open.clear()
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await asyncio.sleep(0.05)
+        assert not batch.settled.is_set()
+        shelf.open.set()
+        await settled(batch)
+
+
+async def test_what_arrives_during_a_commit_shares_the_next_one():
+    shelf, batches = Shelf(), [batch_of(GOOD, GOOD) for _ in range(50)]
+    shelf.open.clear()
+    async with running(shelf) as intake:
+        intake.take(batches[0])
+        await until(lambda: intake.stats.backlog == 2)
+        await asyncio.sleep(0.02)
+        for batch in batches[1:]:
+            intake.take(batch)
+        shelf.open.set()
+        await settled(*batches)
+    assert [len(commit) for commit in shelf.commits] == [2, 98]
+
+
+async def test_records_keep_the_order_of_arrival():
+    shelf = Shelf()
+    batches = [batch_of(*(f'{{"n":{first + n}}}'.encode() for n in range(10))) for first in range(0, 5000, 10)]
+    async with running(shelf, limits=IntakeLimits(group_messages=70)) as intake:
+        for batch in batches:
+            intake.take(batch)
+            if batch.messages[0].payload[5:6] == b"7":
+                await asyncio.sleep(0)
+        await settled(*batches)
+    assert [json.loads(record.body)["n"] for record in shelf.records] == list(range(5000))
+    assert max(len(commit) for commit in shelf.commits) <= 79
+
+
+@pytest.mark.parametrize("error", [StoreUnavailable("away"), StoreFull("disk full"), ValueError("a bug")])
+async def test_a_failing_store_loses_nothing_and_pauses_reading(error):
+    shelf, valve, batch = Shelf(), Valve(), batch_of(GOOD)
+    shelf.errors = [error, error]
+    async with running(shelf, valve) as intake:
+        intake.take(batch)
+        await until(lambda: intake.stats.store_failures == 1)
+        assert valve.calls == ["pause"]
+        assert not batch.settled.is_set()
+        assert not intake.is_healthy
+        await settled(batch)
+        await until(lambda: intake.is_healthy)
+    assert valve.calls == ["pause", "resume"]
+    assert shelf.records == [("g/t1/r", ARRIVED_US, GOOD)]
+
+
+@pytest.mark.parametrize("limits", [IntakeLimits(messages=100), IntakeLimits(bytes=700)])
+async def test_reading_pauses_at_the_high_water_mark_and_resumes_at_half(limits):
+    shelf, valve, batches = Shelf(), Valve(), [batch_of(*[GOOD] * 10) for _ in range(10)]
+    shelf.open.clear()
+    async with running(shelf, valve, limits=limits) as intake:
+        for batch in batches[:9]:
+            intake.take(batch)
+        assert valve.calls == []
+        intake.take(batches[9])
+        assert valve.calls == ["pause"]
+        shelf.open.set()
+        await settled(*batches)
+        await until(lambda: valve.calls == ["pause", "resume"])
+    assert len(shelf.records) == 100
+
+
+async def test_stopping_commits_what_was_taken():
+    shelf, batches = Shelf(), [batch_of(*[GOOD] * 10) for _ in range(100)]
+    async with running(shelf) as intake:
+        for batch in batches:
+            intake.take(batch)
+        await intake.stop()
+        assert all(batch.settled.is_set() for batch in batches)
+    assert len(shelf.records) == 1000
+
+
+async def test_stopping_without_a_store_ends_in_time_and_acknowledges_nothing():
+    shelf, batch = Shelf(), batch_of(GOOD)
+    shelf.open.clear()
+    async with running(shelf) as intake:
+        intake.take(batch)
+        await intake.stop(timeout_s=0.2)
+        assert not batch.settled.is_set()
+
+
+async def test_a_large_backlog_does_not_hold_the_loop():
+    shelf = Shelf()
+    payload = json.dumps({f"p{n}": n / 3 for n in range(10)}).encode()
+    seal = Seal(TERMINAL)
+    batches = [batch_of(*[payload] * 4000) for _ in range(10)]
+    batches += [batch_of(*[seal.seal(payload)] * 2000, on=tag(seal=seal)) for _ in range(2)]
+    longest_s = 0.0
+    async with running(shelf) as intake:
+        for batch in batches:
+            intake.take(batch)
+        while not all(batch.settled.is_set() for batch in batches):
+            started_s = time.perf_counter()
+            await asyncio.sleep(0)
+            longest_s = max(longest_s, time.perf_counter() - started_s)
+    assert longest_s < 0.1  # slices of 5 ms; the rest is for a busy machine
+    assert intake.stats.messages == 44_000
+
+
+async def test_listeners_hear_of_stored_records_and_answers_only():
+    shelf, heard, answers = Shelf(), [], []
+    answer = Batch(
+        Inbound(tag("g/t1/n"), b'{"Result":"ok"}', b"c" * 32),
+        Inbound(tag("g/t1/n"), b"{broken", b"c" * 32),
+        Inbound(tag("g/t1/n"), b'{"Result":"unasked"}'),
+        Inbound(tag("g/t1/n/deeper"), b'{"a":1}', b"c" * 32),
+        Inbound(tag("g/t1/r"), b'{"a":1}', b"c" * 32),
+    )
+    shelf.open.clear()
+    async with running(shelf) as intake:
+        intake.listen(heard.extend)
+        intake.listen_answers(answers.append)
+        intake.take(answer)
+        await asyncio.sleep(0.02)
+        assert heard == answers == []
+        shelf.open.set()
+        await settled(answer)
+        await until(lambda: answers)
+    assert heard == shelf.records
+    assert [(each.uid, each.correlation, each.body) for each in answers] == [("t1", b"c" * 32, b'{"Result":"ok"}')]
+
+
+async def test_a_listener_that_fails_stops_nobody():
+    shelf, batches = Shelf(), [batch_of(GOOD), batch_of(GOOD)]
+    async with running(shelf) as intake:
+        intake.listen(lambda records: records.no_such_method())
+        for batch in batches:
+            intake.take(batch)
+            await settled(batch)
+        assert intake.is_healthy
+
+
+async def test_the_last_report_of_a_terminal_is_noted():
+    shelf, on = Shelf(), tag()
+    async with running(shelf) as intake:
+        batch = batch_of(GOOD, on=on)
+        intake.take(batch)
+        await settled(batch)
+    assert on.trace.last_telemetry_us == ARRIVED_US

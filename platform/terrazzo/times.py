@@ -47,7 +47,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 def format_spaced(time_us: int, zone: tzinfo = UTC) -> str:
     """``YYYY-MM-DD HH:MM:SS`` in ``zone``: grid, mosaic, events and labels."""
-    return to_datetime(time_us, zone).strftime("%Y-%m-%d %H:%M:%S")
+    return to_datetime(time_us, zone).isoformat(" ", "seconds")[:19]
 
 
 def format_iso(time_us: int, zone: tzinfo = UTC) -> str:

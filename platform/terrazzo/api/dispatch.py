@@ -92,7 +92,7 @@ class Gateway:
             body = message if isinstance(message, str) else message.decode()
             head = _heads.decode(body)
         except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
-            return self._unreadable("", EMPTY_TEXT, _why_unreadable(error))
+            return self._unreadable("", EMPTY_TEXT, _why_unreadable(error, message))
         name = head.action
         if not isinstance(name, str):
             missing = name is msgspec.UNSET
@@ -125,11 +125,14 @@ def bearer_token(credential: Any) -> str | None:
     return None
 
 
-def _why_unreadable(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return f"body: not UTF-8 at byte {error.start}"
-    if isinstance(error, RecursionError):
-        return "body: nested too deeply"
-    if isinstance(error, msgspec.ValidationError):
-        return f"body: {str(error).replace('`', '')}"
-    return f"body: not JSON: {error}"
+def _why_unreadable(error: Exception, message: bytes | str) -> str:
+    if not message.strip():
+        return "body: is empty"
+    match error:
+        case UnicodeDecodeError():
+            return f"body: not UTF-8 at byte {error.start}"
+        case RecursionError():
+            return "body: nested too deeply"
+        case msgspec.ValidationError():
+            return f"body: {str(error).replace('`', '').lower()}"
+    return f"body: not JSON: {str(error).removeprefix('JSON is malformed: ')}"

@@ -94,7 +94,7 @@ def _caller(request: web.Request) -> Caller:
 
 def _check_media_type(request: web.Request) -> None:
     """JSON in UTF-8; a request that says nothing is taken to be that."""
-    if "Content-Type" not in request.headers:
+    if request.headers.get("Content-Type", _JSON) == _JSON:
         return
     charset = (request.charset or "utf-8").lower()
     if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):

@@ -90,5 +90,6 @@ def _fault(read: Callable[[], Any]) -> tuple[str, str] | None:
 def _plain(message: str) -> tuple[str, str]:
     """msgspec's message as (path below the field, reason)."""
     reason, _, path = message.partition(" - at `$")
-    reason = reason.replace("`", "")
+    if reason.startswith("Expected"):
+        reason = reason.replace("`", "").replace(" | ", " or ")
     return path.rstrip("`"), reason[:1].lower() + reason[1:]

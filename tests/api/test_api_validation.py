@@ -1,0 +1,192 @@
+"""Requests become Structs or errors that name every field at fault, for every operation of the table."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import Any, get_args
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from terrazzo.api.fields import JSON_DEPTH, Json, Moment, Names, Parsed, Topics, schema_hook
+from terrazzo.api.operation import Operation
+from terrazzo.api.table import TABLE
+from terrazzo.api.validation import Validator
+from terrazzo.errors import BadParameter
+from terrazzo.times import parse_time
+
+VALIDATOR = Validator(UTC)
+JSON_VALUES: dict[str, Any] = {
+    "null": None,
+    "bool": True,
+    "int": 5,
+    "float": 1.5,
+    "str": "text",
+    "array": [1],
+    "object": {"a": 1},
+}
+OPERATIONS = [pytest.param(operation, id=operation.name) for operation in TABLE]
+
+
+def base_types(wanted: Any) -> set[str]:
+    """Which of JSON's types a field takes."""
+    if hasattr(wanted, "__metadata__"):
+        return base_types(wanted.__origin__)
+    if isinstance(wanted, type) and issubclass(wanted, Parsed):
+        return {
+            Moment: {"str"},
+            Names: {"str", "array"},
+            Topics: {"str", "array"},
+            Json: {"str", "array", "object", "null"},
+        }[wanted]
+    if get_args(wanted):
+        return set().union(*(base_types(part) for part in get_args(wanted)))
+    names = {str: {"str"}, int: {"int"}, float: {"int", "float"}, bool: {"bool"}, type(None): {"null"}}
+    return names.get(wanted, {"str"} if isinstance(wanted, type) and wanted.__name__ == "State" else set())
+
+
+def sample(wanted: Any) -> Any:
+    """A value that a field takes."""
+    schema = msgspec.json.schema(wanted, schema_hook=schema_hook)
+    if wanted is Moment:
+        return "2026-01-02 03:04:05"
+    choices = schema.get("anyOf", [schema])
+    if any(choice.get("type") == "string" for choice in choices):
+        return "x" * max(1, choices[0].get("minLength", 1))
+    return choices[0].get("minimum", 1)
+
+
+def complete(operation: Operation) -> dict[str, Any]:
+    """A request with every required field."""
+    return {
+        field.encode_name: sample(field.type) for field in msgspec.structs.fields(operation.request) if field.required
+    }
+
+
+def refuse(operation: Operation, values: dict[str, Any]) -> str:
+    with pytest.raises(BadParameter) as caught:
+        VALIDATOR.from_json(operation, msgspec.json.encode(values).decode())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_required_fields_suffice_and_others_are_ignored(operation: Operation) -> None:
+    values = complete(operation) | {"action": operation.name, "actionid": 7, "no_such_field": [1]}
+    assert isinstance(VALIDATOR.from_json(operation, msgspec.json.encode(values).decode()), operation.request)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_all_missing_fields_are_named_at_once(operation: Operation) -> None:
+    required = list(complete(operation))
+    if required:
+        assert refuse(operation, {}) == "; ".join(f"{name}: is required" for name in required)
+    for name in required:
+        assert refuse(operation, {k: v for k, v in complete(operation).items() if k != name}) == f"{name}: is required"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_wrong_type_is_named_with_its_field(operation: Operation) -> None:
+    for field in msgspec.structs.fields(operation.request):
+        wrong = set(JSON_VALUES) - base_types(field.type) - {"float" if base_types(field.type) >= {"float"} else ""}
+        assert wrong, f"{field.encode_name} takes everything"
+        for kind in wrong:
+            info = refuse(operation, complete(operation) | {field.encode_name: JSON_VALUES[kind]})
+            assert info.startswith(f"{field.encode_name}: expected "), info
+            assert info.endswith(f"got {kind}"), info
+
+
+def test_several_faults_stand_in_one_answer() -> None:
+    operation = TABLE["get_grid_list"]
+    values = {"terminal_id": 1.5, "page_index": "5", "page_size": 1001, "topic": ["r", 5], "start_time": "yesterday"}
+    faults = dict(part.split(": ", 1) for part in refuse(operation, values).split("; "))
+    assert faults == {
+        "terminal_id": "expected int or str, got float",
+        "page_index": "expected int, got str",
+        "page_size": "expected int <= 1000",
+        "topic": "entry 1: expected str, got int",
+        "start_time": "'yesterday' is not a time: expected YYYY-MM-DD HH:MM:SS, or ISO 8601 with an offset or Z",
+        "end_time": "is required",
+    }
+
+
+def test_query_strings_may_write_numbers_as_text() -> None:
+    operation = TABLE["get_grid_list"]
+    query = {"terminal_id": "17", "start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-02T00:00:00Z"}
+    request = VALIDATOR.from_query(operation, query | {"page_index": "3", "page_size": "7", "topic": '["r","a/+"]'})
+    assert (request.terminal_id, request.page_index, request.page_size) == ("17", 3, 7)
+    assert request.topic.names == ("r", "a/+")
+    with pytest.raises(BadParameter, match=r"^page_index: expected int, got str$"):
+        VALIDATOR.from_query(operation, query | {"page_index": "three"})
+
+
+@pytest.mark.parametrize(
+    ("value", "names"),
+    [
+        ("r", ("r",)),
+        ("", ()),
+        ([], ()),
+        ("[]", ()),
+        (["r", ""], ("r",)),
+        ('["g/t/r", "g/t/#"]', ("g/t/r", "g/t/#")),
+    ],
+)
+def test_topics_come_in_many_shapes(value: Any, names: tuple[str, ...]) -> None:
+    assert Topics.parse(value, UTC).names == names
+
+
+@pytest.mark.parametrize(
+    "value", ["a/#/b", "a+", "#a", "a\0b", ["ok", "+x"], '["#b"]', "[1]", "[", {}, 5, ["x"] * 1001]
+)
+def test_what_is_no_topic_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Topics.parse(value, UTC)
+
+
+def test_json_comes_as_text_or_as_it_is() -> None:
+    assert Json.parse('{"a": [1]}', UTC).value == Json.parse({"a": [1]}, UTC).value == {"a": [1]}
+    assert Json.parse("  ", UTC).value is None
+
+
+@pytest.mark.parametrize("value", ["{", "5", '"text"', 5, True, "NaN", "[1e999]", "[" * 100_000, "\ud800"])
+def test_what_is_no_json_object_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        Json.parse(value, UTC)
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_json_is_as_deep_as_is_kept(as_text: bool) -> None:
+    deepest: Any = []
+    for _ in range(JSON_DEPTH - 1):
+        deepest = [deepest]
+    Json.parse(msgspec.json.encode(deepest).decode() if as_text else deepest, UTC)
+    deeper = [deepest]
+    with pytest.raises(ValueError, match="nested deeper than 64 levels"):
+        Json.parse(msgspec.json.encode(deeper).decode() if as_text else deeper, UTC)
+
+
+def test_a_time_without_offset_is_in_the_zone() -> None:
+    shanghai = ZoneInfo("Asia/Shanghai")
+    assert Moment.parse("2026-01-01 08:00:00", shanghai).time_us == parse_time("2026-01-01T00:00:00Z")
+    assert Moment.parse("0001-01-01T00:00:00Z", UTC).time_us == 0
+
+
+short = st.text(max_size=8)
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | short,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(short, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(operation=st.sampled_from(list(TABLE)), data=st.data())
+def test_any_json_is_a_request_or_a_bad_parameter(operation: Operation, data: st.DataObject) -> None:
+    names = [field.encode_name for field in msgspec.structs.fields(operation.request)] or ["x"]
+    values = data.draw(st.dictionaries(st.sampled_from(names), json_values, max_size=3))
+    try:
+        VALIDATOR.from_json(operation, msgspec.json.encode(values).decode())
+    except BadParameter as error:
+        assert error.field.split("[")[0] in names  # noqa: PT017

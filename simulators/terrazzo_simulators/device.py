@@ -51,7 +51,7 @@ class Device:
         self._terminal = Terminal(spec, seed=habits.seed, upgrade_failure=habits.faults.upgrade_failure)
         self._plan = FaultPlan(habits.faults, seed=habits.seed, uid=spec.uid)
         self._credentials = Credentials(spec)
-        self._codec = Codec(spec)
+        self.codec = Codec(spec)
         self._random = random.Random(f"{habits.seed}:{spec.uid}")
         self._settled = asyncio.Event()
         self._settled.set()
@@ -89,7 +89,7 @@ class Device:
     def send(self, message: Message, settled: Callable[[int], None] | None = None) -> None:
         """Publishes a message of the terminal."""
         topic = message.topic or f"g/{self.spec.uid}/{message.channel}"
-        self.send_payload(topic, self._codec.encode(message.points), correlation=message.correlation, settled=settled)
+        self.send_payload(topic, self.codec.encode(message.points), correlation=message.correlation, settled=settled)
 
     def send_payload(
         self,
@@ -182,7 +182,7 @@ class Device:
             self.send(message)
         elif fate is Fate.GARBLE:
             self._statistics.malformed += 1
-            payload = self._plan.garble(self._codec.encode(message.points), self._message)
+            payload = self._plan.garble(self.codec.encode(message.points), self._message)
             self.send_payload(f"g/{self.spec.uid}/{message.channel}", payload)
         else:
             self._statistics.lost += 1
@@ -195,7 +195,7 @@ class Device:
             act="", correlation=inbound.correlation, response_topic=inbound.response_topic, payload=inbound.payload
         )
         try:
-            points = self._codec.decode(inbound.payload)
+            points = self.codec.decode(inbound.payload)
             command = parse_command(
                 points,
                 correlation=inbound.correlation,

@@ -60,9 +60,17 @@ def decode(payload: bytes) -> dict[str, Any]:
     if not payload:
         raise PayloadError("the payload is empty")
     try:
-        value = json.loads(payload) if payload[:1] in b"{ \t\r\n" else msgpack.unpackb(payload)
+        value = _decode_json(payload) if payload[:1] in b"{ \t\r\n" else msgpack.unpackb(payload)
     except (ValueError, RecursionError, msgpack.exceptions.UnpackException) as error:
         raise PayloadError(f"neither JSON nor MessagePack: {error}") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise PayloadError("the payload is not an object with text keys")
     return value
+
+
+def _decode_json(payload: bytes) -> Any:
+    return json.loads(payload, parse_constant=_refuse_constant)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")

@@ -1,1 +1,39 @@
 """An embeddable MQTT 3.1.1 and 5.0 broker."""
+
+from .broker import Broker
+from .hooks import (
+    Accept,
+    Batch,
+    Challenge,
+    Client,
+    ConnectRequest,
+    Delivery,
+    Hooks,
+    Inbound,
+    Outcome,
+    PublishGrant,
+    Refuse,
+    Verdict,
+)
+from .message import PublishProperties
+from .settings import BrokerSettings
+from .stats import Stats
+
+__all__ = [
+    "Accept",
+    "Batch",
+    "Broker",
+    "BrokerSettings",
+    "Challenge",
+    "Client",
+    "ConnectRequest",
+    "Delivery",
+    "Hooks",
+    "Inbound",
+    "Outcome",
+    "PublishGrant",
+    "PublishProperties",
+    "Refuse",
+    "Stats",
+    "Verdict",
+]

@@ -1,0 +1,138 @@
+"""Acknowledgements that may have to wait, and leave in the order of the publishes all the same. [MQTT-4.6.0-2]"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from .codec.writer import PUBACK, PUBREC, ack
+from .hooks import Client, Inbound
+
+if TYPE_CHECKING:
+    from .connection import Connection
+    from .session import Session
+
+
+class Segment:
+    """Some acknowledgements, joined; ``ready`` when they may leave."""
+
+    __slots__ = ("data", "ready")
+
+    def __init__(self, data: bytes = b"", *, ready: bool = False) -> None:
+        self.data = data
+        self.ready = ready
+
+
+class DurableBatch(Segment):
+    """The durable publishes of one read from one connection: the ``Batch`` of the hooks."""
+
+    __slots__ = (
+        "_collected",
+        "acks",
+        "arrived_us",
+        "client",
+        "connection",
+        "messages",
+        "received",
+        "session",
+        "unsettled",
+    )
+
+    def __init__(self, client: Client, arrived_us: int, connection: Connection | None, session: Session | None) -> None:
+        super().__init__()
+        self.client = client
+        self.arrived_us = arrived_us
+        self.connection = connection
+        self.session = session
+        self._collected: list[Inbound] = []
+        self.messages: Sequence[Inbound] = self._collected
+        self.acks: list[bytes] = []  # one a message, b"" at QoS 0; acknowledgements that come after it are appended
+        self.received: dict[int, int] | None = None  # QoS 2: packet identifier by index
+        self.unsettled = 0
+
+    def add(self, message: Inbound, acknowledgement: bytes) -> None:
+        """Takes a publish in, with the acknowledgement that it gets when all is well."""
+        self._collected.append(message)
+        self.acks.append(acknowledgement)
+        self.unsettled += acknowledgement != b""
+
+    def extend(self, messages: list[Inbound], acknowledgements: list[bytes]) -> None:
+        """``add`` for a run of publishes at one QoS."""
+        self._collected += messages
+        self.acks += acknowledgements
+        if acknowledgements[0]:
+            self.unsettled += len(acknowledgements)
+
+    def trail(self, acknowledgement: bytes) -> None:
+        """Lets an acknowledgement of something else follow the last message's."""
+        self.acks[-1] += acknowledgement
+
+    def settle(self, refusals: Mapping[int, int] | None = None) -> None:
+        """Acknowledges all messages, with a reason code those named in ``refusals``.
+
+        Raises:
+            RuntimeError: settled before.
+            IndexError: a refusal of a message that the batch doesn't have.
+        """
+        if self.ready:
+            raise RuntimeError("the batch is settled already")
+        for index, reason in (refusals or {}).items():
+            self._refuse(index, reason)
+        self.ready = True
+        self.data = b"".join(self.acks)
+        self.acks = []
+        if self.received:
+            self._release_received(self.received, refusals or {})
+        if self.connection is not None:
+            self.connection.settled(self)
+
+    def _refuse(self, index: int, reason: int) -> None:
+        plain = self.acks[index]
+        first = plain[:1]
+        if first and first[0] in (PUBACK, PUBREC) and self.client.protocol == 5:
+            identifier = int.from_bytes(plain[2:4], "big")
+            self.acks[index] = ack(first[0], identifier, reason, 5) + plain[4:]
+
+    def _release_received(self, received: dict[int, int], refusals: Mapping[int, int]) -> None:
+        session = self.session
+        if session is None:
+            return
+        for index, identifier in received.items():
+            if session.incoming.get(identifier) is not self:
+                continue
+            session.incoming[identifier] = None
+            if index in refusals and self.client.protocol == 5:  # the exchange ends with the PUBREC [MQTT-4.3.3-9]
+                del session.incoming[identifier]
+            successor = session.connection
+            if successor is not None and successor is not self.connection:  # it has sent the publish again meanwhile
+                successor.write(ack(PUBREC, identifier, refusals.get(index, 0), successor.version))
+
+
+class Acknowledgements:
+    """The segments of one connection in the order of the publishes."""
+
+    __slots__ = ("_waiting", "unsettled")
+
+    def __init__(self) -> None:
+        self._waiting: deque[Segment] = deque()
+        self.unsettled = 0  # publishes that count against Receive Maximum
+
+    def add(self, segment: Segment) -> None:
+        """Puts a segment behind all others."""
+        self._waiting.append(segment)
+        if isinstance(segment, DurableBatch):
+            self.unsettled += segment.unsettled
+
+    def release(self) -> bytes:
+        """What may leave now."""
+        parts = []
+        while self._waiting and self._waiting[0].ready:
+            segment = self._waiting.popleft()
+            if isinstance(segment, DurableBatch):
+                self.unsettled -= segment.unsettled
+            parts.append(segment.data)
+        return b"".join(parts)
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)

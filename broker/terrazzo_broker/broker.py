@@ -1,0 +1,433 @@
+"""The broker: what an embedding program starts, stops and speaks through."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Iterable, Sequence
+
+import mqtt5
+from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
+
+from .acknowledgements import DurableBatch
+from .admission import Admission, Refusal
+from .codec.publish import PublishEncoder
+from .codec.reasons import disconnect_reason
+from .connection import Connection
+from .handlers.connect import conclude
+from .hooks import Client, Delivery, Hooks, Inbound, PublishGrant, Refuse, Verdict
+from .listeners.tcp import listen_tcp
+from .message import Message, PublishProperties, TrackedMessage
+from .routing import Router
+from .session import Session
+from .settings import NEVER_EXPIRES_S, BrokerSettings
+from .state import Hold, State
+from .stats import Stats
+from .storage import MemoryStorage, Storage
+from .sweep import sweep
+from .sys_topics import sys_topics
+from .topics.names import matches, split_shared
+from .topics.tree import Subscription, SubscriptionTree
+from .wills import PendingWill, will_properties
+
+log = logging.getLogger(__name__)
+
+_PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
+
+
+class Broker:
+    """An MQTT 3.1.1 and 5.0 broker on the running event loop.
+
+    ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop.
+    """
+
+    def __init__(self, settings: BrokerSettings, hooks: Hooks, storage: Storage | None = None) -> None:
+        self.settings = settings
+        self.hooks = hooks
+        self.stats = Stats()
+        self.storage = storage if storage is not None else MemoryStorage()
+        self.sessions = self.storage.sessions
+        self.retained = self.storage.retained
+        self.tree = SubscriptionTree()
+        self.router = Router(self.tree)
+        self.admission = Admission(settings, self.stats)
+        self.connections: set[Connection] = set()
+        self.intake_paused = False
+        self.clock = time.monotonic
+        self._started_s = self.clock()
+        self._servers: list[asyncio.Server] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._dirty: list[Connection] = []
+        self._closing = False
+        self._drained = asyncio.Event()  # closing, and no connection left
+
+    # Life
+
+    async def listen_tcp(self, host: str, port: int) -> int:
+        """Accepts connections on ``host:port`` (port 0: any free one); the port bound.
+
+        Raises:
+            OSError: the address is taken or not ours.
+        """
+        server, bound = await listen_tcp(self, host, port)
+        self._servers.append(server)
+        if not self._tasks:
+            self._spawn(self._tick(), "broker sweep")
+        return bound
+
+    async def close(self, timeout_s: float) -> None:
+        """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
+        self._closing = True
+        for server in self._servers:
+            server.close()
+        for connection in list(self.connections):
+            connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
+        if self.connections:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), timeout_s)
+        for connection in list(self.connections):
+            connection.transport.abort()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def pause_intake(self) -> None:
+        """Stops reading from all sockets, those still to come included."""
+        self.intake_paused = True
+        for connection in self.connections:
+            connection.hold(Hold.INTAKE)
+
+    def resume_intake(self) -> None:
+        """Reads again."""
+        self.intake_paused = False
+        for connection in list(self.connections):
+            connection.release(Hold.INTAKE)
+
+    # What the embedding program sends and asks
+
+    def publish(
+        self,
+        topic: str,
+        payload: bytes,
+        *,
+        qos: int = 0,
+        retain: bool = False,
+        properties: PublishProperties | None = None,
+    ) -> int:
+        """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to."""
+        return self._distribute(PublishGrant(topic), None, payload, qos, retain, properties or PublishProperties())
+
+    def send(
+        self,
+        client_id: str,
+        topic: str,
+        payload: bytes,
+        *,
+        correlation_data: bytes | None = None,
+        response_topic: str | None = None,
+        on_outcome: Delivery,
+    ) -> bool:
+        """Sends at QoS 1 to exactly this client; False, and nothing happens, unless it is connected and has a
+        subscription that matches at QoS 1 or 2. ``on_outcome`` follows once, perhaps only after the client has come
+        back to its session and has been sent the message again."""
+        session = self.sessions.get(client_id)
+        connection = session.connection if session is not None else None
+        if session is None or connection is None or not _may_receive(session, topic):
+            return False
+        properties = PublishProperties(correlation_data=correlation_data, response_topic=response_topic)
+        message = TrackedMessage(
+            topic=topic.encode(), payload=payload, qos=1, properties=properties.encode(), on_outcome=on_outcome
+        )
+        return connection.send_each([message], self.now_us()) is None
+
+    def disconnect(self, client_id: str, reason: int, *, end_session: bool = False) -> bool:
+        """Ends a client's connection, with a reason code (0x98, ...) in MQTT 5; False where it has none."""
+        session = self.sessions.get(client_id)
+        if session is None:
+            return False
+        connection = session.connection
+        if connection is not None:
+            code = disconnect_reason(reason)
+            connection.close(f"disconnected by the server: {code.name.lower()}", reason=code)
+        if end_session and self.sessions.get(client_id) is session:
+            self.end_session(session)
+        return connection is not None
+
+    def client(self, client_id: str) -> Client | None:
+        """The connected client of this id."""
+        session = self.sessions.get(client_id)
+        return session.connection.client if session is not None and session.connection is not None else None
+
+    def clients(self) -> Iterable[Client]:
+        """All connected clients."""
+        return [each.client for each in self.connections if each.client is not None and each.state is State.OPEN]
+
+    def forget_grants(self, client_id: str | None = None) -> None:
+        """Has publishes authorized anew, of one client or of all."""
+        if client_id is None:
+            for connection in self.connections:
+                connection.forget_grants()
+        elif (session := self.sessions.get(client_id)) is not None and session.connection is not None:
+            session.connection.forget_grants()
+
+    # What connections ask of the broker
+
+    def now_us(self) -> int:
+        """UTC microseconds."""
+        return time.time_ns() // 1000
+
+    def plain_encoder(self, version: int) -> PublishEncoder:
+        """The encoder that all clients of a version without special wishes share."""
+        return _PLAIN[version]
+
+    def flush_soon(self, connection: Connection) -> None:
+        """Writes what the connection has collected at the end of this turn of the loop."""
+        if not self._dirty:
+            asyncio.get_running_loop().call_soon(self._flush_all)
+        self._dirty.append(connection)
+
+    def _flush_all(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for connection in dirty:
+            connection.dirty = False
+            connection.flush()
+
+    def on_socket(self, connection: Connection) -> None:
+        """A connection has been accepted."""
+        self.connections.add(connection)
+        self.stats.accepted += 1
+        self.stats.connections += 1
+        if self._closing or len(self.connections) > self.settings.connections + 1024:
+            connection.transport.abort()
+        elif self.intake_paused:
+            connection.hold(Hold.INTAKE)
+
+    def on_socket_closed(self, connection: Connection) -> None:
+        """A socket is gone."""
+        self.connections.discard(connection)
+        self.stats.connections -= 1
+        if self._closing and not self.connections:
+            self._drained.set()
+
+    def admit(self, connection: Connection) -> Refusal | None:
+        """Whether there is room for one more client now; None is yes."""
+        return self.admission.admit(connection.listener, self.clock())
+
+    def decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
+        """Waits for the hooks' verdict beside everything else."""
+        connection.is_deciding = True
+        self._spawn(self._decide(connection, question), f"authenticate {connection}")
+
+    async def _decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
+        try:
+            verdict = await question
+        except Exception:
+            log.exception("%s: the authenticate hook failed", connection)
+            verdict = Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
+        connection.is_deciding = False
+        try:
+            conclude(connection, verdict)
+        except Exception:
+            log.exception("%s: internal error", connection)
+            connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
+
+    def _spawn(self, work: Awaitable[None], name: str) -> None:
+        task = asyncio.ensure_future(work)
+        if isinstance(task, asyncio.Task):
+            task.set_name(name)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    # Sessions
+
+    def open_session(self, client_id: str, *, clean_start: bool) -> tuple[Session, bool]:
+        """The session for a new connection, and whether it was there before. [MQTT-3.1.2-4] [MQTT-3.1.2-5]"""
+        session = self.sessions.get(client_id)
+        if session is not None and session.connection is not None:  # [MQTT-3.1.4-3]
+            self.stats.takeovers += 1
+            session.connection.close("taken over", reason=DisconnectReasonCode.SESSION_TAKEN_OVER)
+            session = self.sessions.get(client_id)
+        if session is not None and clean_start:
+            self.end_session(session)
+            session = None
+        self.storage.deadlines.cancel("s" + client_id)
+        self._cancel_will(client_id)
+        if session is not None:
+            return session, True
+        return self.storage.create(client_id, self.settings, self.stats), False
+
+    def end_session(self, session: Session) -> None:
+        """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.3-9]"""
+        for pattern in list(session.subscriptions):
+            self.unsubscribe(session, pattern)
+        self.storage.discard(session)
+        self.storage.deadlines.cancel("s" + session.client_id)
+        session.end()
+        self.publish_will(session.client_id)
+
+    def subscribe(self, session: Session, subscription: Subscription) -> None:
+        """Adds or replaces a subscription whose filter has been checked."""
+        shared = split_shared(subscription.filter)
+        assert shared is not None
+        session.subscriptions[subscription.filter] = subscription
+        self.tree.add(shared.filter, shared.group, session, subscription)
+        self.stats.subscriptions = self.tree.count
+
+    def unsubscribe(self, session: Session, pattern: str) -> bool:
+        """Removes a subscription; False where there was none."""
+        if session.subscriptions.pop(pattern, None) is None:
+            return False
+        shared = split_shared(pattern)
+        assert shared is not None
+        self.tree.remove(shared.filter, shared.group, session)
+        self.stats.subscriptions = self.tree.count
+        return True
+
+    # The hooks, asked so that an error of theirs stays theirs
+
+    def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
+        """The hook's grant; ``$SYS`` is the broker's own."""
+        if topic.startswith("$SYS/") or topic == "$SYS":
+            return None
+        try:
+            return self.hooks.authorize_publish(client, topic)
+        except Exception:
+            log.exception("%s: the authorize_publish hook failed", client.client_id)
+            return None
+
+    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
+        """The hook's answer; an error refuses."""
+        try:
+            return self.hooks.authorize_subscribe(client, topic_filter)
+        except Exception:
+            log.exception("%s: the authorize_subscribe hook failed", client.client_id)
+            return False
+
+    def take(self, batch: DurableBatch) -> None:
+        """Hands a batch to the embedding program."""
+        self.stats.messages_taken += len(batch.messages)
+        self.hooks.take(batch)
+
+    def on_connected(self, connection: Connection) -> None:
+        """A CONNACK has gone out."""
+        assert connection.client is not None
+        self.stats.connects += 1
+        self.stats.clients += 1
+        self._tell(self.hooks.on_connected, connection.client)
+        if connection.client.filters:
+            self.on_subscribed(connection.client, sorted(connection.client.filters))
+
+    def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
+        """Filters were granted or restored."""
+        self._tell(self.hooks.on_subscribed, client, filters)
+
+    def on_connection_ended(self, connection: Connection, why: str) -> None:
+        """A connection is over: its session waits or ends, its will goes out or waits."""
+        session, client = connection.session, connection.client
+        if session is None or client is None or session.connection is not connection:
+            return
+        now_us = self.now_us()
+        session.close(now_us)
+        connection.session = None
+        self.stats.clients -= 1
+        if connection.will is not None:
+            self._leave_will(connection.will, client, session, now_us)
+        if not session.expiry_s:
+            self.end_session(session)
+        elif session.expiry_s != NEVER_EXPIRES_S:
+            self.storage.deadlines.set("s" + session.client_id, session.expires_us)
+        self._tell(self.hooks.on_disconnected, client, why)
+
+    def _tell(self, hook: object, *arguments: object) -> None:
+        assert callable(hook)
+        try:
+            hook(*arguments)
+        except Exception:
+            log.exception("a hook failed")
+
+    # Wills
+
+    def _leave_will(self, will: mqtt5.Will, client: Client, session: Session, now_us: int) -> None:
+        delay_s = min(will.will_delay_interval, session.expiry_s)
+        self.storage.wills[client.client_id] = PendingWill(will, client)
+        if delay_s:
+            self.storage.deadlines.set("w" + client.client_id, now_us + delay_s * 1_000_000)
+        else:
+            self.publish_will(client.client_id)
+
+    def _cancel_will(self, client_id: str) -> None:
+        self.storage.wills.pop(client_id, None)
+        self.storage.deadlines.cancel("w" + client_id)
+
+    def publish_will(self, client_id: str) -> None:
+        """Publishes the will that waits, if there is one; the hooks are asked as for any publish. [MQTT-3.1.2-10]"""
+        pending = self.storage.wills.pop(client_id, None)
+        self.storage.deadlines.cancel("w" + client_id)
+        if pending is None:
+            return
+        will, client = pending
+        grant = self.authorize_publish(client, will.topic)
+        if grant is None:
+            self.stats.publishes_refused += 1
+            return
+        self.stats.wills_sent += 1
+        self._distribute(grant, client, will.payload or b"", int(will.qos), will.retain, will_properties(will))
+
+    def _distribute(
+        self,
+        grant: PublishGrant,
+        client: Client | None,
+        payload: bytes,
+        qos: int,
+        retain: bool,
+        properties: PublishProperties,
+    ) -> int:
+        now_us = self.now_us()
+        expiry_s = properties.message_expiry_s
+        message = Message(
+            topic=grant.topic.encode(),
+            payload=payload,
+            qos=qos,
+            retain=retain,
+            properties=properties.encode(),
+            expires_us=0 if expiry_s is None else now_us + expiry_s * 1_000_000,
+        )
+        if retain:
+            self.retained.put(grant.topic, message)
+        route = self.router.route(grant, message.topic, client.client_id if client is not None else None)
+        self.router.deliver(route, [message], now_us)
+        if grant.durable and client is not None:
+            batch = DurableBatch(client, now_us, None, None)
+            batch.add(Inbound(grant.tag, payload, properties.correlation_data), b"")
+            self.take(batch)
+        return len(route.targets) + len(route.groups)
+
+    # Time
+
+    async def _tick(self) -> None:
+        next_sys_s = self.clock()
+        while True:
+            if self.settings.sys_interval_s and self.clock() >= next_sys_s:
+                next_sys_s = self.clock() + self.settings.sys_interval_s
+                self._publish_sys()
+            await asyncio.sleep(self.settings.sweep_interval_s)
+            sweep(self)
+
+    def _publish_sys(self) -> None:
+        figures = sys_topics(
+            self.stats,
+            uptime_s=self.clock() - self._started_s,
+            sessions=len(self.sessions),
+            retained=self.retained.count,
+        )
+        for topic, value in figures:
+            self.publish(topic, value.encode(), retain=True)
+
+
+def _may_receive(session: Session, topic: str) -> bool:
+    return any(
+        each.qos and not each.filter.startswith("$share/") and matches(each.filter, topic)
+        for each in session.subscriptions.values()
+    )

@@ -1,0 +1,129 @@
+"""MQTT 5 properties as a client may send them: one table, one reader. [MQTT-2.2.2]"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from .errors import malformed, protocol_error
+from .wire import Cursor
+
+
+class Property(NamedTuple):
+    """One row: the keyword that ``mqtt5`` gives it, how it is read, where it may stand."""
+
+    name: str
+    read: Callable[[Cursor], Any]
+    packets: str
+
+
+def _flag(cursor: Cursor) -> int:
+    value = cursor.integer(1)
+    if value > 1:
+        raise protocol_error(f"a property is {value} where only 0 and 1 exist")
+    return value
+
+
+def _boolean(cursor: Cursor) -> bool:
+    return bool(_flag(cursor))
+
+
+def _two(cursor: Cursor) -> int:
+    return cursor.integer(2)
+
+
+def _four(cursor: Cursor) -> int:
+    return cursor.integer(4)
+
+
+def _two_above_zero(cursor: Cursor) -> int:
+    return _above_zero(cursor.integer(2))
+
+
+def _four_above_zero(cursor: Cursor) -> int:
+    return _above_zero(cursor.integer(4))
+
+
+def _length_above_zero(cursor: Cursor) -> int:
+    return _above_zero(cursor.length())
+
+
+def _above_zero(value: int) -> int:
+    if not value:
+        raise protocol_error("a property is 0 where 0 is not allowed")
+    return value
+
+
+def _pair(cursor: Cursor) -> tuple[str, str]:
+    return cursor.string(), cursor.string()
+
+
+USER_PROPERTY = 0x26
+
+PROPERTIES: Mapping[int, Property] = {
+    0x01: Property("payload_format_indicator", _flag, "publish will"),
+    0x02: Property("message_expiry_interval", _four, "publish will"),
+    0x03: Property("content_type", Cursor.string, "publish will"),
+    0x08: Property("response_topic", Cursor.string, "publish will"),
+    0x09: Property("correlation_data", Cursor.binary, "publish will"),
+    0x0B: Property("subscription_id", _length_above_zero, "publish subscribe"),
+    0x11: Property("session_expiry_interval", _four, "connect disconnect"),
+    0x15: Property("authentication_method", Cursor.string, "connect auth"),
+    0x16: Property("authentication_data", Cursor.binary, "connect auth"),
+    0x17: Property("request_problem_info", _boolean, "connect"),
+    0x18: Property("will_delay_interval", _four, "will"),
+    0x19: Property("request_response_info", _boolean, "connect"),
+    0x1F: Property("reason_str", Cursor.string, "ack disconnect auth"),
+    0x21: Property("receive_max", _two_above_zero, "connect"),
+    0x22: Property("topic_alias_max", _two, "connect"),
+    0x23: Property("topic_alias", _two, "publish"),
+    USER_PROPERTY: Property("user_properties", _pair, "connect will publish ack subscribe unsubscribe disconnect auth"),
+    0x27: Property("max_packet_size", _four_above_zero, "connect"),
+}
+
+# What a PUBLISH carries on to subscribers unchanged; the expiry is counted down instead.
+FORWARDED = frozenset((0x01, 0x03, 0x08, 0x09, USER_PROPERTY))  # [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-17]
+
+
+def _allowed(packet: str) -> dict[int, Property]:
+    return {number: row for number, row in PROPERTIES.items() if packet in row.packets.split()}
+
+
+ALLOWED = {
+    packet: _allowed(packet)
+    for packet in ("connect", "will", "publish", "ack", "subscribe", "unsubscribe", "disconnect", "auth")
+}
+
+
+def parse_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None = None) -> dict[str, Any]:
+    """The properties at the cursor by ``mqtt5`` keyword; those in ``FORWARDED`` also go raw into ``forwarded``.
+
+    Raises:
+        PacketError: 0x81 for an identifier that may not stand here, 0x82 for one that stands twice.
+    """
+    length = cursor.length()
+    outer_end, cursor.end = cursor.end, cursor.position + length
+    if cursor.end > outer_end:
+        raise malformed("the properties are longer than the packet")
+    allowed = ALLOWED[packet]
+    values: dict[str, Any] = {}
+    while cursor.position < cursor.end:
+        start = cursor.position
+        number = cursor.length()
+        row = allowed.get(number)
+        if row is None:
+            raise malformed(f"property 0x{number:02x} in {packet}")
+        _put(values, row, row.read(cursor))
+        if forwarded is not None and number in FORWARDED:
+            forwarded.append(cursor.buffer[start : cursor.position])
+    cursor.end = outer_end
+    return values
+
+
+def _put(values: dict[str, Any], row: Property, value: Any) -> None:
+    if row.name == "user_properties":
+        values.setdefault(row.name, []).append(value)
+    elif row.name in values:
+        raise protocol_error(f"property {row.name} twice")
+    else:
+        values[row.name] = value

@@ -1,0 +1,192 @@
+"""Every packet that a client may send, except PUBLISH, from bytes; 3.1.1 packets are 5.0 packets without properties.
+
+The values are ``mqtt5``'s packet classes. Its own reader is not used on a peer's bytes: it panics on strings that
+are not UTF-8 and lets reserved bits, packet identifier 0 and empty filter lists pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import mqtt5
+
+from .errors import UnsupportedProtocol, malformed, protocol_error
+from .properties import parse_properties
+from .wire import Cursor
+
+CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
+SUBACK, UNSUBSCRIBE, UNSUBACK, PINGREQ, PINGRESP, DISCONNECT, AUTH = range(9, 16)
+
+_FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}  # [MQTT-2.1.3-1]; all others are 0
+
+_Code = TypeVar("_Code", bound=int)
+
+
+def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet:
+    """Reads the packet whose first byte is ``header`` and whose body is the cursor's.
+
+    Raises:
+        PacketError: 0x81 where it can't be read, 0x82 where it may not be sent by a client.
+    """
+    kind = header >> 4
+    read = _READERS.get(kind)
+    if not kind or (kind == AUTH and version < 5):
+        raise malformed(f"packet type {kind}")
+    if read is None:
+        raise protocol_error(f"packet type {kind} from a client")
+    if header & 15 != _FLAGS.get(kind, 0):
+        raise malformed(f"the flags of packet type {kind} are {header & 15}")
+    packet = read(cursor, version)
+    cursor.finish()
+    return packet
+
+
+def parse_connect(header: int, cursor: Cursor) -> tuple[mqtt5.ConnectPacket, int]:
+    """A CONNECT and its protocol version, 4 or 5.
+
+    Raises:
+        UnsupportedProtocol: another protocol or level.
+        PacketError: anything else that's wrong with it.
+    """
+    if header != CONNECT << 4:
+        raise malformed(f"the first byte of a CONNECT is 0x{header:02x}")
+    name, version = cursor.binary(), cursor.integer(1)
+    if name != b"MQTT" or version not in (4, 5):  # [MQTT-3.1.2-1] [MQTT-3.1.2-2]
+        raise UnsupportedProtocol(name, version)
+    flags, keep_alive = cursor.integer(1), cursor.integer(2)
+    _check_connect_flags(flags, version)
+    values = parse_properties(cursor, "connect") if version == 5 else {}
+    client_id = cursor.string()
+    will = _will(cursor, flags, version) if flags & 0x04 else None
+    username = cursor.string() if flags & 0x80 else None
+    password = cursor.binary() if flags & 0x40 else None
+    cursor.finish()
+    if "authentication_data" in values and "authentication_method" not in values:
+        raise protocol_error("authentication data without a method")  # [MQTT-3.1.2.11.10]
+    clean_start = bool(flags & 0x02)
+    if version == 4:
+        values["session_expiry_interval"] = 0 if clean_start else 0xFFFFFFFF
+    return mqtt5.ConnectPacket(
+        client_id,
+        username=username,
+        password=password,
+        clean_start=clean_start,
+        will=will,
+        keep_alive=keep_alive,
+        **values,
+    ), version
+
+
+def _check_connect_flags(flags: int, version: int) -> None:
+    if flags & 0x01:
+        raise malformed("the reserved CONNECT flag is set")  # [MQTT-3.1.2-3]
+    if not flags & 0x04 and flags & 0x38:
+        raise malformed("will QoS or will retain without a will")  # [MQTT-3.1.2-11] [MQTT-3.1.2-13]
+    if flags & 0x18 == 0x18:
+        raise malformed("will QoS 3")  # [MQTT-3.1.2-12]
+    if version == 4 and flags & 0x40 and not flags & 0x80:
+        raise malformed("a password without a user name")  # [MQTT-3.1.2-22] of 3.1.1
+
+
+def _will(cursor: Cursor, flags: int, version: int) -> mqtt5.Will:
+    values = parse_properties(cursor, "will") if version == 5 else {}
+    topic = cursor.string()
+    return mqtt5.Will(
+        topic,
+        payload=cursor.binary(),
+        qos=mqtt5.QoS(flags >> 3 & 3),
+        retain=bool(flags & 0x20),
+        **values,
+    )
+
+
+def _code(codes: Callable[[int], _Code], value: int) -> _Code:
+    try:
+        return codes(value)
+    except ValueError:
+        raise malformed(f"reason code 0x{value:02x}") from None
+
+
+def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]) -> Callable[..., mqtt5.Packet]:
+    def read(cursor: Cursor, version: int) -> mqtt5.Packet:
+        packet_id = cursor.packet_id()
+        if version < 5 or cursor.position == cursor.end:
+            return packet(packet_id)
+        reason = _code(codes, cursor.integer(1))
+        values = parse_properties(cursor, "ack") if cursor.position < cursor.end else {}
+        return packet(packet_id, reason_code=reason, **values)
+
+    return read
+
+
+def _subscribe(cursor: Cursor, version: int) -> mqtt5.Packet:
+    packet_id = cursor.packet_id()
+    values = parse_properties(cursor, "subscribe") if version == 5 else {}
+    filters = []
+    while cursor.position < cursor.end:
+        filters.append(_topic_filter(cursor, version))
+    if not filters:
+        raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]
+    return mqtt5.SubscribePacket(packet_id, filters, **values)
+
+
+def _topic_filter(cursor: Cursor, version: int) -> mqtt5.TopicFilter:
+    pattern, options = cursor.string(), cursor.integer(1)
+    if options & (0xC0 if version == 5 else 0xFC):
+        raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]
+    if options & 3 == 3 or options & 0x30 == 0x30:
+        raise protocol_error("QoS 3 or retain handling 3")
+    if options & 4 and pattern.startswith("$share/"):
+        raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
+    return mqtt5.TopicFilter(
+        pattern,
+        max_qos=mqtt5.QoS(options & 3),
+        no_local=bool(options & 4),
+        retain_as_published=bool(options & 8),
+        retain_handling=mqtt5.RetainHandling(options >> 4 & 3),
+    )
+
+
+def _unsubscribe(cursor: Cursor, version: int) -> mqtt5.Packet:
+    packet_id = cursor.packet_id()
+    values = parse_properties(cursor, "unsubscribe") if version == 5 else {}
+    patterns = []
+    while cursor.position < cursor.end:
+        patterns.append(cursor.string())
+    if not patterns:
+        raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2]
+    return mqtt5.UnsubscribePacket(packet_id, patterns, **values)
+
+
+def _pingreq(cursor: Cursor, version: int) -> mqtt5.Packet:
+    return mqtt5.PingReqPacket()
+
+
+def _disconnect(cursor: Cursor, version: int) -> mqtt5.Packet:
+    if version < 5 or cursor.position == cursor.end:
+        return mqtt5.DisconnectPacket()
+    reason = _code(mqtt5.DisconnectReasonCode, cursor.integer(1))
+    values = parse_properties(cursor, "disconnect") if cursor.position < cursor.end else {}
+    return mqtt5.DisconnectPacket(reason_code=reason, **values)
+
+
+def _auth(cursor: Cursor, version: int) -> mqtt5.Packet:
+    if cursor.position == cursor.end:
+        return mqtt5.AuthPacket()
+    reason = _code(mqtt5.AuthReasonCode, cursor.integer(1))
+    values = parse_properties(cursor, "auth") if cursor.position < cursor.end else {}
+    return mqtt5.AuthPacket(reason_code=reason, **values)
+
+
+_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet]] = {
+    PUBACK: _ack_reader(mqtt5.PubAckPacket, mqtt5.PubAckReasonCode),
+    PUBREC: _ack_reader(mqtt5.PubRecPacket, mqtt5.PubRecReasonCode),
+    PUBREL: _ack_reader(mqtt5.PubRelPacket, mqtt5.PubRelReasonCode),
+    PUBCOMP: _ack_reader(mqtt5.PubCompPacket, mqtt5.PubCompReasonCode),
+    SUBSCRIBE: _subscribe,
+    UNSUBSCRIBE: _unsubscribe,
+    PINGREQ: _pingreq,
+    DISCONNECT: _disconnect,
+    AUTH: _auth,
+}

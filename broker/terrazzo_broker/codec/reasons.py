@@ -1,0 +1,23 @@
+"""Reason codes from one packet's set to another's; ``mqtt5``'s enumerations are no integers and don't mix."""
+
+from __future__ import annotations
+
+from typing import SupportsInt
+
+from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
+
+
+def connack_reason(reason: SupportsInt) -> ConnAckReasonCode:
+    """The same code for a CONNACK, 0x80 where a CONNACK can't carry it."""
+    try:
+        return ConnAckReasonCode(int(reason))
+    except ValueError:
+        return ConnAckReasonCode.UNSPECIFIED_ERROR
+
+
+def disconnect_reason(reason: SupportsInt) -> DisconnectReasonCode:
+    """The same code for a DISCONNECT, 0x87 where a DISCONNECT can't carry it."""
+    try:
+        return DisconnectReasonCode(int(reason))
+    except ValueError:
+        return DisconnectReasonCode.NOT_AUTHORIZED

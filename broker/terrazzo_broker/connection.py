@@ -1,0 +1,396 @@
+"""One network connection: bytes in, bytes out, and what it means when either ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import mqtt5
+from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
+
+from .acknowledgements import Acknowledgements, DurableBatch, Segment
+from .codec.errors import PacketError
+from .codec.publish import Wire
+from .codec.reasons import connack_reason
+from .codec.writer import encode_packet
+from .hooks import Challenge, Client, ConnectRequest, PublishGrant
+from .intake import feed
+from .message import Message
+from .routing import Route
+from .session import Session
+from .state import Hold, State
+
+if TYPE_CHECKING:
+    from .broker import Broker
+
+log = logging.getLogger(__name__)
+
+FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
+
+
+class Connection(asyncio.Protocol):
+    """The protocol object of one socket.
+
+    Its attributes in groups: given at birth; bytes in; bytes out; the client and its session; what is cached about
+    its publishes.
+    """
+
+    __slots__ = (
+        "acks",
+        "address",
+        "aliases",
+        "batch",
+        "born_s",
+        "broker",
+        "certificate_name",
+        "challenge",
+        "client",
+        "connect_packet",
+        "dirty",
+        "encoder",
+        "epoch",
+        "grants",
+        "holds",
+        "is_deciding",
+        "keep_alive_s",
+        "listener",
+        "needed",
+        "out",
+        "out_bytes",
+        "partial",
+        "port",
+        "rate",
+        "request",
+        "routes",
+        "seen_s",
+        "session",
+        "state",
+        "transport",
+        "version",
+        "waiting",
+        "will",
+        "write_paused",
+    )
+
+    def __init__(self, broker: Broker, listener: str) -> None:
+        self.broker = broker
+        self.listener = listener
+        self.transport: asyncio.Transport
+        self.address = ""
+        self.port = 0
+        self.certificate_name: str | None = None
+
+        self.state = State.NEW
+        self.version = 0  # until CONNECT
+        self.born_s = self.seen_s = broker.clock()
+        self.partial: bytearray | None = None  # of a packet that hasn't all arrived
+        self.needed = 0
+        self.holds = Hold(0)
+
+        self.out: list[bytes] = []
+        self.out_bytes = 0
+        self.dirty = False
+        self.write_paused = False
+        self.encoder = broker.plain_encoder(4)
+
+        self.client: Client | None = None
+        self.session: Session | None = None
+        self.keep_alive_s = 0
+        self.will: mqtt5.Will | None = None
+        self.connect_packet: mqtt5.ConnectPacket | None = None  # until CONNACK
+        self.request: ConnectRequest | None = None  # kept for re-authentication
+        self.is_deciding = False
+        self.challenge: Challenge | None = None
+
+        self.routes: dict[bytes, Route] = {}  # by the topic field as it comes, its length included
+        self.grants: dict[bytes, PublishGrant | None] | None = None
+        self.epoch = 0
+        self.aliases: dict[int, bytes] | None = None
+        self.acks: list[bytes] = []
+        self.batch: DurableBatch | None = None
+        self.waiting: Acknowledgements | None = None
+        self.rate = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        peer = transport.get_extra_info("peername")
+        if isinstance(peer, tuple):
+            self.address, self.port = str(peer[0]), int(peer[1])
+        self.broker.on_socket(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.seen_s = self.broker.clock()
+        self.broker.stats.bytes_in += len(data)
+        if self.state is State.DECIDING:
+            return self._await_decision(data)
+        if self.partial is not None:
+            self.partial += data
+            if len(self.partial) < self.needed:
+                return None
+            data, self.partial = bytes(self.partial), None
+        return self.process(data)
+
+    def _await_decision(self, data: bytes) -> None:
+        """A client may send on before it has its CONNACK; within bounds. [MQTT-3.1.4-5]"""
+        self.partial = (self.partial or bytearray()) + data
+        if len(self.partial) > self.broker.settings.packet_bytes:
+            self.hold(Hold.DECIDING)
+
+    def process(self, data: bytes) -> None:
+        """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers."""
+        try:
+            feed(self, data)
+        except PacketError as error:
+            self.broker.stats.protocol_errors += 1
+            self.fail(error.reason, error.text)
+        except Exception:
+            log.exception("%s: internal error", self)
+            self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
+
+    def keep(self, rest: bytes, needed: int) -> None:
+        """Keeps the start of a packet until ``needed`` bytes are there."""
+        if rest and self.state is not State.CLOSED:
+            self.partial = bytearray(rest)
+            self.needed = needed
+
+    def proceed(self) -> None:
+        """The hooks have decided: handles what arrived meanwhile."""
+        data, self.partial = self.partial, None
+        self.release(Hold.DECIDING)
+        if data and self.state is not State.CLOSED:
+            self.process(bytes(data))
+
+    # Bytes out
+
+    def write(self, data: bytes) -> None:
+        """Sends bytes at the end of the loop's turn."""
+        self.out.append(data)
+        self.wrote(len(data))
+
+    def wrote(self, count: int) -> None:
+        """Sees to it that what was put into ``out`` leaves."""
+        self.out_bytes += count
+        if not self.dirty:
+            self.dirty = True
+            self.broker.flush_soon(self)
+        if self.out_bytes > FLUSH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes everything collected, unless the peer doesn't read."""
+        if self.write_paused or not self.out:
+            return
+        data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
+        self.out.clear()
+        self.out_bytes = 0
+        self.broker.stats.bytes_out += len(data)
+        if not self.transport.is_closing():
+            self.transport.write(data)
+
+    def pause_writing(self) -> None:
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        self.write_paused = False
+        self.flush()
+        if self.session is not None:
+            self.pump()
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the peer reads so slowly that nothing more may be collected for it."""
+        return self.write_paused and self.out_bytes > self.broker.settings.queued_bytes
+
+    # Messages out
+
+    def send_raw(self, raw: bytes, count: int) -> None:
+        """Sends QoS 0 publishes as they are; a slow client loses them."""
+        if self.write_paused and self.out_bytes + len(raw) > self.broker.settings.queued_bytes:
+            self.broker.stats.drop("slow consumer", count)
+            return
+        self.out.append(raw)
+        self.wrote(len(raw))
+        self._count_out(count)
+
+    def send_wires(self, wires: Sequence[Wire]) -> list[int] | None:
+        """Sends or queues rendered messages; the indexes of those that there is no room for."""
+        assert self.session is not None
+        if self.is_stuck:
+            return self._queue_all([wire[3] for wire in wires])
+        before = len(self.out)
+        refused = self.session.transmit(wires, self.out)
+        self._sent(before)
+        return refused
+
+    def send_each(self, messages: Sequence[Message], now_us: int) -> list[int] | None:
+        """``send_wires`` for a client with wishes of its own."""
+        session = self.session
+        assert session is not None
+        if self.is_stuck:
+            return self._queue_all(messages)
+        before = len(self.out)
+        accepted = [session.send(each, self.encoder, self.out, now_us) for each in messages]
+        self._sent(before)
+        return [index for index, taken in enumerate(accepted) if not taken] or None
+
+    def pump(self) -> None:
+        """Sends what has waited for acknowledgements or for the socket."""
+        session = self.session
+        if session is None or self.is_stuck or not (session.queue or session.redeliver):
+            return
+        before = len(self.out)
+        session.pump(self.encoder, self.out, self.broker.now_us())
+        self._sent(before)
+
+    def _sent(self, before: int) -> None:
+        count = len(self.out) - before
+        if count:
+            self.wrote(sum(map(len, self.out[before:])))
+            self._count_out(count)
+
+    def _count_out(self, count: int) -> None:
+        self.broker.stats.messages_out += count
+        if self.client is not None:
+            self.client.messages_out += count
+
+    def _queue_all(self, messages: Sequence[Message]) -> list[int] | None:
+        assert self.session is not None
+        refused = []
+        for index, message in enumerate(messages):
+            if not message.qos:
+                self.broker.stats.drop("slow consumer")
+            elif not self.session.enqueue(message):
+                refused.append(index)
+        return refused or None
+
+    # Acknowledgements of publishes
+
+    def acknowledge(self, data: bytes) -> None:
+        """Sends a PUBACK or PUBREC, behind those of earlier publishes."""
+        if self.batch is not None:
+            self.batch.trail(data)
+        else:
+            self.acks.append(data)
+
+    def open_batch(self, now_us: int) -> DurableBatch:
+        """The batch that the durable publishes of this read go into."""
+        if self.batch is None:
+            assert self.client is not None
+            self._acknowledge_so_far()
+            self.batch = DurableBatch(self.client, now_us, self, self.session)
+        return self.batch
+
+    def _acknowledge_so_far(self) -> None:
+        if not self.acks:
+            return
+        data = b"".join(self.acks)
+        self.acks.clear()
+        if self.waiting:
+            self.waiting.add(Segment(data, ready=True))
+        else:
+            self.write(data)
+
+    def finish_read(self) -> None:
+        """The end of one read: acknowledgements leave, the batch goes to the embedding program."""
+        self._acknowledge_so_far()
+        batch, self.batch = self.batch, None
+        if batch is None:
+            return
+        if self.waiting is None:
+            self.waiting = Acknowledgements()
+        self.waiting.add(batch)
+        if self.waiting.unsettled > self.broker.settings.inflight_from_client:
+            raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
+        self.broker.take(batch)
+
+    def settled(self, batch: DurableBatch) -> None:
+        """A batch of this connection is durable: its acknowledgements leave, unless earlier ones wait."""
+        if self.state is State.CLOSED or self.waiting is None:
+            return
+        data = self.waiting.release()
+        if data:
+            self.write(data)
+
+    # Reading on and off
+
+    def hold(self, why: Hold) -> None:
+        """Stops reading for one more reason."""
+        if not self.holds and not self.transport.is_closing():
+            self.transport.pause_reading()
+        self.holds |= why
+
+    def release(self, why: Hold) -> None:
+        """One reason less; reads again when none is left."""
+        if self.holds & why:
+            self.holds &= ~why
+            self.seen_s = self.broker.clock()
+            if not self.holds and not self.transport.is_closing():
+                self.transport.resume_reading()
+
+    # The end
+
+    def send_packet(self, packet: mqtt5.Packet) -> None:
+        """Sends a packet in the client's protocol version."""
+        data = encode_packet(packet, self.version)
+        if data:
+            self.write(data)
+
+    def fail(self, reason: DisconnectReasonCode, text: str) -> None:
+        """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it."""
+        log.info("%s: %s", self, text)
+        if self.state in (State.NEW, State.DECIDING, State.CHALLENGED):
+            return self.refuse(connack_reason(reason), text)
+        return self.close(text, reason=reason)
+
+    def refuse(self, reason: ConnAckReasonCode, text: str) -> None:
+        """Answers a CONNECT with a refusal and closes. [MQTT-3.1.4-2] [MQTT-3.2.2-7]"""
+        self.broker.stats.connects_refused += 1
+        if self.version:
+            self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=text or None))
+        self.close(text or reason.name)
+
+    def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
+        """Ends the connection from our side; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""
+        if self.state is State.CLOSED:
+            return
+        was_open, self.state = self.state is State.OPEN, State.CLOSED
+        if reason is not None and was_open and self.version == 5:
+            self.write(encode_packet(self._disconnect(reason, why), 5))
+        self.seen_s = self.broker.clock()  # from here on the sweep gives it a few seconds to take the last bytes
+        self.write_paused = False
+        self.flush()
+        self.transport.close()
+        self.ended(why)
+
+    def _disconnect(self, reason: DisconnectReasonCode, why: str) -> mqtt5.DisconnectPacket:
+        return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))
+
+    def _tellable(self, why: str) -> str | None:
+        fits = self.encoder.packet_bytes is None or len(why) + 16 <= self.encoder.packet_bytes  # [MQTT-3.14.2-3]
+        return why if fits else None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.broker.on_socket_closed(self)
+        if self.state is not State.CLOSED:
+            self.state = State.CLOSED
+            self.ended("connection lost" if exc is None else f"connection lost: {exc}")
+
+    def ended(self, why: str) -> None:
+        """Lets go of the session and of all that is cached; happens once."""
+        self.partial = self.waiting = self.batch = None
+        self.out.clear()
+        self.acks.clear()
+        self.routes.clear()
+        self.challenge = None
+        self.broker.on_connection_ended(self, why)
+
+    def forget_grants(self) -> None:
+        """Has each topic authorized anew."""
+        self.routes.clear()
+        self.grants = None
+
+    def __str__(self) -> str:
+        name = self.client.client_id if self.client is not None else "(no client)"
+        return f"{name} {self.address}:{self.port}"

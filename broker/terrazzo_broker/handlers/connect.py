@@ -1,0 +1,170 @@
+"""CONNECT: who it is, whether it may, which session it gets."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import mqtt5
+from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
+
+from ..codec.errors import PacketError, UnsupportedProtocol, protocol_error
+from ..codec.publish import PublishEncoder
+from ..codec.reader import parse_connect
+from ..codec.reasons import connack_reason
+from ..codec.wire import Cursor
+from ..hooks import Accept, Challenge, Client, ConnectRequest, Refuse, Verdict
+from ..state import State
+from ..topics.names import is_topic_name
+from .auth import challenge_client, conclude_reauthentication
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+_REFUSED_LEVEL_3 = b"\x20\x02\x00\x01"
+_REFUSED_LEVEL_5 = b"\x20\x03\x00\x84\x00"
+
+
+def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
+    """Reads a CONNECT and asks the hooks; the answer comes back through ``conclude``."""
+    connection.version = _announced_version(cursor)
+    try:
+        packet, connection.version = parse_connect(header, cursor)
+    except UnsupportedProtocol as error:  # [MQTT-3.1.2-2]
+        connection.version = 0
+        connection.write(_REFUSED_LEVEL_5 if error.level > 5 else _REFUSED_LEVEL_3)
+        return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
+    refusal = connection.broker.admit(connection)
+    if refusal is not None:
+        return connection.refuse(*refusal)
+    if not packet.client_id and connection.version == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
+        return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "an empty client id needs a clean session")
+    _check_will(packet.will)
+    _remember(connection, packet)
+    connection.state = State.DECIDING
+    assert connection.request is not None
+    return connection.broker.decide(connection, connection.broker.hooks.authenticate(connection.request))
+
+
+def _announced_version(cursor: Cursor) -> int:
+    """The version that an error in this CONNECT is answered in; 0 where it can't be told."""
+    level = cursor.buffer[cursor.position + 6 : cursor.position + 7]
+    is_mqtt = cursor.buffer[cursor.position : cursor.position + 6] == b"\x00\x04MQTT"
+    return level[0] if is_mqtt and level in (b"\x04", b"\x05") else 0
+
+
+def _check_will(will: mqtt5.Will | None) -> None:
+    if will is None:
+        return
+    if not is_topic_name(will.topic):
+        raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic for a will")
+    if will.response_topic is not None and not is_topic_name(will.response_topic):
+        raise protocol_error("wildcards in a will's response topic")
+    if will.payload_format_indicator:
+        try:
+            (will.payload or b"").decode("utf-8")
+        except UnicodeDecodeError:
+            raise PacketError(DisconnectReasonCode.PAYLOAD_FORMAT_INVALID, "the will is not UTF-8") from None
+
+
+def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
+    connection.connect_packet = packet
+    connection.will = packet.will
+    connection.request = ConnectRequest(
+        client_id=packet.client_id or uuid.uuid4().hex,  # [MQTT-3.1.3-6] [MQTT-3.1.3-7]
+        username=packet.username,
+        password=packet.password,
+        protocol=connection.version,
+        address=connection.address,
+        listener=connection.listener,
+        clean_start=packet.clean_start,
+        keep_alive_s=packet.keep_alive,
+        session_expiry_s=packet.session_expiry_interval,
+        auth_method=packet.authentication_method,
+        auth_data=packet.authentication_data,
+        certificate_name=connection.certificate_name,
+    )
+
+
+def conclude(connection: Connection, verdict: Verdict) -> None:
+    """The hooks have decided on a CONNECT, on one step of AUTH, or on a re-authentication."""
+    if connection.state is State.CLOSED:
+        return
+    if isinstance(verdict, Challenge):
+        challenge_client(connection, verdict)
+    elif connection.state is State.OPEN:
+        conclude_reauthentication(connection, verdict)
+    elif isinstance(verdict, Refuse):
+        connection.will = None  # there never was a session that it could belong to
+        connection.refuse(connack_reason(verdict.reason), verdict.message)
+    else:
+        _accept(connection, verdict)
+    connection.proceed()
+
+
+def _accept(connection: Connection, verdict: Accept) -> None:
+    broker, packet, request = connection.broker, connection.connect_packet, connection.request
+    assert packet is not None
+    assert request is not None
+    session, present = broker.open_session(request.client_id, clean_start=packet.clean_start)
+    session.set_expiry(request.session_expiry_s if verdict.session_expiry_s is None else verdict.session_expiry_s)
+    keep_alive_s = _keep_alive(connection, packet, verdict)
+    connection.keep_alive_s = keep_alive_s
+    connection.encoder = _encoder(connection, packet)
+    connection.client = Client(
+        client_id=request.client_id,
+        username=request.username,
+        protocol=connection.version,
+        address=connection.address,
+        port=connection.port,
+        listener=connection.listener,
+        connected_us=broker.now_us(),
+        last_packet_us=broker.now_us(),
+        keep_alive_s=keep_alive_s,
+        identity=verdict.identity,
+        filters=set(session.subscriptions),
+    )
+    connection.session, session.connection = session, connection
+    connection.send_packet(_connack(connection, verdict, session_present=present))  # [MQTT-3.2.2-2] [MQTT-3.2.2-3]
+    connection.state = State.OPEN
+    connection.connect_packet = None
+    connection.request = replace(request, password=None, auth_data=None)
+    session.open(min(packet.receive_max, broker.settings.inflight_to_client))  # [MQTT-3.3.4-9]
+    broker.on_connected(connection)
+    connection.pump()
+
+
+def _keep_alive(connection: Connection, packet: mqtt5.ConnectPacket, verdict: Accept) -> int:
+    """Server Keep Alive where there is one, else the client's. [MQTT-3.1.2-21] [MQTT-3.2.2-22]"""
+    keep_alive_s = packet.keep_alive if not verdict.keep_alive_s else verdict.keep_alive_s
+    longest_s = connection.broker.settings.max_keepalive_s
+    if longest_s and connection.version == 5 and not 0 < keep_alive_s <= longest_s:
+        return longest_s
+    return keep_alive_s
+
+
+def _encoder(connection: Connection, packet: mqtt5.ConnectPacket) -> PublishEncoder:
+    aliases = min(packet.topic_alias_max, connection.broker.settings.outbound_alias_maximum)
+    if connection.version == 5 and (aliases or packet.max_packet_size is not None):
+        return PublishEncoder(5, alias_maximum=aliases, packet_bytes=packet.max_packet_size)
+    return connection.broker.plain_encoder(connection.version)
+
+
+def _connack(connection: Connection, verdict: Accept, *, session_present: bool) -> mqtt5.ConnAckPacket:
+    packet, request, settings = connection.connect_packet, connection.request, connection.broker.settings
+    assert packet is not None
+    assert request is not None
+    assert connection.session is not None
+    expiry_s = connection.session.expiry_s
+    return mqtt5.ConnAckPacket(
+        session_present=session_present,
+        session_expiry_interval=expiry_s if expiry_s != packet.session_expiry_interval else None,
+        receive_max=settings.inflight_from_client,
+        topic_alias_max=settings.topic_alias_maximum,
+        max_packet_size=settings.packet_bytes,
+        assigned_client_id=None if packet.client_id else request.client_id,
+        server_keep_alive=connection.keep_alive_s if connection.keep_alive_s != packet.keep_alive else None,
+        authentication_method=request.auth_method,  # [MQTT-4.12.0-5]
+        authentication_data=verdict.auth_data,
+    )

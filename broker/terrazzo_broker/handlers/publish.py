@@ -1,0 +1,168 @@
+"""PUBLISH in full: aliases, properties, retained messages, QoS 2, refusals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mqtt5 import DisconnectReasonCode
+
+from ..codec.errors import PacketError, protocol_error
+from ..codec.publish import Publish, parse_publish
+from ..codec.wire import Cursor, decode_string
+from ..codec.writer import PUBACK, PUBREC, ack
+from ..hooks import Inbound, PublishGrant
+from ..message import Message
+from ..routing import Route
+from ..topics.names import is_topic_name
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+_NO_SUBSCRIBERS, _NOT_AUTHORIZED, _QUOTA_EXCEEDED, _PAYLOAD_FORMAT_INVALID = 0x10, 0x87, 0x97, 0x99
+_CACHED_TOPICS = 1024  # routes and grants that one connection keeps
+
+
+def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: int) -> None:
+    """Passes a publish on and acknowledges it, or has it made durable first."""
+    publish = parse_publish(header, cursor, connection.version)
+    topic = _resolve_alias(connection, publish)
+    _count(connection, publish.qos)
+    if publish.qos == 2 and _is_repeated(connection, publish.packet_id):
+        return
+    route = _route(connection, topic)
+    if publish.response_topic is not None and not is_topic_name(publish.response_topic):
+        raise protocol_error("wildcards in a response topic")  # [MQTT-3.3.2-14]
+    if route is None:
+        connection.broker.stats.publishes_refused += 1
+        _acknowledge(connection, publish, _NOT_AUTHORIZED)
+    elif publish.is_text and not _is_utf8(publish.payload):
+        connection.broker.stats.drop("payload format invalid")
+        _acknowledge(connection, publish, _PAYLOAD_FORMAT_INVALID)
+    else:
+        _pass_on(connection, publish, route, now_us)
+
+
+def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
+    message = Message(
+        topic=route.topic_bytes,
+        payload=publish.payload,
+        qos=publish.qos,
+        retain=publish.retain,
+        properties=publish.properties,
+        expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
+    )
+    if publish.retain:
+        connection.broker.retained.put(route.topic, message)
+    refused = None if route.is_unheard else connection.broker.router.deliver(route, [message], now_us)
+    if route.durable:
+        _make_durable(connection, publish, route, now_us)
+    else:
+        reason = _QUOTA_EXCEEDED if refused else _NO_SUBSCRIBERS if route.is_unheard else 0
+        _acknowledge(connection, publish, reason)
+
+
+def _make_durable(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
+    batch = connection.open_batch(now_us)
+    first = (0, PUBACK, PUBREC)[publish.qos]
+    if publish.qos == 2:
+        assert connection.session is not None
+        connection.session.incoming[publish.packet_id] = batch
+        batch.received = batch.received or {}
+        batch.received[len(batch.messages)] = publish.packet_id
+    acknowledgement = ack(first, publish.packet_id, 0, connection.version) if first else b""
+    batch.add(Inbound(route.tag, publish.payload, publish.correlation_data), acknowledgement)
+
+
+def _acknowledge(connection: Connection, publish: Publish, reason: int) -> None:
+    if publish.qos == 1:
+        connection.acknowledge(ack(PUBACK, publish.packet_id, reason, connection.version))
+    elif publish.qos == 2:
+        assert connection.session is not None
+        if reason < 0x80 or connection.version < 5:  # a refusal ends the exchange [MQTT-4.3.3-9]
+            connection.session.incoming[publish.packet_id] = None
+        connection.acknowledge(ack(PUBREC, publish.packet_id, reason, connection.version))
+
+
+def _is_repeated(connection: Connection, packet_id: int) -> bool:
+    """Whether a QoS 2 publish was received before and not released since; then it is only acknowledged again."""
+    session = connection.session
+    assert session is not None
+    if packet_id in session.incoming:  # [MQTT-4.3.3-10]
+        if session.incoming[packet_id] is None:
+            connection.acknowledge(ack(PUBREC, packet_id, 0, connection.version))
+        return True
+    if len(session.incoming) >= connection.broker.settings.inflight_from_client:  # [MQTT-3.3.4-7]
+        raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
+    return False
+
+
+def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
+    alias = publish.alias
+    if alias is None:
+        if not publish.topic and connection.version == 5:
+            raise protocol_error("neither a topic nor an alias")
+        return publish.topic
+    if not 0 < alias <= connection.broker.settings.topic_alias_maximum:  # [MQTT-3.3.2-8] [MQTT-3.3.2-9]
+        raise PacketError(DisconnectReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}")
+    aliases = connection.aliases
+    if publish.topic:
+        _check_name(connection, publish.topic)
+        if aliases is None:
+            aliases = connection.aliases = {}
+        aliases[alias] = publish.topic  # [MQTT-3.3.2-10]
+        return publish.topic
+    if aliases is None or alias not in aliases:
+        raise protocol_error(f"topic alias {alias} stands for no topic yet")
+    return aliases[alias]
+
+
+def _check_name(connection: Connection, topic: bytes) -> str:
+    name = decode_string(topic)
+    if not is_topic_name(name) or name.count("/") >= connection.broker.settings.topic_levels:  # [MQTT-3.3.2-2]
+        raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic to publish on")
+    return name
+
+
+def _route(connection: Connection, topic: bytes) -> Route | None:
+    """Where publishes on the topic go; None where the client may not publish on it."""
+    field = len(topic).to_bytes(2, "big") + topic
+    route = connection.routes.get(field)
+    if route is None:
+        grant = _grant(connection, topic)
+        if grant is None:
+            return None
+        assert connection.client is not None
+        route = connection.broker.router.route(grant, topic, connection.client.client_id)
+        if len(connection.routes) >= _CACHED_TOPICS:
+            connection.routes.clear()
+        connection.routes[field] = route
+    return route
+
+
+def _grant(connection: Connection, topic: bytes) -> PublishGrant | None:
+    if connection.grants is None:
+        connection.grants = {}
+    grants = connection.grants
+    if topic not in grants:
+        name = _check_name(connection, topic)
+        if len(grants) >= _CACHED_TOPICS:
+            grants.clear()
+        assert connection.client is not None
+        grants[topic] = connection.broker.authorize_publish(connection.client, name)
+    return grants[topic]
+
+
+def _is_utf8(payload: bytes) -> bool:
+    try:
+        payload.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _count(connection: Connection, qos: int) -> None:
+    stats = connection.broker.stats
+    name = ("messages_in_qos0", "messages_in_qos1", "messages_in_qos2")[qos]
+    setattr(stats, name, getattr(stats, name) + 1)
+    if connection.client is not None:
+        connection.client.messages_in += 1

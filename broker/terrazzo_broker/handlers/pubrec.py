@@ -1,0 +1,25 @@
+"""PUBREC: a QoS 2 message has arrived, or was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..codec.writer import PUBREL, ack
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+_NOT_FOUND = 0x92
+
+
+def handle_pubrec(connection: Connection, packet_id: int, reason: int) -> None:
+    """Releases the identifier, unless the client refused the message. [MQTT-4.3.3-3] [MQTT-4.3.3-4]"""
+    session = connection.session
+    assert session is not None
+    if reason >= 0x80:
+        session.acknowledge(packet_id, reason)
+        connection.pump()
+    elif session.mark_received(packet_id):
+        connection.write(ack(PUBREL, packet_id, 0, connection.version))
+    else:
+        connection.write(ack(PUBREL, packet_id, _NOT_FOUND, connection.version))

@@ -1,0 +1,83 @@
+"""SUBSCRIBE: permission, the subscription, retained messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import mqtt5
+from mqtt5 import SubAckReasonCode
+
+from ..codec.errors import malformed
+from ..codec.wire import encode_length
+from ..routing import shaped
+from ..topics.names import is_topic_filter, split_shared
+from ..topics.tree import Subscription
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+
+def handle_subscribe(connection: Connection, packet: mqtt5.SubscribePacket) -> None:
+    """Grants or refuses each filter, answers, then sends what is retained. [MQTT-3.8.4-1] [MQTT-3.8.4-6]"""
+    granted: list[tuple[Subscription, bool]] = []
+    reasons: list[SubAckReasonCode] = []
+    for wish in packet.topic_filters:
+        reason = _refusal(connection, wish.pattern)
+        if reason is None:
+            granted.append(_subscribe(connection, wish, packet.subscription_id or 0))
+            reason = SubAckReasonCode(int(wish.max_qos))
+        else:
+            connection.broker.stats.subscribes_refused += 1
+        reasons.append(reason)
+    connection.send_packet(mqtt5.SubAckPacket(packet.packet_id, reasons))  # [MQTT-3.8.4-2] [MQTT-3.8.4-5]
+    for subscription, is_new in granted:
+        _send_retained(connection, subscription, is_new=is_new)
+    if granted and connection.client is not None:
+        connection.broker.on_subscribed(connection.client, [subscription.filter for subscription, _ in granted])
+
+
+def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
+    broker, session, client = connection.broker, connection.session, connection.client
+    assert session is not None
+    assert client is not None
+    if not pattern:
+        raise malformed("an empty topic filter")  # [MQTT-4.7.3-1]
+    shared = split_shared(pattern)
+    if shared is None or not is_topic_filter(shared.filter, levels=broker.settings.topic_levels):
+        return SubAckReasonCode.TOPIC_FILTER_INVALID
+    if pattern not in session.subscriptions and len(session.subscriptions) >= broker.settings.subscriptions_per_session:
+        return SubAckReasonCode.QUOTA_EXCEEDED
+    return None if broker.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
+
+
+def _subscribe(connection: Connection, wish: mqtt5.TopicFilter, identifier: int) -> tuple[Subscription, bool]:
+    session, client = connection.session, connection.client
+    assert session is not None
+    assert client is not None
+    subscription = Subscription(
+        wish.pattern,
+        int(wish.max_qos),
+        wish.no_local,
+        wish.retain_as_published,
+        int(wish.retain_handling),
+        identifier,
+    )
+    is_new = wish.pattern not in session.subscriptions
+    connection.broker.subscribe(session, subscription)  # [MQTT-3.8.4-3]
+    client.filters.add(wish.pattern)
+    return subscription, is_new
+
+
+def _send_retained(connection: Connection, subscription: Subscription, *, is_new: bool) -> None:
+    """[MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]; none for a shared subscription."""
+    if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:
+        return
+    if subscription.retain_handling == 1 and not is_new:
+        return
+    now_us = connection.broker.now_us()
+    identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
+    retained = connection.broker.retained.match(subscription.filter, now_us)
+    messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8]
+    for message in messages:
+        if connection.send_each([message], now_us):
+            connection.broker.stats.drop("queue full")

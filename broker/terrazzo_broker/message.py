@@ -1,0 +1,67 @@
+"""An application message on its way through the broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from .codec.wire import encode_binary
+from .hooks import Delivery
+
+_OVERHEAD_BYTES = 120  # of the Python objects that hold one message
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message; shared by all receivers that get it in the same form.
+
+    ``properties``: the encoded MQTT 5 properties that travel with it, apart from the expiry.
+    ``expires_us``: UTC microseconds, 0 is never.
+    """
+
+    topic: bytes  # UTF-8
+    payload: bytes
+    qos: int = 0
+    retain: bool = False
+    properties: bytes = b""
+    expires_us: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory the message takes."""
+        return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES
+
+
+class TrackedMessage(Message, frozen=True, gc=True, kw_only=True):
+    """A message whose sender is told how it fared."""
+
+    on_outcome: Delivery
+
+
+def remaining_s(message: Message, now_us: int) -> int:
+    """The Message Expiry Interval to send on, in whole seconds, rounded up. [MQTT-3.3.2-6]"""
+    return max(0, (message.expires_us - now_us + 999_999) // 1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishProperties:
+    """MQTT 5 properties of a message that the embedding program publishes."""
+
+    payload_format_indicator: int = 0
+    message_expiry_s: int | None = None
+    content_type: str | None = None
+    response_topic: str | None = None
+    correlation_data: bytes | None = None
+    user_properties: tuple[tuple[str, str], ...] = ()
+
+    def encode(self) -> bytes:
+        """The properties as they stand in a PUBLISH, apart from the expiry."""
+        parts = [b"\x01\x01"] if self.payload_format_indicator else []
+        for number, text in ((b"\x03", self.content_type), (b"\x08", self.response_topic)):
+            if text is not None:
+                parts.append(number + encode_binary(text.encode()))
+        if self.correlation_data is not None:
+            parts.append(b"\x09" + encode_binary(self.correlation_data))
+        for name, value in self.user_properties:
+            parts.append(b"\x26" + encode_binary(name.encode()) + encode_binary(value.encode()))
+        return b"".join(parts)

@@ -1,0 +1,156 @@
+"""From a topic name to the sessions that get a message, and the message in the form that each gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .codec.publish import Wire, render_all
+from .codec.wire import encode_length, parse_frame
+from .hooks import PublishGrant
+from .message import Message
+from .topics.tree import SharedGroup, Subscription, SubscriptionTree
+
+if TYPE_CHECKING:
+    from .session import Session
+
+Shape = tuple[int, bool, bytes]  # granted QoS, retain as published, encoded subscription identifiers
+
+
+class Target:
+    """One session that a topic matches, its overlapping subscriptions merged. [MQTT-3.3.4-2] [MQTT-3.3.4-3]"""
+
+    __slots__ = ("session", "shape")
+
+    def __init__(self, session: Session, subscriptions: Sequence[Subscription]) -> None:
+        self.session = session
+        self.shape: Shape = (
+            max(each.qos for each in subscriptions),
+            any(each.retain_as_published for each in subscriptions),
+            b"".join(b"\x0b" + encode_length(each.identifier) for each in subscriptions if each.identifier),
+        )
+
+
+class Route:
+    """Where publishes of one client on one topic go, worked out once.
+
+    ``is_raw``: a QoS 0 publish can leave as the bytes that came in.
+    """
+
+    __slots__ = ("durable", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
+
+    def __init__(self, grant: PublishGrant, sent_as: bytes, targets: list[Target], groups: list[SharedGroup]) -> None:
+        self.topic = grant.topic
+        self.topic_bytes = grant.topic.encode()
+        self.durable = grant.durable
+        self.tag: Any = grant.tag
+        self.targets = targets
+        self.groups = groups
+        self.is_unheard = not targets and not groups
+        self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.shape[2] for each in targets)
+
+
+class Router:
+    """Finds the receivers of messages and hands the messages to their sessions."""
+
+    __slots__ = ("tree",)
+
+    def __init__(self, tree: SubscriptionTree) -> None:
+        self.tree = tree
+
+    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None) -> Route:
+        """The way of publishes by ``publisher`` (a client id) that came under the topic ``sent_as``."""
+        plain, groups = self.tree.match(grant.topic)
+        return Route(grant, sent_as, merge(plain, publisher), groups)
+
+    def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
+        """Passes on ``count`` QoS 0 publishes as they came; a receiver of another version gets them rewritten."""
+        messages: list[Message] | None = None
+        for target in route.targets:
+            connection = target.session.connection
+            if connection is not None and connection.version == version and connection.encoder.is_plain:
+                connection.send_raw(raw, count)
+                continue
+            if messages is None:
+                messages = split_raw(raw, route.topic_bytes, version)
+            self._deliver(target, messages, {}, now_us)
+
+    def deliver(self, route: Route, messages: Sequence[Message], now_us: int) -> list[int] | None:
+        """Hands messages to all receivers; the indexes of those that none had room for, None where there are none."""
+        rendered: dict[tuple[Shape, int], list[Wire]] = {}
+        results = [self._deliver(target, messages, rendered, now_us) for target in route.targets]
+        for group in route.groups:
+            results.append(self._deliver_shared(group, messages, now_us))
+        refusals = [refused for refused in results if refused]
+        if not refusals or len(refusals) < len(results):
+            return None
+        return sorted(set(refusals[0]).intersection(*refusals[1:])) or None
+
+    def _deliver(
+        self,
+        target: Target,
+        messages: Sequence[Message],
+        rendered: dict[tuple[Shape, int], list[Wire]],
+        now_us: int,
+    ) -> list[int] | None:
+        session, connection = target.session, target.session.connection
+        if connection is None:
+            return _indexes(session.enqueue(each) for each in shape_all(messages, target.shape))
+        if not connection.encoder.is_plain:
+            return connection.send_each(shape_all(messages, target.shape), now_us)
+        key = target.shape, connection.version
+        wires = rendered.get(key)
+        if wires is None:
+            wires = rendered[key] = render_all(shape_all(messages, target.shape), connection.version, now_us)
+        return connection.send_wires(wires)
+
+    def _deliver_shared(self, group: SharedGroup, messages: Sequence[Message], now_us: int) -> list[int] | None:
+        refused = []
+        for index, message in enumerate(messages):
+            session, subscription = group.pick()
+            if self._deliver(Target(session, [subscription]), [message], {}, now_us):
+                refused.append(index)
+        return refused or None
+
+
+def merge(matches: Iterable[tuple[Session, Subscription]], publisher: str | None) -> list[Target]:
+    """One target a session; a no-local subscription of the publisher itself doesn't count. [MQTT-3.8.3-3]"""
+    found: dict[Session, list[Subscription]] = {}
+    for session, subscription in matches:
+        if not (subscription.no_local and session.client_id == publisher):
+            found.setdefault(session, []).append(subscription)
+    return [Target(session, subscriptions) for session, subscriptions in found.items()]
+
+
+def shape_all(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+    """The messages as a receiver of this shape gets them; the same objects where nothing differs."""
+    granted, as_published, identifiers = shape
+    if not identifiers and all(each.qos <= granted and not each.retain for each in messages):
+        return messages
+    return [shaped(each, granted, as_published, identifiers) for each in messages]
+
+
+def shaped(message: Message, granted: int, keep_retain: bool, identifiers: bytes) -> Message:
+    """One message at the lower QoS of the two, with the receiver's subscription identifiers. [MQTT-3.8.4-8]"""
+    return Message(
+        topic=message.topic,
+        payload=message.payload,
+        qos=min(message.qos, granted),
+        retain=message.retain and keep_retain,  # [MQTT-3.3.1-12] [MQTT-3.3.1-13]
+        properties=identifiers + message.properties,
+        expires_us=message.expires_us,
+    )
+
+
+def split_raw(raw: bytes, topic: bytes, version: int) -> list[Message]:
+    """The messages of a run of QoS 0 publishes on one topic and without properties."""
+    messages, position = [], 0
+    skip = 2 + len(topic) + (version == 5)
+    while (frame := parse_frame(raw, position)) is not None:
+        start, position = frame
+        messages.append(Message(topic, raw[start + skip : position]))
+    return messages
+
+
+def _indexes(accepted: Iterable[bool]) -> list[int] | None:
+    return [index for index, taken in enumerate(accepted) if not taken] or None

@@ -1,0 +1,223 @@
+"""What a client is owed across connections: subscriptions, unacknowledged and queued messages. [MQTT-4.1]"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .codec.publish import PublishEncoder, Wire
+from .codec.writer import PUBREL, ack
+from .hooks import Outcome
+from .message import Message, TrackedMessage
+from .settings import NEVER_EXPIRES_S, BrokerSettings
+from .stats import Stats
+from .topics.tree import Subscription
+
+if TYPE_CHECKING:
+    from .acknowledgements import DurableBatch
+    from .connection import Connection
+
+
+class Session:
+    """One client's session. It does no I/O: what is to be sent goes into the list that a method is given.
+
+    ``inflight`` keeps, in the order of sending, what the client hasn't acknowledged; None stands for a QoS 2 message
+    that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
+    """
+
+    __slots__ = (
+        "client_id",
+        "connection",
+        "expires_us",
+        "expiry_s",
+        "incoming",
+        "inflight",
+        "last_id",
+        "queue",
+        "queued_bytes",
+        "quota",
+        "redeliver",
+        "settings",
+        "stats",
+        "subscriptions",
+        "window",
+    )
+
+    def __init__(self, client_id: str, settings: BrokerSettings, stats: Stats) -> None:
+        self.client_id = client_id
+        self.settings = settings
+        self.stats = stats
+        self.connection: Connection | None = None
+        self.expiry_s = 0
+        self.expires_us = 0  # while offline; 0 is never
+        self.subscriptions: dict[str, Subscription] = {}
+        self.inflight: dict[int, Message | None] = {}
+        self.incoming: dict[int, DurableBatch | None] = {}  # QoS 2 publishes received and not yet released
+        self.queue: deque[Message] | None = None
+        self.queued_bytes = 0
+        self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
+        self.last_id = 0
+        self.window = self.quota = 0
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for the client."""
+        return len(self.queue) if self.queue else 0
+
+    def transmit(self, wires: Sequence[Wire], out: list[bytes]) -> list[int] | None:
+        """Sends rendered messages, or queues them; the indexes of those that there is no room for."""
+        refused: list[int] | None = None
+        for index, (qos, head, tail, message) in enumerate(wires):
+            if not qos:
+                out.append(head + tail)
+            elif self.quota > 0 and not self.queue:
+                out.append(head + self._assign(message) + tail)
+            elif not self.enqueue(message):
+                refused = [*(refused or ()), index]
+        return refused
+
+    def send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> bool:
+        """Sends one message to a receiver with wishes of its own, or queues it; False where there is no room."""
+        if message.qos and (self.quota <= 0 or self.queue):
+            return self.enqueue(message)
+        self._send(message, encoder, out, now_us)
+        return True
+
+    def _send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> None:
+        identifier = self._next_id() if message.qos else 0
+        packet = encoder.encode(message, identifier, now_us)
+        if packet is None:  # as if it had been delivered [MQTT-3.1.2-25]
+            self.lose(message, "too large for the client")
+            return
+        if identifier:
+            self.inflight[identifier] = message
+            self.last_id = identifier
+            self.quota -= 1
+        out.append(packet)
+
+    def _assign(self, message: Message) -> bytes:
+        identifier = self.last_id = self._next_id()
+        self.inflight[identifier] = message
+        self.quota -= 1
+        return identifier.to_bytes(2, "big")
+
+    def _next_id(self) -> int:
+        identifier = self.last_id % 65_535 + 1
+        while identifier in self.inflight:  # [MQTT-2.2.1-3]
+            identifier = identifier % 65_535 + 1
+        return identifier
+
+    def enqueue(self, message: Message) -> bool:
+        """Queues a message; a full queue gives up its oldest QoS 0 message first. False: no room."""
+        queue = self.queue
+        if queue is None:
+            queue = self.queue = deque()
+        if self._is_full(queue, message) and not self._give_up_oldest(queue):
+            if not message.qos:
+                self.stats.drop("queue full")
+                return True
+            return False
+        queue.append(message)
+        self.queued_bytes += message.size
+        return True
+
+    def _is_full(self, queue: deque[Message], message: Message) -> bool:
+        if self.queued_bytes + message.size > self.settings.queued_bytes:
+            return True
+        return self.connection is None and len(queue) >= self.settings.queued_messages
+
+    def _give_up_oldest(self, queue: deque[Message]) -> bool:
+        for index, queued in enumerate(queue):
+            if not queued.qos:
+                del queue[index]
+                self.queued_bytes -= queued.size
+                self.stats.drop("queue full")
+                return True
+        return False
+
+    def open(self, window: int) -> None:
+        """Starts over on a new connection that takes ``window`` unacknowledged messages at a time."""
+        self.window = self.quota = window
+        self.expires_us = 0
+        self.redeliver = deque(self.inflight) if self.inflight else None
+
+    def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int) -> int:
+        """Sends what the quota allows, unacknowledged messages first; how many were sent. [MQTT-4.4.0-1]"""
+        before = len(out)
+        while self.redeliver:
+            if self.quota <= 0 and self.inflight.get(self.redeliver[0]) is not None:
+                return len(out) - before
+            self._redeliver(self.redeliver.popleft(), encoder, out, now_us)
+        queue = self.queue
+        while queue and (self.quota > 0 or not queue[0].qos):
+            message = queue.popleft()
+            self.queued_bytes -= message.size
+            if message.expires_us and message.expires_us <= now_us:  # [MQTT-3.3.2-5]
+                self.lose(message, "expired")
+            else:
+                self._send(message, encoder, out, now_us)
+        if not queue:
+            self.queue = None
+        return len(out) - before
+
+    def _redeliver(self, identifier: int, encoder: PublishEncoder, out: list[bytes], now_us: int) -> None:
+        if identifier not in self.inflight:
+            return
+        message = self.inflight[identifier]
+        if message is None:
+            out.append(ack(PUBREL, identifier, 0, encoder.version))
+            return
+        packet = encoder.encode(message, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1]
+        if packet is None:
+            del self.inflight[identifier]
+            self.lose(message, "too large for the client")
+            return
+        self.quota -= 1
+        out.append(packet)
+
+    def acknowledge(self, identifier: int, reason: int = 0) -> bool:
+        """PUBACK, PUBCOMP, or a PUBREC that refuses: the message is done. False: no such identifier."""
+        if identifier not in self.inflight:
+            return False
+        message = self.inflight.pop(identifier)
+        if self.quota < self.window:
+            self.quota += 1
+        if isinstance(message, TrackedMessage):
+            message.on_outcome(Outcome(acknowledged=True, reason=reason))
+        return True
+
+    def mark_received(self, identifier: int) -> bool:
+        """PUBREC: the message itself needn't be sent again. False: no such identifier."""
+        if identifier not in self.inflight:
+            return False
+        message = self.inflight[identifier]
+        self.inflight[identifier] = None
+        if isinstance(message, TrackedMessage):
+            message.on_outcome(Outcome(acknowledged=True))
+        return True
+
+    def lose(self, message: Message, reason: str) -> None:
+        """Counts a message that won't be delivered, and tells its sender."""
+        self.stats.drop(reason)
+        if isinstance(message, TrackedMessage):
+            message.on_outcome(Outcome(acknowledged=False))
+
+    def end(self) -> None:
+        """Loses all that was still to be delivered."""
+        waiting = [message for message in self.inflight.values() if message is not None]
+        waiting.extend(self.queue or ())
+        self.inflight.clear()
+        self.queue = None
+        self.queued_bytes = 0
+        for message in waiting:
+            self.lose(message, "session ended")
+
+    def set_expiry(self, expiry_s: int) -> None:
+        """Sets the Session Expiry Interval, within what the broker allows."""
+        self.expiry_s = min(expiry_s, self.settings.max_session_expiry_s)
+
+    def close(self, now_us: int) -> None:
+        """The connection has gone; from now on the expiry counts."""
+        self.connection = None
+        self.expires_us = 0 if self.expiry_s == NEVER_EXPIRES_S else now_us + self.expiry_s * 1_000_000

@@ -1,0 +1,23 @@
+"""Where a connection stands, and why it may not be read from."""
+
+from __future__ import annotations
+
+from enum import Enum, IntFlag
+
+
+class State(Enum):
+    """The life of a connection, in order."""
+
+    NEW = "waiting for CONNECT"
+    DECIDING = "the hooks decide"
+    CHALLENGED = "waiting for AUTH"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Hold(IntFlag):
+    """Reasons for not reading from a connection; it is read when there are none."""
+
+    DECIDING = 1
+    INTAKE = 2  # the embedding program is behind
+    RATE = 4  # the client publishes faster than it may

@@ -1,0 +1,45 @@
+"""What the broker counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counters since the start, bumped once a batch; read by ``$SYS`` and by whoever serves metrics."""
+
+    connections: int = 0  # open now, before and after CONNECT
+    clients: int = 0  # open now, after CONNACK
+    accepted: int = 0  # sockets accepted
+    connects: int = 0  # CONNECTs accepted
+    connects_refused: int = 0
+    takeovers: int = 0
+    messages_in_qos0: int = 0
+    messages_in_qos1: int = 0
+    messages_in_qos2: int = 0
+    messages_out: int = 0
+    messages_taken: int = 0  # handed to Hooks.take
+    publishes_refused: int = 0  # by authorization
+    subscribes_refused: int = 0
+    subscriptions: int = 0  # now
+    bytes_in: int = 0
+    bytes_out: int = 0
+    protocol_errors: int = 0
+    keepalive_timeouts: int = 0
+    wills_sent: int = 0
+    rate_limited: int = 0  # times a client was read more slowly
+    dropped: dict[str, int] = field(default_factory=dict)  # messages, by reason
+
+    def drop(self, reason: str, count: int = 1) -> None:
+        """Counts messages that did not reach a receiver."""
+        self.dropped[reason] = self.dropped.get(reason, 0) + count
+
+    @property
+    def messages_in(self) -> int:
+        """PUBLISH packets received at any QoS."""
+        return self.messages_in_qos0 + self.messages_in_qos1 + self.messages_in_qos2
+
+    def counters(self) -> dict[str, int]:
+        """All plain counters by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "dropped"}

@@ -1,0 +1,36 @@
+"""The broker's own figures under ``$SYS/broker/``, retained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+
+from .stats import Stats
+
+
+def broker_version() -> str:
+    """The version of the installed distribution."""
+    try:
+        return f"terrazzo {version('terrazzo')}"
+    except PackageNotFoundError:
+        return "terrazzo (not installed)"
+
+
+def sys_topics(stats: Stats, *, uptime_s: float, sessions: int, retained: int) -> Iterator[tuple[str, str]]:
+    """Topic and value of each figure, named as Mosquitto names them."""
+    figures = {
+        "version": broker_version(),
+        "uptime": f"{uptime_s:.0f} seconds",
+        "clients/connected": stats.clients,
+        "clients/disconnected": sessions - stats.clients,
+        "clients/total": sessions,
+        "messages/received": stats.messages_in,
+        "messages/sent": stats.messages_out,
+        "messages/dropped": sum(stats.dropped.values()),
+        "bytes/received": stats.bytes_in,
+        "bytes/sent": stats.bytes_out,
+        "subscriptions/count": stats.subscriptions,
+        "retained messages/count": retained,
+    }
+    for name, value in figures.items():
+        yield f"$SYS/broker/{name}", str(value)

@@ -1,0 +1,51 @@
+"""Topic names and topic filters as text. [MQTT-4.7]"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Shared(NamedTuple):
+    """A filter, and the share name where it is a shared subscription's. [MQTT-4.8.2-1]"""
+
+    group: str | None
+    filter: str
+
+
+def is_topic_name(topic: str) -> bool:
+    """Whether one may publish on it: not empty and without wildcards. [MQTT-4.7.3-1] [MQTT-4.7.1-1]"""
+    return bool(topic) and "+" not in topic and "#" not in topic
+
+
+def is_topic_filter(pattern: str, *, levels: int) -> bool:
+    """Whether each wildcard fills a level, # is the last one, and there are at most ``levels``."""
+    parts = pattern.split("/")
+    if not pattern or len(parts) > levels:
+        return False
+    if "#" in pattern and ("#" in "".join(parts[:-1]) or parts[-1] != "#"):  # [MQTT-4.7.1-1]
+        return False
+    return all(part == "+" or "+" not in part for part in parts)  # [MQTT-4.7.1-2]
+
+
+def split_shared(pattern: str) -> Shared | None:
+    """Takes ``$share/<group>/<filter>`` apart; None where it starts so and isn't well formed. [MQTT-4.8.2-2]"""
+    if not (pattern == "$share" or pattern.startswith("$share/")):
+        return Shared(None, pattern)
+    _, _, rest = pattern.partition("/")
+    group, slash, inner = rest.partition("/")
+    if not group or not slash or not inner or "+" in group or "#" in group:
+        return None
+    return Shared(group, inner)
+
+
+def matches(pattern: str, topic: str) -> bool:
+    """Whether a filter (not a shared one) matches a topic name. [MQTT-4.7.2-1] [MQTT-4.7.3-4]"""
+    filter_parts, topic_parts = pattern.split("/"), topic.split("/")
+    if topic.startswith("$") and filter_parts[0] in ("+", "#"):
+        return False
+    for index, part in enumerate(filter_parts):
+        if part == "#":
+            return True
+        if index >= len(topic_parts) or part not in ("+", topic_parts[index]):
+            return False
+    return len(filter_parts) == len(topic_parts)

@@ -1,0 +1,146 @@
+"""Who subscribes to what: a tree of topic levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from ..session import Session
+
+
+class Subscription(msgspec.Struct, frozen=True, gc=False):
+    """One granted subscription of one session. ``filter``: as sent, with ``$share/<group>/`` where it is shared."""
+
+    filter: str
+    qos: int
+    no_local: bool = False
+    retain_as_published: bool = False
+    retain_handling: int = 0
+    identifier: int = 0
+
+
+class SharedGroup:
+    """The members of one shared subscription; messages go round among them. [MQTT-4.8.2-4]"""
+
+    __slots__ = ("members", "turn")
+
+    def __init__(self) -> None:
+        self.members: dict[Session, Subscription] = {}
+        self.turn = 0
+
+    def pick(self) -> tuple[Session, Subscription]:
+        """The next member, a connected one if there is any."""
+        members = list(self.members.items())
+        self.turn += 1
+        for offset in range(len(members)):
+            session, subscription = members[(self.turn + offset) % len(members)]
+            if session.connection is not None:
+                return session, subscription
+        return members[self.turn % len(members)]
+
+
+class _Node:
+    __slots__ = ("children", "groups", "subscribers")
+
+    def __init__(self) -> None:
+        self.children: dict[str, _Node] | None = None
+        self.subscribers: dict[Session, Subscription] | None = None
+        self.groups: dict[str, SharedGroup] | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.children or self.subscribers or self.groups)
+
+
+class SubscriptionTree:
+    """All subscriptions of all sessions. ``epoch`` rises with each change, so that cached matches can be told stale."""
+
+    __slots__ = ("_root", "count", "epoch")
+
+    def __init__(self) -> None:
+        self._root = _Node()
+        self.epoch = 0
+        self.count = 0
+
+    def add(self, pattern: str, group: str | None, session: Session, subscription: Subscription) -> None:
+        """Subscribes, or replaces the session's subscription to the same filter. [MQTT-3.8.4-3]"""
+        node = self._root
+        for level in pattern.split("/"):
+            if node.children is None:
+                node.children = {}
+            node = node.children.get(level) or node.children.setdefault(level, _Node())
+        members = self._members(node, group)
+        self.count += session not in members
+        members[session] = subscription
+        self.epoch += 1
+
+    def _members(self, node: _Node, group: str | None) -> dict[Session, Subscription]:
+        if group is None:
+            if node.subscribers is None:
+                node.subscribers = {}
+            return node.subscribers
+        if node.groups is None:
+            node.groups = {}
+        return node.groups.setdefault(group, SharedGroup()).members
+
+    def remove(self, pattern: str, group: str | None, session: Session) -> None:
+        """Unsubscribes; nothing happens where there is no such subscription."""
+        path = [self._root]
+        levels = pattern.split("/")
+        for level in levels:
+            child = (path[-1].children or {}).get(level)
+            if child is None:
+                return
+            path.append(child)
+        self.count -= self._remove_member(path[-1], group, session)
+        self.epoch += 1
+        for level, parent, node in zip(reversed(levels), reversed(path[:-1]), reversed(path[1:]), strict=True):
+            if node.is_empty and parent.children is not None:
+                del parent.children[level]
+
+    def _remove_member(self, node: _Node, group: str | None, session: Session) -> bool:
+        if group is None:
+            return (node.subscribers or {}).pop(session, None) is not None
+        shared = (node.groups or {}).get(group)
+        if shared is None or node.groups is None:
+            return False
+        removed = shared.members.pop(session, None) is not None
+        if not shared.members:
+            del node.groups[group]
+        return removed
+
+    def match(self, topic: str) -> tuple[list[tuple[Session, Subscription]], list[SharedGroup]]:
+        """All subscriptions that a topic name matches, a session as often as it has matching filters."""
+        plain: list[tuple[Session, Subscription]] = []
+        shared: list[SharedGroup] = []
+        for node in self._matching(topic):
+            if node.subscribers:
+                plain.extend(node.subscribers.items())
+            if node.groups:
+                shared.extend(node.groups.values())
+        return plain, shared
+
+    def _matching(self, topic: str) -> Iterator[_Node]:
+        nodes = [self._root]
+        wild = not topic.startswith("$")  # [MQTT-4.7.2-1]
+        for level in topic.split("/"):
+            below = []
+            for node in nodes:
+                children = node.children
+                if not children:
+                    continue
+                if wild and "#" in children:
+                    yield children["#"]
+                if wild and "+" in children:
+                    below.append(children["+"])
+                if level in children and level not in ("+", "#"):
+                    below.append(children[level])
+            wild = True
+            nodes = below
+        for node in nodes:
+            yield node
+            if node.children and "#" in node.children:  # "sport/#" also matches "sport" [MQTT-4.7.1-2]
+                yield node.children["#"]

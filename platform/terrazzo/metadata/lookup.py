@@ -25,7 +25,7 @@ def match_key(entity: Entity, key: int | str) -> tuple[sa.ColumnElement[bool], s
         return record_id == (as_id(key) or -1), record_id
     number = as_id(key)
     if number is None:
-        return uid == _storable(key), record_id
+        return uid == storable(key), record_id
     return sa.or_(uid == key, record_id == number), uid != key
 
 
@@ -65,7 +65,7 @@ async def refuse_if_used(connection: AsyncConnection, uses: sa.Select[Any], reco
     raise Conflict(f"{record} is in use by {user} {', '.join(map(str, uids))}{more}")
 
 
-def _storable(key: str) -> str:
+def storable(key: str) -> str:
     """A key that no database can hold names nothing, and must not reach one."""
     try:
         check_storable(key)

@@ -156,6 +156,10 @@ class EntityRepository:
                 yield self._codec.decode(row)
             last = found[-1]["id"]
 
+    def public(self, row: Row) -> Row:
+        """The row without what never leaves the platform."""
+        return self._codec.public(row)
+
     # Hooks: what is special about an entity
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:

@@ -49,7 +49,7 @@ COMMAND = sa.Table(
 REVOKED_TOKEN = sa.Table(
     "revoked_token",
     METADATA,
-    sa.Column("jti", sa.String(64), primary_key=True),
+    sa.Column("jti", sa.String(96), primary_key=True),
     sa.Column("expires_us", BIG, nullable=False),
     sa.Index(None, "expires_us"),
 )
@@ -60,7 +60,7 @@ CHANGE = sa.Table(
     sa.Column("id", BIG, primary_key=True, autoincrement=True),
     sa.Column("entity", sa.String(32), nullable=False),
     sa.Column("record_id", BIG, nullable=False),
-    sa.Column("uid", sa.String(64), nullable=False),
+    sa.Column("uid", sa.String(96), nullable=False),
     sa.Column("changed_us", BIG, nullable=False),
     sa.Index(None, "changed_us"),
     sqlite_autoincrement=True,

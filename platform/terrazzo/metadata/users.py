@@ -13,6 +13,7 @@ from terrazzo.access.passwords import check_password, hash_password
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.metadata.changes import Change, record_change
 from terrazzo.metadata.definitions import USER
+from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Changed, Draft, EntityRepository
 
@@ -28,6 +29,10 @@ class UserRepository(EntityRepository):
         rest, internal = await _take_password(values, required=True)
         return await self._create(actor, rest, internal)
 
+    async def create_hashed(self, actor: Actor, values: Mapping[str, Any], password_hash: str) -> Row:
+        """A new user whose password is known by its hash only."""
+        return await self._create(actor, values, {"password_hash": password_hash})
+
     async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
         """Changes the given columns."""
         rest, internal = await _take_password(values, required=False)
@@ -36,7 +41,7 @@ class UserRepository(EntityRepository):
     async def by_name(self, username: str) -> Row | None:
         """The user of any company, password hash and token epoch included."""
         async with self._database.reading() as connection:
-            found = await connection.execute(self._rows.where(self.table.c.username == username))
+            found = await connection.execute(self._rows.where(self.table.c.username == storable(username)))
             row = found.mappings().first()
         return None if row is None else self._codec.decode(row)
 

@@ -29,7 +29,7 @@ def _create_change() -> None:
         sa.Column("id", BIG, autoincrement=True, nullable=False),
         sa.Column("entity", sa.String(length=32), nullable=False),
         sa.Column("record_id", BIG, nullable=False),
-        sa.Column("uid", sa.String(length=64), nullable=False),
+        sa.Column("uid", sa.String(length=96), nullable=False),
         sa.Column("changed_us", BIG, nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_change")),
         sqlite_autoincrement=True,
@@ -97,7 +97,7 @@ def _create_company() -> None:
 def _create_revoked_token() -> None:
     op.create_table(
         "revoked_token",
-        sa.Column("jti", sa.String(length=64), nullable=False),
+        sa.Column("jti", sa.String(length=96), nullable=False),
         sa.Column("expires_us", BIG, nullable=False),
         sa.PrimaryKeyConstraint("jti", name=op.f("pk_revoked_token")),
     )

@@ -1,0 +1,212 @@
+"""Access tokens: JWT, HS256, checked without I/O against what is known of their users."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jwt
+import sqlalchemy as sa
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.access.key_file import load_key
+from terrazzo.errors import NotAuthenticated
+from terrazzo.metadata.changes import Change, ChangeWatcher, record_change
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.entity import COMPANY
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import Changed
+from terrazzo.metadata.tables import REVOKED_TOKEN
+from terrazzo.times import now_us
+
+KEY_FILE = "token-key"
+KEY_BYTES = 32
+MAX_TOKEN = 1_024  # characters; ours have about 288
+_ISSUER = "terrazzo"
+_JTI_BYTES = 54  # brings a token to the 288 characters that clients are told to expect
+_CLAIMS = ["iss", "sub", "iat", "exp", "jti", "epoch"]
+
+
+class _Account(NamedTuple):
+    actor: Actor
+    epoch: int
+    is_active: bool
+
+
+class _Claims(NamedTuple):
+    user_id: int
+    jti: str
+    epoch: int
+    expires_us: int
+
+
+class Tokens:
+    """Issues, checks and revokes tokens. ``open`` makes one."""
+
+    def __init__(
+        self, database: Database, entities: Entities, *, key: bytes, lifetime_s: float, clock: Callable[[], int]
+    ) -> None:
+        self._database = database
+        self._users = entities.users
+        self._key = key
+        self._lifetime_us = int(lifetime_s * 1_000_000)
+        self._clock = clock
+        self._accounts: dict[int, _Account] = {}
+        self._closed_companies: set[int] = set()
+        self._revoked: dict[str, int] = {}  # jti -> when it would have expired
+
+    @classmethod
+    async def open(
+        cls,
+        database: Database,
+        entities: Entities,
+        *,
+        key: bytes,
+        token_hours: float,
+        clock: Callable[[], int] = now_us,
+    ) -> Tokens:
+        """Loads the users and the revocations, and follows changes of users and companies.
+
+        Args:
+            key: see ``load_token_key``.
+        """
+        tokens = cls(database, entities, key=key, lifetime_s=token_hours * 3_600, clock=clock)
+        entities.users.watch(tokens.on_user)
+        entities.companies.watch(tokens.on_company)
+        async for row in entities.companies.every():
+            tokens.on_company(Changed(row["id"], row["uid"], row))
+        async for row in entities.users.every():
+            tokens.on_user(Changed(row["id"], row["username"], row))
+        async with database.reading() as connection:
+            for jti, expires_us in await connection.execute(sa.select(REVOKED_TOKEN)):
+                tokens._revoked[jti] = expires_us
+        return tokens
+
+    def follow(self, changes: ChangeWatcher) -> None:
+        """Hears of tokens that other processes revoke."""
+        changes.on(REVOKED_TOKEN.name, self._on_revoked)
+
+    def issue(self, actor: Actor) -> str:
+        """A new token for an existing user."""
+        return self._issue(actor.user_id, self._accounts[actor.user_id].epoch)
+
+    def issue_for(self, row: Row) -> str:
+        """A new token for the user as this record (``UserRepository.by_name``) had it.
+
+        The token is worthless when the user's tokens were ended after the record was read.
+        """
+        known = self._accounts.get(row["id"])
+        if known is None or known.epoch < row["token_epoch"]:  # another process changed the user a moment ago
+            self.on_user(Changed(row["id"], row["username"], row))
+        return self._issue(row["id"], row["token_epoch"])
+
+    def _issue(self, user_id: int, epoch: int) -> str:
+        now_s = self._clock() / 1_000_000
+        claims = {
+            "iss": _ISSUER,
+            "sub": str(user_id),
+            "epoch": epoch,
+            "iat": int(now_s),
+            "exp": int(now_s + self._lifetime_us / 1_000_000),
+            "jti": secrets.token_urlsafe(_JTI_BYTES),
+        }
+        return jwt.encode(claims, self._key, algorithm="HS256")
+
+    async def verify(self, token: str) -> Actor:
+        """Whose the token is, as the user is now. No I/O.
+
+        Raises:
+            NotAuthenticated: malformed, forged, expired or revoked, or the user is gone or deactivated.
+        """
+        claims = self._read(token)
+        account = self._accounts.get(claims.user_id)
+        if claims.expires_us <= self._clock():
+            raise NotAuthenticated("the token has expired; log in again")
+        revoked = claims.jti in self._revoked or account is None or account.epoch != claims.epoch
+        if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
+            raise NotAuthenticated("the token has been revoked; log in again")
+        return account.actor
+
+    async def revoke(self, token: str) -> None:
+        """Ends one token; raises as ``verify`` does."""
+        await self.verify(token)
+        claims, now = self._read(token), self._clock()
+        row = {"jti": claims.jti, "expires_us": claims.expires_us}
+        async with self._database.writing() as connection:
+            await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.expires_us < now))
+            await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.jti == claims.jti))
+            await connection.execute(REVOKED_TOKEN.insert().values(row))
+            await record_change(connection, Change(REVOKED_TOKEN.name, 0, claims.jti))
+        self._revoke(claims.jti, claims.expires_us)
+
+    async def revoke_user(self, user_id: int) -> None:
+        """Ends all tokens of a user."""
+        await self._users.end_tokens(user_id)
+
+    def on_user(self, changed: Changed) -> None:
+        """A user was created, changed or deleted."""
+        if changed.row is None:
+            self._accounts.pop(changed.record_id, None)
+        else:
+            row = changed.row
+            self._accounts[changed.record_id] = _Account(actor_of(row), row["token_epoch"], bool(row["is_active"]))
+
+    def on_company(self, changed: Changed) -> None:
+        """A company was created, changed or deleted."""
+        if changed.row is None or changed.row["is_available"]:
+            self._closed_companies.discard(changed.record_id)
+        else:
+            self._closed_companies.add(changed.record_id)
+
+    def is_open(self, company_id: int) -> bool:
+        """Whether a company's users may log in."""
+        return company_id not in self._closed_companies
+
+    async def _on_revoked(self, change: Change) -> None:
+        query = sa.select(REVOKED_TOKEN.c.expires_us).where(REVOKED_TOKEN.c.jti == change.uid)
+        async with self._database.reading() as connection:
+            expires_us = (await connection.execute(query)).scalar()
+        if expires_us is not None:
+            self._revoke(change.uid, expires_us)
+
+    def _revoke(self, jti: str, expires_us: int) -> None:
+        now = self._clock()
+        self._revoked = {each: until for each, until in self._revoked.items() if until >= now}
+        self._revoked[jti] = expires_us
+
+    def _read(self, token: str) -> _Claims:
+        options: Any = {"require": _CLAIMS, "verify_exp": False, "verify_iat": False}
+        try:
+            if len(token) > MAX_TOKEN:
+                raise jwt.InvalidTokenError("too long")
+            claims = jwt.decode(token, self._key, algorithms=["HS256"], issuer=_ISSUER, options=options)
+            return _Claims(int(claims["sub"]), claims["jti"], int(claims["epoch"]), int(claims["exp"]) * 1_000_000)
+        except (jwt.PyJWTError, ValueError, TypeError):
+            raise NotAuthenticated("the token is not one of this platform's; log in") from None
+
+
+def load_token_key(data_dir: Path, *, key: str = "") -> bytes:
+    """The signing key: ``key`` (at least 32 characters) or ``<data>/token-key``, made the first time with mode 0600.
+
+    Raises:
+        ValueError: the key is too short, or the file is not one of ours.
+    """
+    if not key:
+        return load_key(data_dir / KEY_FILE, size=KEY_BYTES)
+    if len(key.encode()) < KEY_BYTES:
+        raise ValueError(f"expected at least {KEY_BYTES} characters")
+    return key.encode()
+
+
+def actor_of(row: Row) -> Actor:
+    """The actor that a user's record describes."""
+    return Actor(
+        user_id=row["id"],
+        username=row["username"],
+        company_id=row[COMPANY],
+        role=Role[row["role"].upper()],
+        is_super=bool(row["is_super"]),
+    )

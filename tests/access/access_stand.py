@@ -1,0 +1,44 @@
+"""What tests of access work with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+from terrazzo.access.tokens import Tokens
+from terrazzo.access.users import SYSTEM, UserLogin
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.times import now_us
+
+
+class _Clock:
+    """A clock that moves by hand."""
+
+    def __init__(self) -> None:
+        self.time_us = now_us()
+
+    def __call__(self) -> int:
+        return self.time_us
+
+    def advance(self, seconds: float) -> None:
+        self.time_us += int(seconds * 1_000_000)
+
+
+@dataclass
+class AccessStand:
+    Clock: ClassVar = _Clock
+
+    data: Path
+    database: Database
+    entities: Entities
+    tokens: Tokens
+    login: UserLogin
+    clock: _Clock
+
+    async def user(self, name: str, **values: Any) -> Any:
+        return await self.entities.users.create(SYSTEM, {"username": name, "password": "good password"} | values)
+
+    async def token(self, name: str) -> str:
+        return (await self.login.login(name, "good password", "10.0.0.1"))[1]

@@ -1,0 +1,29 @@
+"""An empty registry with its first administrator."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from access_stand import AccessStand
+
+from terrazzo.access.tokens import Tokens, load_token_key
+from terrazzo.access.users import UserLogin, ensure_admin
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.terminals.registry import Registry
+
+
+@pytest.fixture
+async def stand(tmp_path: Path) -> AsyncIterator[AccessStand]:
+    database = await Database.open("", data_dir=tmp_path)
+    entities = Entities.open(database, Registry(), Secrets.open(tmp_path))
+    await ensure_admin(entities, data_dir=tmp_path, password="the admin's own")
+    clock = AccessStand.Clock()
+    key = load_token_key(tmp_path)
+    tokens = await Tokens.open(database, entities, key=key, token_hours=2, clock=clock)
+    login = UserLogin(entities, tokens, failures=3, window_s=60, clock=clock)
+    yield AccessStand(tmp_path, database, entities, tokens, login, clock)
+    await database.close()

@@ -16,6 +16,7 @@ from .spec import TerminalSpec
 INFLIGHT_MOST = 100
 _CLOSE_S = 2.0
 _PACKET_IDS = 65_535
+_FAILURE = 0x80  # reason codes from here on are failures; mqtt5's, unlike an IntEnum, do not compare [MQTT-2.4]
 
 
 @dataclass(slots=True)
@@ -203,7 +204,7 @@ class ScramLink:
         self._resolve(None)
 
     def _on_suback(self, packet: mqtt5.SubAckPacket) -> None:
-        self._resolve(all(reason < mqtt5.SubAckReasonCode.UNSPECIFIED_ERROR for reason in packet.reason_codes))
+        self._resolve(all(int(reason) < _FAILURE for reason in packet.reason_codes))
 
     def _on_publish(self, packet: mqtt5.PublishPacket) -> None:
         # The only subscription asks for QoS 1, so QoS 2 cannot come [MQTT-3.8.4-8].
@@ -220,7 +221,7 @@ class ScramLink:
 
     def _on_pubrec(self, packet: mqtt5.PubRecPacket) -> None:
         entry = self._unsettled.get(packet.packet_id)
-        if packet.reason_code >= mqtt5.PubRecReasonCode.UNSPECIFIED_ERROR:
+        if int(packet.reason_code) >= _FAILURE:
             if entry is not None:
                 del self._unsettled[packet.packet_id]
                 entry.settled(int(packet.reason_code))

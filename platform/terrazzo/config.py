@@ -1,0 +1,370 @@
+"""Configuration: TOML, over it the environment (``TERRAZZO_<SECTION>__<KEY>``); a bad key or value is fatal.
+
+Each section is a Struct: its fields are the keys, their defaults and ranges. ``docs/configuration.md`` says what each
+one means.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+import msgspec
+from msgspec import Meta, inspect
+
+ENVIRONMENT_PREFIX = "TERRAZZO_"
+_HIDDEN = ("password", "token", "token_key", "secrets_key")  # keys whose values no error shows
+
+Port = Annotated[int, Meta(ge=0, le=65_535)]  # 0: any free one
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+CountOrOff = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0: off
+Seconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=1_024, le=256 * 2**20)]
+Host = Annotated[str, Meta(min_length=1)]
+Prefix = Annotated[str, Meta(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]  # of a path: /grid, /v2/grid
+
+
+class ConfigError(Exception):
+    """The configuration can't be used; ``str()`` names the key."""
+
+
+class DataSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the embedded defaults keep everything."""
+
+    dir: str = "./terrazzo-data"
+
+
+class AdminSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The first administrator."""
+
+    password: str = ""
+
+
+class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway, components, metrics and health over HTTP."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 31507
+
+
+class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway over WebSocket."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 31503
+
+
+class TcpSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway over TCP."""
+
+    enabled: bool = False
+    host: Host = "127.0.0.1"
+    port: Port = 31505
+
+
+class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The embedded broker's listeners."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 1883
+    tls_port: Port | None = None
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    websocket_port: Port | None = 8083
+
+
+class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Which broker the terminals speak to."""
+
+    kind: Literal["embedded", "external"] = "embedded"
+    url: str = ""
+    username: str = ""
+    password: str = ""
+    shared_group: Annotated[str, Meta(pattern=r"^[^/+#\x00]+$")] = "terrazzo"
+
+
+class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where time series are kept."""
+
+    kind: Literal["embedded", "influxdb"] = "embedded"
+    url: str = ""
+    token: str = ""
+    org: str = ""
+    bucket: str = ""
+    database: str = ""
+    username: str = ""
+    password: str = ""
+    retention_days: CountOrOff = 0
+
+
+class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where metadata is kept."""
+
+    url: str = ""
+    secrets_key: Annotated[str, Meta(pattern=r"^([0-9a-fA-F]{64})?$")] = ""
+
+
+class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the APIs."""
+
+    token_hours: Annotated[float, Meta(gt=0, le=87_600)] = 2.0
+    token_key: Annotated[str, Meta(pattern=r"^(.{32,})?$")] = ""
+
+
+class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Times without an offset."""
+
+    zone: Host = "UTC"
+
+
+class CommandSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Commands to terminals."""
+
+    expiry_s: Seconds = 86_400
+
+
+class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Path prefixes on the HTTP port."""
+
+    grid_base: Prefix = "/grid"
+    mosaic_base: Prefix = "/mosaic"
+    service_base: Prefix = "/service"
+    offline_base: Prefix = "/offline"
+    object_base: Prefix = "/object"
+    stats_base: Prefix = "/stats"
+    pusher_base: Prefix = "/pusher"
+    messenger_base: Prefix = "/api/send"
+    retainer_base: Prefix = "/retainer/api"
+
+
+class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """What one peer may ask of the platform."""
+
+    body_bytes: Bytes = 2**20
+    mqtt_packet_bytes: Bytes = 2**20
+    connections: Count = 10_000
+    connects_per_second: CountOrOff = 500
+    publish_per_second: CountOrOff = 0
+    inflight: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
+    inflight_to_client: Annotated[int, Meta(ge=1, le=65_535)] = 100
+    queued_messages: Count = 1_000
+    queued_bytes: Bytes = 8 * 2**20
+    login_failures: CountOrOff = 10
+    login_window_s: Seconds = 300
+    ws_subscriptions: Count = 100
+    clock_ahead_s: Seconds = 300
+    boot_timeout_s: Seconds = 300
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All sections."""
+
+    data: DataSection = DataSection()
+    admin: AdminSection = AdminSection()
+    http: HttpSection = HttpSection()
+    websocket: WebsocketSection = WebsocketSection()
+    tcp: TcpSection = TcpSection()
+    mqtt: MqttSection = MqttSection()
+    broker: BrokerSection = BrokerSection()
+    store: StoreSection = StoreSection()
+    database: DatabaseSection = DatabaseSection()
+    auth: AuthSection = AuthSection()
+    time: TimeSection = TimeSection()
+    command: CommandSection = CommandSection()
+    api: ApiSection = ApiSection()
+    limits: LimitsSection = LimitsSection()
+
+    @property
+    def data_dir(self) -> Path:
+        """``data.dir`` with the home folder filled in."""
+        return Path(self.data.dir).expanduser()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """``time.zone``."""
+        return ZoneInfo(self.time.zone)
+
+    def with_data_dir(self, folder: Path) -> Config:
+        """The same with another data folder (``--data``)."""
+        return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
+
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    field.encode_name: field.type for field in msgspec.structs.fields(Config)
+}  # in the order in which they are documented
+
+
+class _Given:
+    """One value from the file or the environment."""
+
+    def __init__(self, value: Any, source: str) -> None:
+        self.value = value
+        self.source = source  # what an error names: the key, or the variable and the key
+
+
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Reads the file, if any, then the environment; the rest has its defaults.
+
+    Raises:
+        ConfigError: the file can't be read, a section or key is unknown, a value is of the wrong type or out of range.
+    """
+    given = _read_file(path) if path is not None else {}
+    given |= _read_environment(environ)
+    values: dict[str, dict[str, Any]] = {}
+    for (section, key), each in given.items():
+        values.setdefault(section, {})[key] = _check(_type_of(section, key), each)
+    sections: dict[str, Any] = {name: SECTIONS[name](**keys) for name, keys in values.items()}
+    config = Config(**sections)
+    _check_together(config, given)
+    return config
+
+
+def _read_file(path: Path) -> dict[tuple[str, str], _Given]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--config: {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config: {path}: {error}") from None
+    given = {}
+    for section, keys in document.items():
+        _known_section(section, section)
+        if not isinstance(keys, dict):
+            raise ConfigError(f"{section}: expected a section [{section}], got {keys!r}")
+        for key, value in keys.items():
+            _known_key(section, key, f"{section}.{key}")
+            given[section, key] = _Given(value, f"{section}.{key}")
+    return given
+
+
+def _read_environment(environ: Mapping[str, str]) -> dict[tuple[str, str], _Given]:
+    given = {}
+    for variable, text in sorted(environ.items()):
+        section, separator, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not separator:
+            continue  # TERRAZZO_ alone is free for other uses
+        source = f"{variable}: {section}.{key}"
+        _known_section(section, f"{variable}: {section}")
+        _known_key(section, key, source)
+        given[section, key] = _Given(_from_text(_type_of(section, key), text), source)
+    return given
+
+
+def _known_section(name: str, source: str) -> None:
+    if name not in SECTIONS:
+        raise ConfigError(f"{source}: unknown section{_suggest(name, list(SECTIONS))}")
+
+
+def _known_key(section: str, key: str, source: str) -> None:
+    keys = SECTIONS[section].__struct_fields__
+    if key not in keys:
+        elsewhere = [f"{other}.{key}" for other, keys_ in SECTIONS.items() if key in keys_.__struct_fields__]
+        near = _suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+        raise ConfigError(f"{source}: unknown key{near}")
+
+
+def _suggest(name: str, known: list[str] | tuple[str, ...], prefix: str = "") -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def _type_of(section: str, key: str) -> inspect.Type:
+    info = inspect.type_info(SECTIONS[section])
+    assert isinstance(info, inspect.StructType)
+    return next(field.type for field in info.fields if field.encode_name == key)
+
+
+def _from_text(kind: inspect.Type, text: str) -> Any:
+    """An environment variable's text as what TOML would have given; text that doesn't fit is refused later."""
+    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+    if isinstance(kind, inspect.BoolType):
+        return words.get(text.strip().lower(), text)
+    if isinstance(kind, inspect.StrType | inspect.LiteralType):
+        return text
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check(kind: inspect.Type, given: _Given) -> Any:
+    if isinstance(kind, inspect.UnionType):  # a port that may be off
+        if given.value in ("off", "", False):
+            return None
+        kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
+    check = _CHECKS[type(kind)]
+    value, expected = check(kind, given.value)
+    if expected:
+        shown = "" if given.source.endswith(_HIDDEN) else f", got {given.value!r:.100}"
+        raise ConfigError(f"{given.source}: expected {expected}{shown}")
+    return value
+
+
+def _check_number(kind: Any, value: Any) -> tuple[Any, str]:
+    wanted: tuple[type, ...] = (int,) if isinstance(kind, inspect.IntType) else (int, float)
+    low, high = kind.ge if kind.ge is not None else kind.gt, kind.le
+    fits = isinstance(value, wanted) and not isinstance(value, bool) and value <= high
+    fits = fits and (value >= low if kind.ge is not None else value > low)
+    expected = f"{low}..{high}" if kind.ge is not None else f"more than {low} and at most {high}"
+    return (float(value), "") if fits and float in wanted else (value, "" if fits else expected)
+
+
+def _check_bool(_kind: Any, value: Any) -> tuple[Any, str]:
+    return value, "" if isinstance(value, bool) else "true or false"
+
+
+def _check_choice(kind: Any, value: Any) -> tuple[Any, str]:
+    return value, "" if value in kind.values else " or ".join(kind.values)
+
+
+def _check_text(kind: Any, value: Any) -> tuple[Any, str]:
+    if not isinstance(value, str) or "\0" in value:
+        return value, "text"
+    if kind.min_length and not value:
+        return value, "text that is not empty"
+    try:
+        msgspec.convert(value, Annotated[str, Meta(pattern=kind.pattern)] if kind.pattern else str)
+    except msgspec.ValidationError:
+        return value, _PATTERNS.get(kind.pattern, kind.pattern)
+    return value, ""
+
+
+_CHECKS: dict[type, Callable[[Any, Any], tuple[Any, str]]] = {
+    inspect.IntType: _check_number,
+    inspect.FloatType: _check_number,
+    inspect.BoolType: _check_bool,
+    inspect.LiteralType: _check_choice,
+    inspect.StrType: _check_text,
+}
+
+_PATTERNS = {
+    r"^(/[A-Za-z0-9._~-]+)+$": "a path such as /grid",
+    r"^[^/+#\x00]+$": "a name without / + #",
+    r"^([0-9a-fA-F]{64})?$": "64 hexadecimal digits",
+    r"^(.{32,})?$": "at least 32 characters",
+}
+
+
+def _check_together(config: Config, given: Mapping[tuple[str, str], _Given]) -> None:
+    """Keys that need each other, and values that only the system knows."""
+    try:
+        _ = config.zone
+    except (KeyError, OSError, ValueError):  # unknown, a folder of zones, not a name at all
+        source = given["time", "zone"].source
+        near = _suggest(config.time.zone, sorted(available_timezones()))
+        raise ConfigError(
+            f"{source}: expected a time zone such as Europe/Berlin, got {config.time.zone!r:.100}{near}"
+        ) from None
+    if config.mqtt.tls_port is not None and not (config.mqtt.tls_cert and config.mqtt.tls_key):
+        raise ConfigError("mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it")
+    if config.broker.kind == "external" and not config.broker.url:
+        raise ConfigError("broker.url: is required with broker.kind = external")
+    if config.store.kind == "influxdb" and not config.store.url:
+        raise ConfigError("store.url: is required with store.kind = influxdb")

@@ -1,0 +1,208 @@
+"""Reading the configuration: defaults, file, environment, and every way to get it wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from terrazzo.config import SECTIONS, Config, ConfigError, load_config
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def load(tmp_path: Path, toml: str = "", **environ: str) -> Config:
+    path = tmp_path / "terrazzo.toml"
+    path.write_text(toml)
+    return load_config(path, environ)
+
+
+def test_defaults_are_those_that_clients_rely_on() -> None:
+    config = load_config(None, {})
+    assert config.data.dir == "./terrazzo-data"
+    assert (config.http.host, config.http.port) == ("127.0.0.1", 31507)
+    assert (config.websocket.host, config.websocket.port) == ("127.0.0.1", 31503)
+    assert (config.tcp.enabled, config.tcp.host, config.tcp.port) == (False, "127.0.0.1", 31505)
+    assert (config.mqtt.host, config.mqtt.port, config.mqtt.websocket_port) == ("127.0.0.1", 1883, 8083)
+    assert config.mqtt.tls_port is None
+    assert (config.broker.kind, config.store.kind, config.store.retention_days) == ("embedded", "embedded", 0)
+    assert (config.database.url, config.auth.token_hours, config.time.zone) == ("", 2.0, "UTC")
+    assert config.command.expiry_s == 86_400
+    limits = msgspec.structs.asdict(config.limits)
+    assert limits == {
+        "body_bytes": 1_048_576,
+        "mqtt_packet_bytes": 1_048_576,
+        "connections": 10_000,
+        "connects_per_second": 500,
+        "publish_per_second": 0,
+        "inflight": 65_535,
+        "inflight_to_client": 100,
+        "queued_messages": 1_000,
+        "queued_bytes": 8_388_608,
+        "login_failures": 10,
+        "login_window_s": 300,
+        "ws_subscriptions": 100,
+        "clock_ahead_s": 300,
+        "boot_timeout_s": 300,
+    }
+    bases = {"grid", "mosaic", "service", "offline", "object", "stats", "pusher"}
+    assert {f"{name}_base": f"/{name}" for name in bases}.items() <= msgspec.structs.asdict(config.api).items()
+    assert (config.api.messenger_base, config.api.retainer_base) == ("/api/send", "/retainer/api")
+
+
+def test_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
+    toml = '[http]\nhost = "0.0.0.0"\nport = 1\n[time]\nzone = "Asia/Shanghai"\n[auth]\ntoken_hours = 8\n'
+    config = load(tmp_path, toml, TERRAZZO_HTTP__PORT="2", TERRAZZO_AUTH__TOKEN_HOURS="0.5", TERRAZZO_TCP__ENABLED="on")
+    assert (config.http.host, config.http.port) == ("0.0.0.0", 2)
+    assert config.auth.token_hours == 0.5
+    assert config.tcp.enabled is True
+    assert str(config.zone) == "Asia/Shanghai"
+
+
+def test_text_keys_take_text_that_looks_like_something_else() -> None:
+    config = load_config(None, {"TERRAZZO_ADMIN__PASSWORD": "12345678", "TERRAZZO_STORE__TOKEN": "true"})
+    assert (config.admin.password, config.store.token) == ("12345678", "true")
+
+
+def test_other_variables_are_nobodys_business() -> None:
+    environ = {"TERRAZZO_REQUIRE_SERVERS": "1", "HTTP__PORT": "x", "MY_TERRAZZO_HTTP__PORT": "x", "TERRAZZO_": ""}
+    assert load_config(None, environ) == Config()
+
+
+@pytest.mark.parametrize("off", ["off", ""])
+def test_a_port_can_be_off(tmp_path: Path, off: str) -> None:
+    assert load_config(None, {"TERRAZZO_MQTT__WEBSOCKET_PORT": off}).mqtt.websocket_port is None
+    assert load(tmp_path, f'[mqtt]\nwebsocket_port = "{off}"').mqtt.websocket_port is None
+
+
+def test_port_0_and_keys_for_later_are_values_like_others(tmp_path: Path) -> None:
+    config = load(
+        tmp_path,
+        '[mqtt]\nport = 0\ntls_port = 8883\ntls_cert = "c"\ntls_key = "k"\n[tcp]\nenabled = true\n'
+        '[broker]\nkind = "external"\nurl = "mqtt://other"\n',
+    )
+    assert (config.mqtt.port, config.mqtt.tls_port, config.tcp.enabled, config.broker.kind) == (
+        0,
+        8883,
+        True,
+        "external",
+    )
+
+
+def config_or_error(variable: str, text: str) -> Config | ConfigError:
+    try:
+        return load_config(None, {variable: text})
+    except ConfigError as error:
+        return error
+
+
+BAD_FILES = [
+    ("[mqtt]\nport = 99999", "mqtt.port: expected 0..65535, got 99999"),
+    ("[mqtt]\nport = -1", "mqtt.port: expected 0..65535, got -1"),
+    ('[mqtt]\nport = "1883"', "mqtt.port: expected 0..65535, got '1883'"),
+    ("[mqtt]\nport = true", "mqtt.port: expected 0..65535, got True"),
+    ("[mqtt]\nport = 1883.0", "mqtt.port: expected 0..65535, got 1883.0"),
+    ("[mqtt]\nprot = 1", "mqtt.prot: unknown key; did you mean mqtt.port?"),
+    ("[mqtt]\nenabled = true", "mqtt.enabled: unknown key; did you mean tcp.enabled?"),
+    ("[mqtt]\nxyzzy = 1", "mqtt.xyzzy: unknown key"),
+    ("[mqqt]\nport = 1", "mqqt: unknown section; did you mean mqtt?"),
+    ("port = 1", "port: unknown section"),
+    ("mqtt = 1", "mqtt: expected a section [mqtt], got 1"),
+    ("[tcp]\nenabled = 1", "tcp.enabled: expected true or false, got 1"),
+    ('[http]\nhost = ""', "http.host: expected text that is not empty, got ''"),
+    ("[http]\nhost = 1", "http.host: expected text, got 1"),
+    ('[store]\nkind = "files"', "store.kind: expected embedded or influxdb, got 'files'"),
+    ('[store]\nkind = "influxdb"', "store.url: is required with store.kind = influxdb"),
+    ('[broker]\nkind = "external"', "broker.url: is required with broker.kind = external"),
+    ("[mqtt]\ntls_port = 8883", "mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),
+    ("[auth]\ntoken_hours = 0", "auth.token_hours: expected more than 0 and at most 87600, got 0"),
+    ("[auth]\ntoken_hours = nan", "auth.token_hours: expected more than 0 and at most 87600, got nan"),
+    ('[auth]\ntoken_key = "hush"', "auth.token_key: expected at least 32 characters"),
+    ('[database]\nsecrets_key = "hush"', "database.secrets_key: expected 64 hexadecimal digits"),
+    ("[admin]\npassword = 1", "admin.password: expected text"),
+    ('[time]\nzone = "Europe/Berlyn"', "time.zone: expected a time zone such as Europe/Berlin, got 'Europe/Berlyn'"),
+    ('[time]\nzone = "../../etc/passwd"', "time.zone: expected a time zone"),
+    ('[time]\nzone = "Europe"', "time.zone: expected a time zone"),
+    ('[api]\ngrid_base = "grid"', "api.grid_base: expected a path such as /grid, got 'grid'"),
+    ('[api]\ngrid_base = "/grid/"', "api.grid_base: expected a path such as /grid, got '/grid/'"),
+    ('[broker]\nshared_group = "a/b"', "broker.shared_group: expected a name without / + #, got 'a/b'"),
+    ("[limits]\nbody_bytes = 10", "limits.body_bytes: expected 1024..268435456, got 10"),
+    ("[http\n", "terrazzo.toml: "),
+    ("[[http]]\nport = 1", "http: expected a section [http]"),
+]
+
+
+@pytest.mark.parametrize(("toml", "message"), BAD_FILES, ids=[message for _, message in BAD_FILES])
+def test_bad_file_names_the_key(tmp_path: Path, toml: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load(tmp_path, toml)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "message"),
+    [
+        ("TERRAZZO_MQTT__PORT", "99999", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 99999"),
+        ("TERRAZZO_MQTT__PORT", "x", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'"),
+        ("TERRAZZO_MQTT__PORT", "", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got ''"),
+        ("TERRAZZO_MQTT__PROT", "1", "TERRAZZO_MQTT__PROT: mqtt.prot: unknown key; did you mean mqtt.port?"),
+        ("TERRAZZO_MQQT__PORT", "1", "TERRAZZO_MQQT__PORT: mqqt: unknown section; did you mean mqtt?"),
+        ("TERRAZZO_TCP__ENABLED", "maybe", "TERRAZZO_TCP__ENABLED: tcp.enabled: expected true or false, got 'maybe'"),
+        ("TERRAZZO_AUTH__TOKEN_HOURS", "inf", "auth.token_hours: expected more than 0"),
+        ("TERRAZZO_TIME__ZONE", "Mars", "TERRAZZO_TIME__ZONE: time.zone: expected a time zone"),
+    ],
+)
+def test_bad_variable_is_named_beside_its_key(variable: str, text: str, message: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        load_config(None, {variable: text})
+    assert str(refused.value).startswith(message) or message in str(refused.value)
+    assert str(refused.value).startswith(variable)
+
+
+def test_secrets_are_not_shown_in_errors(tmp_path: Path) -> None:
+    for toml in ('[auth]\ntoken_key = "hush"', '[database]\nsecrets_key = "hush"', '[admin]\npassword = ["hush"]'):
+        with pytest.raises(ConfigError) as refused:
+            load(tmp_path, toml)
+        assert "hush" not in str(refused.value)
+
+
+def test_unreadable_file_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(ConfigError, match="--config: "):
+            load_config(path, {})
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"binary\.toml"):
+        load_config(tmp_path / "binary.toml", {})
+
+
+@given(st.sampled_from([(s, k) for s, kind in SECTIONS.items() for k in kind.__struct_fields__]), st.text())
+def test_any_text_for_any_key_is_a_value_or_an_error_that_names_it(key: tuple[str, str], text: str) -> None:
+    variable = f"TERRAZZO_{key[0]}__{key[1]}".upper()
+    found = config_or_error(variable, text)
+    if isinstance(found, ConfigError):
+        assert f"{key[0]}." in str(found)
+    else:
+        assert isinstance(getattr(getattr(found, key[0]), key[1]), str | int | float | None)
+
+
+def test_every_key_is_documented_with_its_default() -> None:
+    lines = DOCUMENT.read_text().splitlines()
+    for section, kind in SECTIONS.items():
+        for field in msgspec.structs.fields(kind):
+            key = f"`{section}.{field.encode_name}`"
+            rows = [line for line in lines if line.startswith(f"| {key} |")]
+            assert len(rows) == 1, f"docs/configuration.md has {len(rows)} lines on {key}"
+            default = "off" if field.default is None else str(field.default)
+            default = default.lower() if isinstance(field.default, bool) else default
+            shown = rows[0].split("|")[2].strip().strip("`").replace(",", "").removesuffix(".0")
+            assert shown == default.replace(",", "").removesuffix(".0"), f"the default of {key}"
+            assert len(rows[0].split("|")[3].strip()) > 10, f"{key} has no meaning"
+
+
+def test_no_key_is_documented_that_does_not_exist() -> None:
+    known = {f"{section}.{key}" for section, kind in SECTIONS.items() for key in kind.__struct_fields__}
+    shown = {line.split("`")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")}
+    assert shown == known

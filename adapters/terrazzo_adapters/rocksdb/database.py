@@ -1,0 +1,179 @@
+"""The open database: its options, its errors in words, and closing it under readers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Condition
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    Snapshot,
+    WriteBatch,
+    WriteOptions,
+)
+
+from terrazzo.store import StoreFull, StoreUnavailable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_MIB = 1 << 20
+_STALL_PAUSE_S = 0.002
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
+_LOCKED = ("lock hold by", "While lock file")
+
+
+def open_database(path: Path, access: AccessType | None = None) -> Rdict:
+    """Opens the database in ``path``, creates it where there is none.
+
+    Raises:
+        StoreUnavailable: another process has it, the folder can't be written, the files are damaged.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise in_words(error, path) from None
+    with worded(path):
+        return Rdict(str(path), _options(), access_type=access or AccessType.read_write())
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(32 * _MIB)
+    options.set_max_write_buffer_number(3)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(4)
+    # One thread writes, so that the memtable needs no atomics: a third off each insert.
+    options.set_allow_concurrent_memtable_write(False)
+    options.set_compression_type(DBCompressionType.lz4())
+    options.set_bottommost_compression_type(DBCompressionType.zstd())
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(Cache(32 * _MIB))
+    blocks.set_block_size(16 * 1024)
+    options.set_block_based_table_factory(blocks)
+    return options
+
+
+def in_words(error: Exception, path: Path) -> StoreUnavailable:
+    """The port's error for RocksDB's."""
+    text = str(error)
+    if any(sign in text for sign in _FULL):
+        return StoreFull(f"no space left for the time-series store in {path}: {text}")
+    if any(sign in text for sign in _LOCKED):
+        return StoreUnavailable(f"the time-series store in {path} is in use by another process")
+    return StoreUnavailable(f"the time-series store in {path} failed: {text}")
+
+
+@contextmanager
+def worded(path: Path) -> Iterator[None]:
+    """Turns rocksdict's errors, which are bare ``Exception`` with nothing but a text, into the port's."""
+    try:
+        yield
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        # Without the traceback: it would keep a query's iterators, and with them the folder's lock.
+        raise in_words(error.with_traceback(None), path) from None
+
+
+class Database:
+    """One database that readers on several threads and one writing thread share, and that can be closed and reopened.
+
+    RocksDB's lock on the folder goes only when the last snapshot and iterator are gone, hence the count of readers.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._write_options = _write_options()
+        self._changed = Condition()
+        self._readers = 0
+        self._reason = "it is not open"
+        self._db: Rdict | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it takes reads and writes."""
+        return self._db is not None
+
+    @property
+    def rdict(self) -> Rdict:
+        """The open database.
+
+        Raises:
+            StoreUnavailable: it is closed; says why.
+        """
+        if self._db is None:
+            raise StoreUnavailable(f"the time-series store in {self.path} does not answer: {self._reason}")
+        return self._db
+
+    def open(self) -> None:
+        """Opens; raises what ``open_database`` does."""
+        self._db = open_database(self.path)
+
+    def close(self, reason: str) -> None:
+        """Refuses new readers, who are told ``reason``, waits for those under way, closes."""
+        with self._changed:
+            db, self._db, self._reason = self._db, None, reason
+            self._changed.wait_for(lambda: self._readers == 0)
+        if db is None:
+            return
+        try:
+            db.close()
+        except Exception as error:  # noqa: BLE001 - it is closed nevertheless; what was synced is in its log
+            _log.warning("closing the time-series store in %s: %s", self.path, error)
+
+    def commit(self, fill: Callable[[WriteBatch], None]) -> None:
+        """Writes durably all that ``fill`` puts into the batch, or nothing; ``fill`` may be called again.
+
+        Raises:
+            StoreUnavailable: whether the batch is there shows only when the database has been opened again.
+        """
+        with worded(self.path):
+            while not self._written(fill):
+                time.sleep(_STALL_PAUSE_S)
+            self.rdict.flush_wal(sync=True)
+
+    def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
+        batch = WriteBatch(raw_mode=True)
+        fill(batch)
+        try:
+            self.rdict.write(batch, self._write_options)
+        except Exception as error:
+            if "Write stall" in str(error):
+                return False
+            raise
+        return True
+
+    def read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs ``query`` on a snapshot. Its result must hold neither the snapshot nor an iterator."""
+        with self._changed:
+            db = self.rdict
+            self._readers += 1
+        try:
+            with worded(self.path):
+                return query(db.snapshot(), *args, **kwargs)
+        finally:
+            with self._changed:
+                self._readers -= 1
+                self._changed.notify_all()
+
+
+def _write_options() -> WriteOptions:
+    options = WriteOptions()
+    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, and a stall (too many
+    # unmerged files) is refused, instead of sat out with the whole process held.
+    options.sync = False
+    options.no_slowdown = True
+    return options

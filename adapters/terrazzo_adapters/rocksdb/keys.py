@@ -1,0 +1,80 @@
+"""What stands on disk: four kinds of keys, told apart by their first byte.
+
+=====================================================  ========================================
+``r`` series id (4) time_us (8) arrival number (8)     the record's body
+``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
+``n`` name, UTF-8                                      series id (4)
+``m`` ``arrival`` or ``check``                         the last arrival number (8), a probe
+=====================================================  ========================================
+
+All numbers are big-endian, so that the order of keys is the order of (series, time, arrival).
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+HOUR_US = 3_600_000_000
+LATEST_US = 2**63 - 1
+LAST_ARRIVAL = b"marrival"
+PROBE = b"mcheck"
+
+_RECORD = Struct(">cIQQ")
+_COUNT = Struct(">cII")
+_NUMBER = Struct(">Q")
+_ID = Struct(">I")
+
+pack_record = _RECORD.pack
+"""``pack_record(b"r", series_id, time_us, arrival)``; bare for the hot path."""
+
+ORDER = 5
+"""Where a record key's order across series begins: ``key[ORDER:]`` is time and arrival."""
+
+
+def record_key(series_id: int, time_us: int, arrival: int = 0) -> bytes:
+    """The key of a record, or with ``arrival`` 0 where the records of that microsecond begin."""
+    return _RECORD.pack(b"r", series_id, time_us, arrival)
+
+
+def series_end(series_id: int) -> bytes:
+    """Above every record of a series, below the next series."""
+    return b"r" + _ID.pack(series_id + 1)
+
+
+def record_time(key: bytes) -> int:
+    """The time of a record key."""
+    return int.from_bytes(key[5:13])
+
+
+def count_key(series_id: int, hour: int) -> bytes:
+    """The key of a series' counter for one UTC hour."""
+    return _COUNT.pack(b"c", series_id, hour)
+
+
+def count_hour(key: bytes) -> int:
+    """The hour of a counter's key."""
+    return int.from_bytes(key[5:9])
+
+
+def name_key(series: str) -> bytes:
+    """The key that holds the id of a series.
+
+    Raises:
+        ValueError: the name can't be UTF-8 (a lone surrogate).
+    """
+    return b"n" + series.encode()
+
+
+def pack_number(number: int) -> bytes:
+    """A counter's or an arrival number's value."""
+    return _NUMBER.pack(number)
+
+
+def pack_id(series_id: int) -> bytes:
+    """A series id as a value."""
+    return _ID.pack(series_id)
+
+
+def parse_number(value: bytes | None) -> int:
+    """The number of a value, 0 for none."""
+    return int.from_bytes(value) if value else 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Protocol
 
 import msgspec
@@ -21,15 +22,22 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     disconnect_reason: str = ""
 
 
+class Fate(Enum):
+    """What became of a message to a terminal."""
+
+    DELIVERED = "delivered"  # acknowledged by the terminal
+    REFUSED = "refused"  # acknowledged with an MQTT 5 reason code of 0x80 or above
+    LOST = "lost"  # its session ended first; it may be sent again
+
+
 class MessageBus(Protocol):
     """Sends commands to terminals and says who is there. Everything is called on the platform's event loop."""
 
-    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_delivered: Callable[[bool], None]) -> bool:
+    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[Fate], None]) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, with Correlation Data and Response Topic ``g/<uid>/n`` for MQTT 5.
 
-        False when the terminal is not connected or not subscribed; nothing was sent then. Otherwise
-        ``on_delivered(True)`` follows on its PUBACK, or ``on_delivered(False)`` when the message was lost with
-        its session or refused by the terminal.
+        False when the terminal is not connected or not subscribed; nothing was sent then. Otherwise ``on_fate`` is
+        called once, on the PUBACK or when the session ends without one.
         """
 
     def presence(self, uid: str) -> Presence:

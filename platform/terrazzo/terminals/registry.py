@@ -10,6 +10,9 @@ from terrazzo.terminals.terminal import Terminal
 TerminalChange = Callable[[Terminal | None, Terminal | None], None]
 """Called with the record before and after a change; None where there was or is none."""
 
+SharingChange = Callable[[frozenset[str]], None]
+"""Called with the uids of the terminals that an object gained, lost or kept when its ``terminal_list`` changed."""
+
 
 class Registry:
     """All terminals, and which of them share an object."""
@@ -19,6 +22,7 @@ class Registry:
         self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
         self._watchers: list[TerminalChange] = []
+        self._sharing_watchers: list[SharingChange] = []
 
     def terminal(self, uid: str) -> Terminal | None:
         """The terminal with this uid (its MQTT client id)."""
@@ -31,6 +35,10 @@ class Registry:
     def watch(self, callback: TerminalChange) -> None:
         """Calls back on every later change of a terminal, after it is in force."""
         self._watchers.append(callback)
+
+    def watch_sharing(self, callback: SharingChange) -> None:
+        """Calls back on every later change of an object's ``terminal_list``, after it is in force."""
+        self._sharing_watchers.append(callback)
 
     def put_terminal(self, terminal: Terminal) -> None:
         """Adds or replaces a terminal."""
@@ -46,16 +54,17 @@ class Registry:
 
     def put_object(self, object_id: int, terminal_uids: Iterable[str]) -> None:
         """Sets the ordered ``terminal_list`` of an object."""
-        self.drop_object(object_id)
+        before = self._forget_object(object_id)
         uids = tuple(terminal_uids)
         self._terminals_of[object_id] = uids
         for uid in uids:
             self._objects_of[uid].add(object_id)
+        if before != uids:
+            self._tell_sharing(frozenset((*before, *uids)))
 
     def drop_object(self, object_id: int) -> None:
         """Forgets an object; unknown ones are ignored."""
-        for uid in self._terminals_of.pop(object_id, ()):
-            self._objects_of[uid].discard(object_id)
+        self._tell_sharing(frozenset(self._forget_object(object_id)))
 
     def object_terminals(self, object_id: int) -> tuple[str, ...]:
         """The terminals of an object in order, empty for an unknown one."""
@@ -65,6 +74,16 @@ class Registry:
         """Whether two terminals serve one object (what ``is_route`` needs, DESIGN 4)."""
         objects = self._objects_of
         return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
+
+    def _forget_object(self, object_id: int) -> tuple[str, ...]:
+        uids = self._terminals_of.pop(object_id, ())
+        for uid in uids:
+            self._objects_of[uid].discard(object_id)
+        return uids
+
+    def _tell_sharing(self, uids: frozenset[str]) -> None:
+        for callback in self._sharing_watchers if uids else ():
+            callback(uids)
 
     def _tell(self, before: Terminal | None, after: Terminal | None) -> None:
         for callback in self._watchers:

@@ -1,0 +1,280 @@
+"""Commands to terminals: journaled first, sent when the terminal is there, in order, and followed to their end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from terrazzo.access.actor import Actor
+from terrazzo.bus import Fate, MessageBus
+from terrazzo.commands.journal import Journal, check_page
+from terrazzo.commands.payload import Firmware, build_payload, needs_firmware, value_text
+from terrazzo.commands.queue import Change, CommandQueues, OpenCommand, State
+from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
+from terrazzo.ingest.group import Answer
+from terrazzo.ingest.payload import decode
+from terrazzo.metadata.port import Repository, Row, Rows
+from terrazzo.sparse_log import SparseLog
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo.times import now_us
+
+_log = logging.getLogger(__name__)
+
+EXPIRY_S = 86_400
+MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
+MAX_ANSWERS = 10_000  # answers that wait for the database; more are left out here and stay in the grid
+MAX_KEY = 128
+
+_SWEEP_S = 1.0
+_RETRY_S = 1.0
+
+
+class CommandStats(msgspec.Struct):
+    """Counters for ``/metrics``; ``steps`` by the state that was reached."""
+
+    steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in State})
+    answers_dropped: int = 0
+
+
+class Commands:
+    """Submits commands and tells how they fare. Call ``start`` before terminals can connect.
+
+    Args:
+        journal: the table.
+        registry: whose terminals are whose.
+        bus: the way to the terminals.
+        configurations: where ``AXUpgrade`` finds its files.
+        expiry_s: how long a command may wait for its terminal.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        journal: Journal,
+        *,
+        registry: Registry,
+        bus: MessageBus,
+        configurations: Repository,
+        expiry_s: float = EXPIRY_S,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = CommandStats()
+        self._journal = journal
+        self._registry = registry
+        self._bus = bus
+        self._configurations = configurations
+        self._expiry_us = int(expiry_s * 1e6)
+        self._clock = clock
+        self._queues = CommandQueues()
+        self._submitting = asyncio.Lock()  # the queue's order is the journal's
+        self._changes: list[Change] = []  # steps not yet written: bounded by open commands and MAX_ANSWERS
+        self._unwritten_answers = 0
+        self._changed = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._answer_log = SparseLog(_log)
+        registry.watch(self._on_record)
+
+    async def start(self) -> None:
+        """Takes up the commands that had not ended; those that were sent but not acknowledged are sent again."""
+        for command in await self._journal.open_commands():
+            self._queues.put(command)
+        self._tasks = [
+            asyncio.create_task(self._write_changes(), name="command journal"),
+            asyncio.create_task(self._sweep(), name="command expiry"),
+        ]
+        for terminal_id in self._queues.waiting():
+            self._advance(terminal_id)
+
+    async def stop(self) -> None:
+        """Writes the last steps and stops."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._tasks = []
+        try:
+            await self._flush()
+        except Unavailable as error:
+            _log.warning("%d steps of commands could not be journaled: %s", len(self._changes), error)
+
+    async def submit(
+        self,
+        actor: Actor,
+        terminal_id: str,
+        command: str,
+        value: Any,
+        *,
+        object_id: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Row:
+        """Journals a command and sends it as soon as the terminal is there; returns its record.
+
+        A repeated ``idempotency_key`` returns the command that was first given with it.
+
+        Raises:
+            NotFound: no such terminal in the actor's company.
+            BadParameter: names the command, the value, or what else is wrong.
+            Conflict: too many commands are open, or the key was used for another command.
+            Unavailable: the database can't take it; nothing was sent.
+        """
+        terminal = self._terminal(actor, terminal_id)
+        if terminal.access == "pub":
+            raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
+        if idempotency_key is not None and not (0 < len(idempotency_key) <= MAX_KEY and idempotency_key.isprintable()):
+            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
+        payload = build_payload(command, value, await self._firmware(actor, terminal, command))
+        async with self._submitting:
+            if self._queues.depth(terminal.uid) >= MAX_OPEN:
+                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for this terminal")
+            row, is_new = await self._journal.add(
+                self._values(
+                    actor,
+                    terminal,
+                    payload,
+                    command=command,
+                    value=value_text(value),
+                    object_id=object_id,
+                    idempotency_key=idempotency_key,
+                )
+            )
+            if is_new:
+                self._enqueue(row, payload)
+        return row
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        terminal_id: str | None = None,
+        state: str | None = None,
+        page_index: int = 1,
+        page_size: int = 20,
+    ) -> Rows:
+        """Commands of the actor's company, newest first; ``payload`` and ``answer`` as JSON.
+
+        Raises:
+            BadParameter: an unknown state, a page out of range.
+        """
+        check_page(state=state, page_index=page_index, page_size=page_size)
+        return await self._journal.page(
+            actor, terminal_id=terminal_id, state=state, page_index=page_index, page_size=page_size
+        )
+
+    def on_ready(self, terminal_id: str) -> None:
+        """A terminal has connected and subscribed."""
+        self._advance(terminal_id)
+
+    def on_answer(self, answer: Answer) -> None:
+        """A terminal has answered a command, named by its Correlation Data."""
+        uid = answer.correlation.decode("ascii", "replace")
+        if len(uid) != 32:
+            return  # none of ours
+        if self._unwritten_answers >= MAX_ANSWERS:
+            self.stats.answers_dropped += 1
+            self._answer_log.warning("answers come faster than the database takes them; they stay in the grid only")
+            return
+        self._unwritten_answers += 1
+        text = msgspec.json.encode(decode(answer.body)).decode()
+        self._queues.on_answer(answer.uid, uid)
+        self._note(Change(uid=uid, state=State.ANSWERED, time_us=self._clock(), answer=text, terminal_id=answer.uid))
+        self._advance(answer.uid)
+
+    def _terminal(self, actor: Actor, terminal_id: str) -> Terminal:
+        terminal = self._registry.terminal(terminal_id)
+        if terminal is None and terminal_id.isdigit():  # its number finds it too
+            terminal = next((known for known in self._registry.terminals() if str(known.id) == terminal_id), None)
+        if terminal is None or not (actor.is_super or terminal.company_id == actor.company_id):
+            raise NotFound("terminal_id", terminal_id)
+        return terminal
+
+    async def _firmware(self, actor: Actor, terminal: Terminal, command: str) -> Firmware | None:
+        if not needs_firmware(command) or terminal.config_id is None:
+            return None
+        record = await self._configurations.item(actor, terminal.config_id)
+        return Firmware(lua_file=record["lua_file"] or "", mcu_file=record["mcu_file"] or "")
+
+    def _values(self, actor: Actor, terminal: Terminal, payload: bytes, **given: Any) -> dict[str, Any]:
+        now = self._clock()
+        return {
+            "uid": secrets.token_hex(16),
+            "company_id": terminal.company_id,
+            "terminal_id": terminal.uid,
+            "payload": payload,
+            "state": State.QUEUED.value,
+            "queued_us": now,
+            "expires_us": now + self._expiry_us,
+            "created_by": actor.user_id,
+            **given,
+        }
+
+    def _enqueue(self, row: Row, payload: bytes) -> None:
+        terminal_id = row["terminal_id"]
+        self._queues.put(
+            OpenCommand(uid=row["uid"], terminal_id=terminal_id, payload=payload, expires_us=row["expires_us"])
+        )
+        self.stats.steps[State.QUEUED.value] += 1
+        self._advance(terminal_id)
+
+    def _advance(self, terminal_id: str) -> None:
+        """Sends the next command of a terminal, if there is one and the terminal is there."""
+        command = self._queues.next(terminal_id)
+        if command is None or command.expires_us <= self._clock():
+            return  # the sweep ends it
+        command.in_flight = True  # first, because its fate may be known before ``send`` returns
+        sent = self._bus.send(
+            terminal_id,
+            command.payload,
+            correlation=command.uid.encode(),
+            on_fate=lambda fate: self._on_fate(command, fate),
+        )
+        if not sent:
+            command.in_flight = False
+        elif command.in_flight:
+            self._note(Change(uid=command.uid, state=State.SENT, time_us=self._clock()))
+
+    def _on_fate(self, command: OpenCommand, fate: Fate) -> None:
+        self._note(self._queues.on_fate(command, fate, self._clock()))
+        if fate is not Fate.LOST:  # what was lost goes out again with the terminal's next subscription
+            self._advance(command.terminal_id)
+
+    def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
+        if before is not None and after is None:
+            for change in self._queues.fail(before.uid, "the terminal was deleted", self._clock()):
+                self._note(change)
+
+    def _note(self, change: Change) -> None:
+        self.stats.steps[change.state.value] += 1
+        self._changes.append(change)
+        self._changed.set()
+
+    async def _write_changes(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            try:
+                await self._flush()
+            except Exception as error:  # noqa: BLE001 - the steps are kept, and written when it can be done
+                _log.warning("the journal of commands is behind by %d steps: %r", len(self._changes), error)
+                await asyncio.sleep(_RETRY_S)
+                self._changed.set()
+
+    async def _flush(self) -> None:
+        changes = self._changes[:]
+        if changes:
+            await self._journal.apply(changes)
+            del self._changes[: len(changes)]
+            self._unwritten_answers -= sum(change.state is State.ANSWERED for change in changes)
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            for change in self._queues.expire(self._clock()):
+                self._note(change)
+            for terminal_id in self._queues.waiting():
+                self._advance(terminal_id)

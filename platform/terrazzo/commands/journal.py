@@ -1,0 +1,154 @@
+"""The journal of commands in the database: every command, where it stands, and when it got there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from terrazzo.access.actor import Actor
+from terrazzo.commands.queue import Change, OpenCommand, State
+from terrazzo.errors import BadParameter, Conflict
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.port import Row, Rows
+from terrazzo.metadata.tables import COMMAND
+
+MAX_PAGE = 1000
+
+_columns = COMMAND.c
+
+# Which states a step may follow. A late PUBACK or answer is the truth also after expiry.
+_AFTER = {
+    State.QUEUED: (State.QUEUED, State.SENT),
+    State.SENT: (State.QUEUED, State.SENT),
+    State.DELIVERED: (State.QUEUED, State.SENT, State.EXPIRED),
+    State.ANSWERED: (State.QUEUED, State.SENT, State.DELIVERED, State.EXPIRED),
+    State.EXPIRED: (State.QUEUED, State.SENT),
+    State.FAILED: (State.QUEUED, State.SENT),
+}
+
+
+class Journal:
+    """Reads and writes the table ``command``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, values: dict[str, Any]) -> tuple[Row, bool]:
+        """Journals a command; with an ``idempotency_key`` that was used before, returns that command and False.
+
+        Raises:
+            Conflict: the key was used for something else.
+        """
+        async with self._database.writing() as connection:
+            if values["idempotency_key"] is not None:
+                query = sa.select(COMMAND).where(
+                    _columns.company_id == values["company_id"],
+                    _columns.idempotency_key == values["idempotency_key"],
+                )
+                found = (await connection.execute(query.order_by(_columns.id).limit(1))).mappings().first()
+                if found is not None:
+                    return _first_use(found, values), False
+            result = await connection.execute(sa.insert(COMMAND).values(**values).returning(COMMAND))
+            return _row(result.mappings().one()), True
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Writes steps in their order, in one transaction; a step that contradicts the state is left out."""
+        async with self._database.writing() as connection:
+            for state, group in groupby(changes, key=lambda change: change.state):
+                await connection.execute(_UPDATES[state], [_bind(change) for change in group])
+
+    async def open_commands(self) -> list[OpenCommand]:
+        """All commands that have not ended, in the order in which they were given."""
+        query = (
+            sa.select(_columns.uid, _columns.terminal_id, _columns.payload, _columns.expires_us)
+            .where(_columns.state.in_((State.QUEUED.value, State.SENT.value)))
+            .order_by(_columns.id)
+        )
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query)).all()
+        return [OpenCommand(uid=uid, terminal_id=to, payload=body, expires_us=end) for uid, to, body, end in rows]
+
+    async def page(
+        self, actor: Actor, *, terminal_id: str | None, state: str | None, page_index: int, page_size: int
+    ) -> Rows:
+        """Commands of the actor's company, newest first."""
+        query = _scoped(actor, terminal_id, state)
+        page = query.order_by(_columns.id.desc()).limit(page_size).offset((page_index - 1) * page_size)
+        async with self._database.reading() as connection:
+            total = (await connection.execute(sa.select(sa.func.count()).select_from(query.subquery()))).scalar_one()
+            rows = (await connection.execute(page)).mappings().all()
+        return Rows([_row(row) for row in rows], total)
+
+
+def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
+    """Raises ``BadParameter`` for what ``page`` can't take."""
+    if state is not None and state not in {known.value for known in State}:
+        raise BadParameter("state", f"expected one of {', '.join(known.value for known in State)}")
+    if page_index < 1:
+        raise BadParameter("page_index", "starts at 1")
+    if not 1 <= page_size <= MAX_PAGE:
+        raise BadParameter("page_size", f"expected 1 to {MAX_PAGE}")
+
+
+def _scoped(actor: Actor, terminal_id: str | None, state: str | None) -> sa.Select[Any]:
+    query = sa.select(COMMAND)
+    if not actor.is_super:
+        query = query.where(_columns.company_id == actor.company_id)
+    if terminal_id is not None:
+        query = query.where(_columns.terminal_id == terminal_id)
+    if state is not None:
+        query = query.where(_columns.state == state)
+    return query
+
+
+def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
+    for column in ("terminal_id", "object_id", "command", "value"):
+        if found[column] != values[column]:
+            raise Conflict(f"idempotency_key: was used for another command, with {column} {found[column]!r}")
+    return _row(found)
+
+
+def _row(found: sa.RowMapping) -> Row:
+    row = dict(found)
+    row["payload"] = msgspec.json.decode(found["payload"])
+    row["answer"] = None if found["answer"] is None else msgspec.json.decode(found["answer"])
+    return row
+
+
+def _bind(change: Change) -> dict[str, Any]:
+    return {
+        "of": change.uid,
+        "now": change.time_us,
+        "why": change.reason,
+        "said": change.answer,
+        "by": change.terminal_id,
+    }
+
+
+def _update(state: State) -> sa.Update:
+    """The UPDATE of one step, prepared once."""
+    now, why = sa.bindparam("now", type_=sa.BigInteger), sa.bindparam("why", type_=sa.Text)
+    update = (
+        sa.update(COMMAND)
+        .where(_columns.uid == sa.bindparam("of"), _columns.state.in_([before.value for before in _AFTER[state]]))
+        .values(state=state.value, reason=why)
+    )
+    if state is State.SENT:
+        return update.values(sent_us=now)
+    if state is State.QUEUED:
+        return update
+    update = update.values(ended_us=now)
+    if state is State.DELIVERED:
+        return update.values(delivered_us=now)
+    if state is State.ANSWERED:
+        update = update.where(_columns.terminal_id == sa.bindparam("by"))
+        first_sign = sa.func.coalesce(_columns.delivered_us, now)
+        return update.values(answered_us=now, delivered_us=first_sign, answer=sa.bindparam("said", type_=sa.Text))
+    return update
+
+
+_UPDATES = {state: _update(state) for state in State}

@@ -1,0 +1,116 @@
+"""What a terminal is sent for a command: exact payload bytes (spec 2, Pusher, rules 4 to 6)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import msgspec
+
+from terrazzo.errors import BadParameter
+
+MAX_TEXT = 64  # characters of a command and of a value
+
+FIRMWARE_UNITS = ("LUA", "MCU")
+
+_encode = msgspec.json.Encoder().encode
+_number = msgspec.json.Decoder(int | float).decode
+
+
+class Firmware(msgspec.Struct, frozen=True):
+    """The files that a terminal's configuration names, as URLs; empty where it names none."""
+
+    lua_file: str = ""
+    mcu_file: str = ""
+
+
+def needs_firmware(command: str) -> bool:
+    """Whether ``build_payload`` wants the terminal's ``Firmware``."""
+    return command == "AXUpgrade"
+
+
+def build_payload(command: str, value: Any, firmware: Firmware | None = None) -> bytes:
+    """The payload of a command to a terminal.
+
+    Args:
+        command: ``Reboot``, ``Diag``, ``AXUpgrade``, or the point to control.
+        value: ``LUA`` or ``MCU`` for ``AXUpgrade``; text, number or boolean for a point. Text that is a JSON number is
+            sent as that number.
+        firmware: what ``AXUpgrade`` takes its URL from.
+
+    Raises:
+        BadParameter: names ``command``, ``value`` or the configuration's file.
+    """
+    check_command(command)
+    text = value_text(value)
+    if command in ("Reboot", "Diag"):
+        return _encode({"Act": command})
+    if command == "AXUpgrade":
+        return _encode(_upgrade(text, firmware or Firmware()))
+    return _encode({"Act": "Control", command: _wire_value(value)})
+
+
+def check_command(command: Any) -> None:
+    """Refuses what can be no command: empty, too long, reserved or unsupported."""
+    if not isinstance(command, str) or not command.strip():
+        raise BadParameter("command", "expected a point's name or one of Reboot, Diag, AXUpgrade")
+    if len(command) > MAX_TEXT:
+        raise BadParameter("command", f"longer than {MAX_TEXT} characters")
+    if not command.isprintable():
+        raise BadParameter("command", "contains a control character")
+    if command == "Upgrade":
+        raise BadParameter("command", "Upgrade is not supported; AXUpgrade is")
+    if command == "Act":
+        raise BadParameter("command", "'Act' is reserved: it is the key that names the action")
+
+
+def value_text(value: Any) -> str:
+    """A command's value as the journal keeps it. Raises ``BadParameter``."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, bool | int | float) and math.isfinite(value):
+        text = _encode(value).decode()
+    else:
+        raise BadParameter("value", "expected text, a number or a boolean")
+    if len(text) > MAX_TEXT:
+        raise BadParameter("value", f"longer than {MAX_TEXT} characters")
+    if "\0" in text:
+        raise BadParameter("value", "contains a NUL character")
+    return text
+
+
+def _wire_value(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        _number(value)
+    except (msgspec.MsgspecError, UnicodeError):
+        return value
+    return value if value != value.strip() else msgspec.Raw(value.encode())  # its digits as they were written
+
+
+def _upgrade(unit: str, firmware: Firmware) -> dict[str, str]:
+    if unit not in FIRMWARE_UNITS:
+        raise BadParameter("value", f"expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade")
+    file = f"{unit.lower()}_file"
+    url, user, password = split_credentials(getattr(firmware, file), file)
+    return {"Act": "AXUpgrade", "Unit": unit, "URL": url, "User": user, "Pwd": password}
+
+
+def split_credentials(link: str, file: str) -> tuple[str, str, str]:
+    """URL, user and password of a download link: those of ftp are taken out of the URL, http has none."""
+    if not link:
+        raise BadParameter("value", f"the terminal's configuration names no {file}")
+    try:
+        parts = urlsplit(link)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadParameter(file, f"{link!r} is not a URL: {error}") from None
+    if parts.scheme not in ("ftp", "http", "https") or not host:
+        raise BadParameter(file, f"{link!r}: expected an ftp or http URL")
+    if parts.scheme != "ftp":
+        return link, "", ""
+    host = f"[{host}]" if ":" in host else host
+    bare = parts._replace(netloc=host if port is None else f"{host}:{port}")
+    return urlunsplit(bare), unquote(parts.username or ""), unquote(parts.password or "")

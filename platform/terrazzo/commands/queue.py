@@ -1,0 +1,115 @@
+"""The open commands of each terminal, strictly in order: the next goes out when the one before it has ended.
+
+Pure: what happens comes in with its time, what the journal has to write comes out as ``Change``.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from enum import Enum
+
+import msgspec
+
+from terrazzo.bus import Fate
+
+
+class State(Enum):
+    """Where a command stands."""
+
+    QUEUED = "queued"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
+    """A command that has not ended."""
+
+    uid: str
+    terminal_id: str
+    payload: bytes
+    expires_us: int
+    in_flight: bool = False
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of one command, for the journal."""
+
+    uid: str
+    state: State
+    time_us: int
+    reason: str = ""
+    answer: str | None = None
+    terminal_id: str = ""  # with an answer: who gave it
+
+
+class CommandQueues:
+    """One queue per terminal."""
+
+    def __init__(self) -> None:
+        self._queues: dict[str, deque[OpenCommand]] = {}
+
+    def __len__(self) -> int:
+        """How many commands are open."""
+        return sum(map(len, self._queues.values()))
+
+    def depth(self, terminal_id: str) -> int:
+        """How many commands of a terminal are open."""
+        return len(self._queues.get(terminal_id, ()))
+
+    def put(self, command: OpenCommand) -> None:
+        """Appends a command to its terminal's queue."""
+        self._queues.setdefault(command.terminal_id, deque()).append(command)
+
+    def next(self, terminal_id: str) -> OpenCommand | None:
+        """The command to send now; None when there is none, or one is on its way."""
+        queue = self._queues.get(terminal_id)
+        if not queue or queue[0].in_flight:
+            return None
+        return queue[0]
+
+    def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> Change:
+        """The terminal acknowledged or refused it, or it was lost and waits again."""
+        if fate is Fate.LOST:
+            command.in_flight = False
+            reason = "the session ended before the terminal acknowledged it"
+            return Change(uid=command.uid, state=State.QUEUED, time_us=now_us, reason=reason)
+        self._remove(command)
+        if fate is Fate.REFUSED:
+            return Change(uid=command.uid, state=State.FAILED, time_us=now_us, reason="refused by the terminal")
+        return Change(uid=command.uid, state=State.DELIVERED, time_us=now_us)
+
+    def on_answer(self, terminal_id: str, uid: str) -> None:
+        """An answer says that the command arrived, whatever becomes of its acknowledgement."""
+        for command in self._queues.get(terminal_id, ()):
+            if command.uid == uid and command.in_flight:
+                self._remove(command)
+                return
+
+    def expire(self, now_us: int) -> Iterator[Change]:
+        """Ends all commands whose time is over."""
+        for queue in list(self._queues.values()):
+            for command in [command for command in queue if command.expires_us <= now_us]:
+                self._remove(command)
+                reason = "sent, not acknowledged in time" if command.in_flight else "the terminal was not there in time"
+                yield Change(uid=command.uid, state=State.EXPIRED, time_us=now_us, reason=reason)
+
+    def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[Change]:
+        """Ends all commands of a terminal."""
+        for command in self._queues.pop(terminal_id, ()):
+            yield Change(uid=command.uid, state=State.FAILED, time_us=now_us, reason=reason)
+
+    def waiting(self) -> list[str]:
+        """The terminals with open commands."""
+        return list(self._queues)
+
+    def _remove(self, command: OpenCommand) -> None:
+        queue = self._queues.get(command.terminal_id)
+        if queue is None or command not in queue:
+            return  # it ended before, by expiry or with its terminal
+        queue.remove(command)
+        if not queue:
+            del self._queues[command.terminal_id]

@@ -1,0 +1,118 @@
+"""The platform's side of the embedded broker: its hooks, and what follows when a record changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import Seals, make_tag
+from terrazzo.terminals.activation import Activations
+from terrazzo.terminals.link import TerminalLink
+from terrazzo.terminals.login import Login
+from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo_broker.hooks import Batch, Client, ConnectRequest, PublishGrant, Verdict
+
+
+class PlatformHooks:
+    """Terminals log in, are held to their permissions, and have their reports stored.
+
+    ``on_ready`` is called with the uid of a terminal that has subscribed.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        login: Login,
+        intake: Intake,
+        presence: PresenceBook,
+        seals: Seals,
+        bus: EmbeddedBus,
+        activations: Activations,
+        on_ready: Callable[[str], None],
+    ) -> None:
+        self._registry = registry
+        self._login = login
+        self._intake = intake
+        self._presence = presence
+        self._seals = seals
+        self._bus = bus
+        self._activations = activations
+        self._on_ready = on_ready
+        self._routers: set[str] = set()  # connected terminals that may speak for others
+        registry.watch(self._on_record)
+        registry.watch_sharing(self._on_sharing)
+
+    async def authenticate(self, request: ConnectRequest) -> Verdict:
+        """By the terminal's record."""
+        return await self._login.authenticate(request)
+
+    def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
+        """Reports only, under the full topic; stored before they are acknowledged."""
+        link: TerminalLink = client.identity
+        report = link.acl.may_publish(topic)
+        if report is None:
+            return None
+        tag = make_tag(report, trace=self._presence.trace(report.owner.uid), seal=self._seals.of(report.owner))
+        return PublishGrant(report.topic, durable=True, tag=tag)
+
+    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
+        """By the terminal's record."""
+        link: TerminalLink = client.identity
+        return link.acl.may_subscribe(topic_filter)
+
+    def take(self, batch: Batch) -> None:
+        """To the store."""
+        self._intake.take(batch)
+
+    def on_connected(self, client: Client) -> None:
+        """Notes who is there."""
+        link: TerminalLink = client.identity
+        self._presence.on_connected(client)
+        self._activations.note(link.terminal, client.connected_us)
+        if link.terminal.is_route:
+            self._routers.add(client.client_id)
+
+    def on_disconnected(self, client: Client, reason: str) -> None:
+        """Notes who is gone, and why."""
+        self._presence.on_disconnected(client, reason)
+        if self._presence.client(client.client_id) is None:  # not taken over
+            self._routers.discard(client.client_id)
+        if self._registry.terminal(client.client_id) is None:
+            self._presence.forget(client.client_id)
+
+    def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
+        """Commands may be waiting."""
+        self._on_ready(client.client_id)
+
+    def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
+        """Whoever is connected under a changed record has to log in anew; a deleted one leaves nothing behind."""
+        if before is None or not _is_changed(before, after):
+            return
+        self._forget_grants_of_routers(frozenset((before.uid,)))
+        if after is not None and (after.access, after.topic) == (before.access, before.topic):
+            self._bus.disconnect(before.uid)
+        else:
+            self._bus.end(before.uid)  # with its session go subscriptions that may no longer be allowed
+        if after is None:
+            for part in (self._login, self._presence, self._seals):
+                part.forget(before.uid)
+
+    def _on_sharing(self, uids: frozenset[str]) -> None:
+        self._forget_grants_of_routers(uids)
+
+    def _forget_grants_of_routers(self, uids: frozenset[str]) -> None:
+        """What a router may publish depends on the objects and the records of others."""
+        for router in self._routers:
+            if router in uids or any(self._registry.share_object(router, uid) for uid in uids):
+                self._bus.forget_grants(router)
+
+
+def _is_changed(before: Terminal, after: Terminal | None) -> bool:
+    """The time of the first login is no change: it must not end the connection that made it."""
+    return after is None or msgspec.structs.replace(before, activated_us=after.activated_us) != after

@@ -1,0 +1,112 @@
+"""Open commands: strictly in order per terminal, each ends once."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from terrazzo.bus import Fate
+from terrazzo.commands.queue import CommandQueues, OpenCommand, State
+
+TERMINALS = ["t1", "t2"]
+
+
+def command(number: int, terminal_id: str = "t1", expires_us: int = 100) -> OpenCommand:
+    return OpenCommand(uid=str(number), terminal_id=terminal_id, payload=b"", expires_us=expires_us)
+
+
+def test_the_next_goes_out_when_the_one_before_it_has_ended():
+    queues, first, second = CommandQueues(), command(1), command(2)
+    queues.put(first)
+    queues.put(second)
+    assert queues.next("t1") is first
+    first.in_flight = True
+    assert queues.next("t1") is None
+    assert queues.on_fate(first, Fate.DELIVERED, 5).state is State.DELIVERED
+    assert queues.next("t1") is second
+    assert queues.on_fate(second, Fate.REFUSED, 6).state is State.FAILED
+    assert queues.next("t1") is None
+    assert len(queues) == 0
+
+
+def test_a_lost_command_waits_again_at_the_head():
+    queues, first, second = CommandQueues(), command(1), command(2)
+    queues.put(first)
+    queues.put(second)
+    first.in_flight = True
+    assert queues.on_fate(first, Fate.LOST, 5).state is State.QUEUED
+    assert queues.next("t1") is first
+
+
+def test_expiry_says_whether_it_was_sent():
+    queues, sent, waiting, later = CommandQueues(), command(1), command(2), command(3, expires_us=200)
+    for each in (sent, waiting, later):
+        queues.put(each)
+    sent.in_flight = True
+    assert [(each.uid, "sent" in each.reason) for each in queues.expire(100)] == [("1", True), ("2", False)]
+    assert queues.next("t1") is later
+
+
+def test_a_deleted_terminals_commands_fail():
+    queues = CommandQueues()
+    queues.put(command(1))
+    queues.put(command(2, "t2"))
+    assert [change.uid for change in queues.fail("t1", "deleted", 5)] == ["1"]
+    assert queues.waiting() == ["t2"]
+
+
+def test_an_answer_ends_what_is_on_its_way():
+    queues, first, second = CommandQueues(), command(1), command(2)
+    queues.put(first)
+    queues.put(second)
+    queues.on_answer("t1", "1")  # not sent yet: somebody guesses
+    assert queues.next("t1") is first
+    first.in_flight = True
+    queues.on_answer("t2", "1")  # another terminal's
+    assert queues.next("t1") is None
+    queues.on_answer("t1", "1")
+    assert queues.next("t1") is second
+
+
+class Queues(RuleBasedStateMachine):
+    """Against a list per terminal."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queues, self.model, self.count = CommandQueues(), {uid: [] for uid in TERMINALS}, 0
+
+    @rule(uid=st.sampled_from(TERMINALS), expires_us=st.integers(1, 9))
+    def put(self, uid, expires_us):
+        self.count += 1
+        self.model[uid].append(command(self.count, uid, expires_us))
+        self.queues.put(self.model[uid][-1])
+
+    @rule(uid=st.sampled_from(TERMINALS))
+    def send(self, uid):
+        if (following := self.queues.next(uid)) is not None:
+            following.in_flight = True
+
+    @rule(uid=st.sampled_from(TERMINALS), fate=st.sampled_from(Fate))
+    def end(self, uid, fate):
+        if self.model[uid] and self.model[uid][0].in_flight:
+            self.queues.on_fate(self.model[uid][0], fate, 1)
+            if fate is not Fate.LOST:
+                self.model[uid].pop(0)
+
+    @rule(now_us=st.integers(0, 10))
+    def expire(self, now_us):
+        ended = {change.uid for change in self.queues.expire(now_us)}
+        assert ended == {each.uid for queue in self.model.values() for each in queue if each.expires_us <= now_us}
+        for queue in self.model.values():
+            queue[:] = [each for each in queue if each.expires_us > now_us]
+
+    @invariant()
+    def the_head_is_next_unless_it_is_on_its_way(self):
+        for uid, queue in self.model.items():
+            expected = queue[0] if queue and not queue[0].in_flight else None
+            assert self.queues.next(uid) is expected
+            assert self.queues.depth(uid) == len(queue)
+            assert sum(each.in_flight for each in queue) <= 1
+
+
+TestQueues = Queues.TestCase

@@ -15,6 +15,7 @@ from .settings import BrokerSettings
 from .standalone import OpenHooks
 
 CLOSE_TIMEOUT_S = 5.0
+UNLIMITED = 1 << 30  # alone it serves tests and benchmarks, which connect as fast as they can
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        settings = BrokerSettings(max_keepalive_s=options.max_keepalive)
+        settings = BrokerSettings(max_keepalive_s=options.max_keepalive, connects_per_second=UNLIMITED)
         _run(serve(settings, host=options.host, port=options.port, anonymous=options.allow_anonymous))
     except (OSError, ValueError) as error:
         print(f"terrazzo_broker: {error}", file=sys.stderr)

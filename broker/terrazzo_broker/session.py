@@ -36,6 +36,7 @@ class Session:
         "last_id",
         "queue",
         "queued_bytes",
+        "queued_qos0",
         "quota",
         "redeliver",
         "settings",
@@ -56,6 +57,7 @@ class Session:
         self.incoming: dict[int, DurableBatch | None] = {}  # QoS 2 publishes received and not yet released
         self.queue: deque[Message] | None = None
         self.queued_bytes = 0
+        self.queued_qos0 = 0
         self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
         self.last_id = 0
         self.window = self.quota = 0
@@ -120,6 +122,7 @@ class Session:
             return False
         queue.append(message)
         self.queued_bytes += message.size
+        self.queued_qos0 += not message.qos
         return True
 
     def _is_full(self, queue: deque[Message], message: Message) -> bool:
@@ -128,10 +131,13 @@ class Session:
         return self.connection is None and len(queue) >= self.settings.queued_messages
 
     def _give_up_oldest(self, queue: deque[Message]) -> bool:
+        if not self.queued_qos0:
+            return False
         for index, queued in enumerate(queue):
             if not queued.qos:
                 del queue[index]
                 self.queued_bytes -= queued.size
+                self.queued_qos0 -= 1
                 self.stats.drop("queue full")
                 return True
         return False
@@ -153,6 +159,7 @@ class Session:
         while queue and (self.quota > 0 or not queue[0].qos):
             message = queue.popleft()
             self.queued_bytes -= message.size
+            self.queued_qos0 -= not message.qos
             if message.expires_us and message.expires_us <= now_us:  # [MQTT-3.3.2-5]
                 self.lose(message, "expired")
             else:
@@ -209,7 +216,7 @@ class Session:
         waiting.extend(self.queue or ())
         self.inflight.clear()
         self.queue = None
-        self.queued_bytes = 0
+        self.queued_bytes = self.queued_qos0 = 0
         for message in waiting:
             self.lose(message, "session ended")
 

@@ -8,6 +8,7 @@ import mqtt5
 import pytest
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 from raw_client import Closed, RawClient, publish_4
+
 from terrazzo_broker import Accept, Challenge, Inbound, PublishGrant, Refuse
 
 

@@ -12,6 +12,7 @@ from terrazzo.access.actor import Actor, Role
 from terrazzo.api.fields import Key
 from terrazzo.api.operation import Operation
 from terrazzo.api.paging import Paged, PageRequest, paged
+from terrazzo.api.record import record_of
 from terrazzo.api.scope import find_terminal
 from terrazzo.api.services import Services
 from terrazzo.api.session import Empty
@@ -87,7 +88,7 @@ def _present(row: Row, zone: tzinfo) -> CommandRecord:
         for name in ("queued", "sent", "delivered", "answered", "ended", "expires")
     }
     object_id = {"object_id": None if row["object_id"] is None else str(row["object_id"])}
-    return msgspec.convert({**row, **object_id, **times}, CommandRecord)
+    return record_of(CommandRecord, row, times, object_id)
 
 
 OPERATIONS = (

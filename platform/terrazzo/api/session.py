@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.record import record_of
 from terrazzo.api.services import Services
 from terrazzo.errors import NotAuthenticated
 from terrazzo.times import format_spaced
@@ -66,8 +67,7 @@ async def handle_login(services: Services, caller: Caller, request: Login) -> Us
     row, token = await services.login.login(request.username, request.password, caller.address)
     caller.token = token
     times = {name: format_spaced(row[name], services.zone) for name in ("created_at", "updated_at")}
-    company = {"permission_company_id": str(row["permission_company_id"])}
-    return msgspec.convert({**row, **times, **company, "token": token}, User)
+    return record_of(User, row, times, {"permission_company_id": str(row["permission_company_id"]), "token": token})
 
 
 async def handle_logout(services: Services, caller: Caller, request: Logout) -> Empty:

@@ -1,0 +1,179 @@
+"""A gateway with everything real behind it but a broker: SQLite, RocksDB, users, tokens, an HTTP server and client."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from terrazzo.access.passwords import hash_password
+from terrazzo.access.tokens import Tokens, actor_of, load_token_key
+from terrazzo.access.users import SYSTEM, UserLogin, ensure_admin
+from terrazzo.api.server import HttpServer
+from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.commands.dispatcher import Commands
+from terrazzo.commands.journal import Journal
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.registry import Registry
+from terrazzo.times import now_us
+from terrazzo_adapters.rocksdb import RocksStore
+
+PASSWORD = "correct horse battery"
+BODY_BYTES = 1 << 20
+
+
+class QuietBus(PresenceBook):
+    """The platform's book of connections, and no broker: nobody can be sent anything."""
+
+    def send(self, uid: str, payload: bytes, **_: Any) -> bool:
+        return False
+
+    def disconnect(self, uid: str) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Limits:
+    body_bytes: int = BODY_BYTES
+
+
+@dataclass(frozen=True)
+class Rig:
+    """A running server, a client, and what stands behind."""
+
+    services: Services
+    database: Database
+    http: aiohttp.ClientSession
+    tokens: Mapping[str, str]  # root, admin, operator, viewer; stranger is another company's admin
+
+    async def post(self, body: bytes, *, token: str | None = None, **headers: str) -> tuple[int, Any]:
+        """Status and decoded answer of a gateway request."""
+        sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
+        if token is not None:
+            sent["Authorization"] = f"Bearer {token}"
+        async with self.http.post("/apiproxy/api", data=BytesIO(body), headers=sent) as response:
+            return response.status, json.loads(await response.read())
+
+    async def ask(self, action: str, who: str = "admin", **fields: Any) -> dict[str, Any]:
+        """The envelope of an action, as one of the users."""
+        token = self.tokens.get(who)
+        status, answer = await self.post(json.dumps({"action": action, **fields}).encode(), token=token)
+        assert status == 200, answer
+        return dict(answer)
+
+    async def call(self, action: str, who: str = "admin", **fields: Any) -> Any:
+        """The result of an action that must succeed."""
+        answer = await self.ask(action, who, **fields)
+        assert answer["code"] == 200, answer
+        return answer["result"]
+
+    async def get(self, path: str, who: str = "admin", **query: str) -> tuple[int, Any]:
+        """Status and decoded answer of a component path."""
+        headers = {"Authorization": f"Bearer {self.tokens[who]}"} if who in self.tokens else {}
+        async with self.http.get(path, params=query, headers=headers) as response:
+            return response.status, json.loads(await response.read())
+
+    async def add_config(self, who: str = "admin", **fields: Any) -> str:
+        """A configuration's uid."""
+        return str((await self.call("create_terminal_config", who, **(config_fields() | fields)))["uid"])
+
+    async def add_terminal(self, uid: str, who: str = "admin", **fields: Any) -> int:
+        """A terminal's id; its configuration is made too unless given."""
+        config = fields.pop("config_id", None) or await self.add_config(who)
+        created = await self.call("create_terminal", who, **(terminal_fields(uid, config) | fields))
+        return int(created["id"])
+
+
+def config_fields() -> dict[str, Any]:
+    return {"name": "standard", "created_by": 1, "last_modified_by": 1, "is_available": 1}
+
+
+def terminal_fields(uid: str, config_uid: str) -> dict[str, Any]:
+    return {
+        "uid": uid,
+        "name": f"Terminal {uid}",
+        "type": "Adapter-II",
+        "config_id": config_uid,
+        "mode": "pwd",
+        "username": f"u-{uid}"[:32],
+        "pin": f"p-{uid}"[:16],
+        "access": "all",
+        "created_by": 1,
+        "last_modified_by": 1,
+        "is_available": 1,
+    }
+
+
+@asynccontextmanager
+async def open_rig(
+    folder: Path,
+    *,
+    zone: tzinfo = UTC,
+    readiness: Mapping[str, ReadinessCheck] | None = None,
+    clock: Callable[[], int] = now_us,
+) -> AsyncIterator[Rig]:
+    """Everything started, and two companies with their users."""
+    async with AsyncExitStack() as stack:
+        database = await Database.open("", data_dir=folder)
+        stack.push_async_callback(database.close)
+        store = await RocksStore.open(folder / "series")
+        stack.push_async_callback(store.close)
+        registry = Registry()
+        entities = Entities.open(database, registry, Secrets.open(folder), zone=zone)
+        tokens = await Tokens.open(database, entities, key=load_token_key(folder), token_hours=2, clock=clock)
+        bus = QuietBus()
+        commands = Commands(Journal(database), registry=registry, bus=bus, configurations=entities.configurations)
+        await commands.start()
+        stack.push_async_callback(commands.stop)
+        services = Services(
+            entities=entities,
+            registry=registry,
+            store=store,
+            bus=bus,
+            commands=commands,
+            login=UserLogin(entities, tokens, clock=clock),
+            tokens=tokens,
+            limits=Limits(),
+            zone=zone,
+            readiness=readiness or {},
+        )
+        server = HttpServer(services)
+        port = await server.start("127.0.0.1", 0)
+        stack.push_async_callback(server.stop)
+        http = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{port}"))
+        yield Rig(services, database, http, await _add_users(entities, tokens))
+
+
+async def _add_users(entities: Entities, tokens: Tokens) -> dict[str, str]:
+    await ensure_admin(entities, data_dir=Path(), password=PASSWORD)
+    other = await entities.companies.create(SYSTEM, {"name": "other"})
+    made = {"root": await entities.users.by_name("admin")}
+    for name, role, company in [
+        ("admin", "admin", 1),
+        ("operator", "operator", 1),
+        ("viewer", "viewer", 1),
+        ("stranger", "admin", other["id"]),
+    ]:
+        values = {"username": f"{name}-user", "role": role, "permission_company_id": company}
+        made[name] = await entities.users.create_hashed(SYSTEM, values, await _password_hash())
+    return {name: tokens.issue(actor_of(row)) for name, row in made.items() if row is not None}
+
+
+_hashes: list[str] = []
+
+
+async def _password_hash() -> str:
+    """The hash of ``PASSWORD``, which takes its time only once."""
+    if not _hashes:
+        _hashes.append(await hash_password(PASSWORD))
+    return _hashes[0]

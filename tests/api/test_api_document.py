@@ -1,0 +1,42 @@
+"""The documentation of the actions is what the table says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from terrazzo.api.components import PATHS
+from terrazzo.api.document import main, render
+from terrazzo.api.operation import Operation, Table
+from terrazzo.api.table import TABLE
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_actions_md_is_current() -> None:
+    assert (DOCS / "actions.md").read_text(encoding="utf-8") == render(), "run python -m terrazzo.api.document"
+
+
+def test_every_action_path_and_field_is_there() -> None:
+    text = render()
+    for operation in TABLE:
+        _, _, section = text.partition(f"\n### {operation.name}\n")
+        section = section.partition("\n### ")[0]
+        assert operation.summary in section
+        for field in operation.request.__struct_encode_fields__:
+            assert f"| {field} |" in section
+    for path in PATHS:
+        assert f"{path.method} /{path.component}{path.path}\n" in text
+
+
+def test_it_writes_the_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["document", str(tmp_path / "out.md")])
+    main()
+    assert (tmp_path / "out.md").read_text(encoding="utf-8") == render()
+
+
+def test_two_operations_cannot_share_a_name() -> None:
+    first: Operation = next(iter(TABLE))
+    with pytest.raises(ValueError, match="two operations answer to login"):
+        Table((first, first))

@@ -77,6 +77,11 @@ class Broker:
             self._spawn(self._tick(), "broker sweep")
         return bound
 
+    @property
+    def is_listening(self) -> bool:
+        """Whether it accepts connections."""
+        return not self._closing and any(server.is_serving() for server in self._servers)
+
     async def close(self, timeout_s: float) -> None:
         """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
         self._closing = True

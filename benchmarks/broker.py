@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import shutil
 import socket
 import statistics
@@ -22,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from broker_load import Subscriber, connect, frame
+from broker_load import field as encode
 
 LOAD = Path(__file__).with_name("broker_load.py")
 PAYLOAD_BYTES = 110
@@ -88,7 +89,9 @@ def free_port() -> int:
 def running(name: str, folder: Path) -> Iterator[Peer]:
     """Starts a broker, waits until it accepts, ends it."""
     port = free_port()
-    process = subprocess.Popen(command(name, port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command(name, port, folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True
+    )
     try:
         deadline = time.monotonic() + 15
         while socket.socket().connect_ex(("127.0.0.1", port)):
@@ -197,10 +200,6 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> tuple[float, floa
 
 def latency_us(peer: Peer, count: int = 2000) -> tuple[float, float]:
     """p50 and p99 of a message from one connection to another, one at a time."""
-    sys.path.insert(0, str(LOAD.parent))
-    from broker_load import Subscriber, connect, frame
-    from broker_load import field as encode
-
     publisher, receiver = connect(peer.port, "lp", 4), connect(peer.port, "ls", 4)
     Subscriber(receiver, "l/t", qos=0, size=1, version=4)
     packet = frame(0x30, encode(b"l/t") + b"x" * PAYLOAD_BYTES)
@@ -219,25 +218,14 @@ def latency_us(peer: Peer, count: int = 2000) -> tuple[float, float]:
 
 def connects_per_second(peer: Peer, count: int = 1000) -> float:
     """CONNECT to CONNACK and away, one after the other."""
-    from broker_load import connect
-
     started = time.monotonic()
     for index in range(count):
         connect(peer.port, f"c{index}", 4).close()
-        if name_is_limited(peer) and index % 400 == 399:
-            time.sleep(1)  # not over the limit of connects a second
     return count / (time.monotonic() - started)
-
-
-def name_is_limited(peer: Peer) -> bool:
-    """Whether the peer limits the connection rate by default."""
-    return False
 
 
 def idle_bytes(peer: Peer, count: int) -> float:
     """Resident bytes a connection that does nothing."""
-    from broker_load import connect
-
     before = peer.memory_bytes()
     held = [connect(peer.port, f"idle{index}", 4) for index in range(count)]
     time.sleep(1)
@@ -247,30 +235,60 @@ def idle_bytes(peer: Peer, count: int) -> float:
     return grown / count
 
 
+def compare(names: list[str], options: argparse.Namespace, folder: Path) -> dict[str, dict[str, float]]:
+    """Message rates by scenario and peer."""
+    table: dict[str, dict[str, float]] = {}
+    for scenario in scenarios():
+        if options.only not in scenario.name:
+            continue
+        for name in names:
+            with running(name, folder) as peer:
+                rate, cpu_us = measure(peer, scenario, options.seconds)
+            print(f"{scenario.name:28} {name:10} {rate:12,.0f} msg/s  {cpu_us:8.2f} us CPU a message", flush=True)
+            table.setdefault(scenario.name, {})[name] = rate
+    return table
+
+
+def print_ratios(table: dict[str, dict[str, float]]) -> None:
+    """Terrazzo's rate as a multiple of each other's."""
+    for name, rates in table.items():
+        ours = rates.get("terrazzo", 0.0)
+        ratios = [f"{ours / rate:8.2f} x {peer}" for peer, rate in rates.items() if peer != "terrazzo" and rate]
+        print(f"{name:28} {'  '.join(ratios)}")
+
+
+def print_single(names: list[str], folder: Path, idle: int) -> None:
+    """Latency, connection rate and idle memory of each peer."""
+    for name in names:
+        with running(name, folder) as peer:
+            p50_us, p99_us = latency_us(peer)
+            rate = connects_per_second(peer)
+        with running(name, folder) as peer:
+            memory = idle_bytes(peer, idle)
+        print(
+            f"{name:10} latency p50 {p50_us:6.0f} us, p99 {p99_us:6.0f} us;  {rate:8,.0f} connects/s;  "
+            f"{memory / 1024:6.2f} KiB an idle connection of {idle}",
+            flush=True,
+        )
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=3.0)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="scenarios whose name contains this; 'single' for what isn't a rate")
     parser.add_argument("--peers", default="terrazzo,mosquitto,amqtt")
+    parser.add_argument("--idle", type=int, default=5000)
     options = parser.parse_args()
     names = options.peers.split(",")
-    table: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for scenario in scenarios():
-            if options.only not in scenario.name:
-                continue
-            for name in names:
-                with running(name, Path(folder)) as peer:
-                    rate, cpu_us = measure(peer, scenario, options.seconds)
-                print(f"{scenario.name:28} {name:10} {rate:12,.0f} msg/s  {cpu_us:8.2f} us CPU a message", flush=True)
-                table.setdefault(scenario.name, {})[name] = rate
-    print()
-    for name, rates in table.items():
-        others = "  ".join(f"{rates['terrazzo'] / rates[each]:6.2f} x {each}" for each in rates if each != "terrazzo" and "terrazzo" in rates)
-        print(f"{name:28} {others}")
+        if options.only != "single":
+            table = compare(names, options, Path(folder))
+            print()
+            print_ratios(table)
+        if options.only in ("", "single"):
+            print_single(names, Path(folder), options.idle)
 
 
 if __name__ == "__main__":
-    os.chdir(Path(__file__).parent)
     main()

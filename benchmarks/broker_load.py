@@ -43,9 +43,11 @@ def connect(port: int, client_id: str, version: int) -> socket.socket:
 
 
 class Publisher:
-    """One publishing connection: a chunk of packets, sent again and again, at QoS 1 at most ``window`` unacknowledged."""
+    """One publishing connection: a chunk of packets again and again, at QoS 1 and 2 about ``window`` unacknowledged."""
 
-    def __init__(self, sock: socket.socket, topic: bytes, *, qos: int, window: int, payload: bytes, version: int) -> None:
+    def __init__(
+        self, sock: socket.socket, topic: bytes, *, qos: int, window: int, payload: bytes, version: int
+    ) -> None:
         self.sock, self.qos, self.window = sock, qos, window
         properties = b"\0" if version == 5 else b""
         packets = []
@@ -153,7 +155,9 @@ def main() -> None:
         sock = connect(options["port"], f"{options['role']}{os.getpid()}-{index}", version)
         topic = options["topic"].format(index + options.get("first", 0))
         if options["role"] == "publish":
-            member = Publisher(sock, topic.encode(), qos=qos, window=options["window"], payload=payload, version=version)
+            member = Publisher(
+                sock, topic.encode(), qos=qos, window=options["window"], payload=payload, version=version
+            )
         else:
             length = 2 + options["topic_bytes"] + (2 if qos else 0) + (version == 5) + len(payload)
             member = Subscriber(sock, topic, qos=qos, size=len(frame(0x30, b"\0" * length)), version=version)

@@ -290,6 +290,11 @@ class Broker:
         self.stats.subscriptions = self.tree.count
         return True
 
+    def retain(self, topic: str, message: Message) -> None:
+        """Keeps a message for later subscribers; one topic too many is counted and not kept."""
+        if not self.retained.put(topic, message, limit=self.settings.retained_messages):
+            self.stats.drop("too many retained messages")
+
     # The hooks, asked so that an error of theirs stays theirs
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
@@ -313,7 +318,12 @@ class Broker:
     def take(self, batch: DurableBatch) -> None:
         """Hands a batch to the embedding program."""
         self.stats.messages_taken += len(batch.messages)
-        self.hooks.take(batch)
+        try:
+            self.hooks.take(batch)
+        except Exception:
+            log.exception("%s: the take hook failed", batch.client.client_id)
+            if batch.connection is not None:  # nothing of the batch may be acknowledged
+                batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
 
     def on_connected(self, connection: Connection) -> None:
         """A CONNACK has gone out."""
@@ -400,7 +410,7 @@ class Broker:
             expires_us=0 if expiry_s is None else now_us + expiry_s * 1_000_000,
         )
         if retain:
-            self.retained.put(grant.topic, message)
+            self.retain(grant.topic, message)
         route = self.router.route(grant, message.topic, client.client_id if client is not None else None)
         self.router.deliver(route, [message], now_us)
         if grant.durable and client is not None:
@@ -418,7 +428,10 @@ class Broker:
                 next_sys_s = self.clock() + self.settings.sys_interval_s
                 self._publish_sys()
             await asyncio.sleep(self.settings.sweep_interval_s)
-            sweep(self)
+            try:
+                sweep(self)
+            except Exception:
+                log.exception("the sweep failed; it goes on")
 
     def _publish_sys(self) -> None:
         figures = sys_topics(

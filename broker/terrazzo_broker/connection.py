@@ -61,12 +61,12 @@ class Connection(asyncio.Protocol):
         "out_bytes",
         "partial",
         "port",
-        "rate",
         "request",
         "routes",
         "seen_s",
         "session",
         "state",
+        "tokens",
         "transport",
         "version",
         "waiting",
@@ -111,7 +111,7 @@ class Connection(asyncio.Protocol):
         self.acks: list[bytes] = []
         self.batch: DurableBatch | None = None
         self.waiting: Acknowledgements | None = None
-        self.rate = 0
+        self.tokens = 0.0  # publishes that it may still send now, where their rate is limited
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
@@ -121,6 +121,8 @@ class Connection(asyncio.Protocol):
         self.broker.on_socket(self)
 
     def data_received(self, data: bytes) -> None:
+        if self.state is State.CLOSED:
+            return None
         self.seen_s = self.broker.clock()
         self.broker.stats.bytes_in += len(data)
         if self.state is State.DECIDING:
@@ -304,6 +306,15 @@ class Connection(asyncio.Protocol):
         if self.waiting.unsettled > self.broker.settings.inflight_from_client:
             raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
         self.broker.take(batch)
+
+    def limit_rate(self, count: int, elapsed_s: float) -> None:
+        """Takes ``count`` publishes off what the client may send; one that has sent too many isn't read for a while."""
+        limit = self.broker.settings.publish_per_second
+        self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
+        if self.tokens < 0 and not self.holds & Hold.RATE:
+            self.broker.stats.rate_limited += 1
+            self.hold(Hold.RATE)
+            asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, Hold.RATE)
 
     def settled(self, batch: DurableBatch) -> None:
         """A batch of this connection is durable: its acknowledgements leave, unless earlier ones wait."""

@@ -43,7 +43,9 @@ def feed(connection: Connection, data: bytes) -> None:
     """
     broker = connection.broker
     now_us = broker.now_us()
+    messages_before, seen_us = 0, now_us
     if connection.client is not None:
+        messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
         connection.client.last_packet_us = now_us
     tree, limit = broker.tree, broker.settings.packet_bytes
     position, size, needed = 0, len(data), 0
@@ -72,6 +74,8 @@ def feed(connection: Connection, data: bytes) -> None:
             break
     if connection.state is State.OPEN:
         connection.finish_read()
+        if broker.settings.publish_per_second and connection.client is not None:
+            connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
     connection.keep(data[position:], needed)
 
 

@@ -227,4 +227,5 @@ class Session:
     def close(self, now_us: int) -> None:
         """The connection has gone; from now on the expiry counts."""
         self.connection = None
+        self.redeliver = None
         self.expires_us = 0 if self.expiry_s == NEVER_EXPIRES_S else now_us + self.expiry_s * 1_000_000

@@ -108,7 +108,7 @@ def _accept(connection: Connection, verdict: Accept) -> None:
     assert packet is not None
     assert request is not None
     session, present = broker.open_session(request.client_id, clean_start=packet.clean_start)
-    session.set_expiry(request.session_expiry_s if verdict.session_expiry_s is None else verdict.session_expiry_s)
+    session.set_expiry(_expiry(request, verdict))
     keep_alive_s = _keep_alive(connection, packet, verdict)
     connection.keep_alive_s = keep_alive_s
     connection.encoder = _encoder(connection, packet)
@@ -133,6 +133,13 @@ def _accept(connection: Connection, verdict: Accept) -> None:
     session.open(min(packet.receive_max, broker.settings.inflight_to_client))  # [MQTT-3.3.4-9]
     broker.on_connected(connection)
     connection.pump()
+
+
+def _expiry(request: ConnectRequest, verdict: Accept) -> int:
+    """Server's word before client's; a clean session of 3.1.1 always ends with its connection. [MQTT-3.1.2-6]"""
+    if verdict.session_expiry_s is None or (request.protocol == 4 and request.clean_start):
+        return request.session_expiry_s
+    return verdict.session_expiry_s
 
 
 def _keep_alive(connection: Connection, packet: mqtt5.ConnectPacket, verdict: Accept) -> int:

@@ -52,7 +52,7 @@ def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int
         expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
     )
     if publish.retain:
-        connection.broker.retained.put(route.topic, message)
+        connection.broker.retain(route.topic, message)
     refused = None if route.is_unheard else connection.broker.router.deliver(route, [message], now_us)
     if route.durable:
         _make_durable(connection, publish, route, now_us)

@@ -24,16 +24,30 @@ class RetainedMessages:
         self._root = _Node()
         self.count = 0
 
-    def put(self, topic: str, message: Message) -> None:
-        """Keeps ``message`` for the topic; an empty payload takes away what was kept. [MQTT-3.3.1-6]"""
+    def put(self, topic: str, message: Message, *, limit: int) -> bool:
+        """Keeps ``message`` for the topic; an empty payload takes away what was kept. [MQTT-3.3.1-6]
+
+        False, and nothing changes, where ``limit`` other topics have a message already.
+        """
         if not message.payload:
             self.remove(topic)
-            return
+            return True
+        if self.count >= limit and self._find(topic) is None:
+            return False
         node = self._root
         for level in topic.split("/"):
             node = node.children.get(level) or node.children.setdefault(level, _Node())
         self.count += node.message is None
         node.message = message
+        return True
+
+    def _find(self, topic: str) -> Message | None:
+        node = self._root
+        for level in topic.split("/"):
+            if level not in node.children:
+                return None
+            node = node.children[level]
+        return node.message
 
     def remove(self, topic: str) -> None:
         """Forgets the topic's message, if there is one."""

@@ -43,7 +43,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=25))
 def test_a_random_life_answers_as_sqlite_does(new_house, life):
     asyncio.run(live(new_house(), life))

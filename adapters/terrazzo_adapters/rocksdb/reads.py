@@ -116,18 +116,23 @@ def page(view: View, series: Sequence[str], start_us: int, end_us: int, *, offse
 
 
 def _count_hours(view: View, series_id: int, start_us: int, end_us: int, hours: dict[int, int]) -> None:
-    """Adds to ``hours`` how many records the series has in each hour; those of edge hours are counted singly."""
+    """Adds to ``hours`` how many records of the range the series has in each hour."""
     first, last = start_us // HOUR_US, end_us // HOUR_US
-    counters = ascending(view, count_key(series_id, first), count_key(series_id, last + 1))
-    for key, value in counters:
-        hour = count_hour(key)
-        hour_start_us = hour * HOUR_US
-        hour_end_us = hour_start_us + HOUR_US - 1
-        if start_us <= hour_start_us and hour_end_us <= end_us:
-            count = parse_number(value)
-        else:
-            count = count_records(view, series_id, max(start_us, hour_start_us), min(end_us, hour_end_us))
+    for key, value in ascending(view, count_key(series_id, first), count_key(series_id, last + 1)):
+        hour, count = count_hour(key), parse_number(value)
+        if hour in (first, last):
+            count = _count_in_hour(view, series_id, count, hour_us=hour * HOUR_US, start_us=start_us, end_us=end_us)
         hours[hour] = hours.get(hour, 0) + count
+
+
+def _count_in_hour(view: View, series_id: int, count: int, *, hour_us: int, start_us: int, end_us: int) -> int:
+    """How many of an hour's ``count`` records are in the range: counts the shorter of what is inside and outside."""
+    last_us = hour_us + HOUR_US - 1
+    start_us, end_us = max(start_us, hour_us), min(end_us, last_us)
+    if 2 * (end_us - start_us) < HOUR_US:
+        return count_records(view, series_id, start_us, end_us)
+    before = count_records(view, series_id, hour_us, start_us - 1)
+    return count - before - count_records(view, series_id, end_us + 1, last_us)
 
 
 def count_records(view: View, series_id: int, start_us: int, end_us: int) -> int:

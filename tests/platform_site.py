@@ -29,6 +29,7 @@ from terrazzo.metadata.secrets import Secrets
 from terrazzo.platform_hooks import PlatformHooks
 from terrazzo.store import Record, TimeSeriesStore
 from terrazzo.terminals.activation import Activations
+from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import Login
 from terrazzo.terminals.presence import PresenceBook
 from terrazzo_adapters.rocksdb import RocksStore
@@ -68,7 +69,10 @@ class Site:
         self.presence, self.seals = PresenceBook(), Seals()
         self.bus = EmbeddedBus(self.registry, self.presence, self.seals)
         self.intake = Intake(self.store, self.bus, limits=options.get("intake_limits"))
-        self.login = Login(self.registry, failures=Throttle(options.get("login_failures", 0), 300))
+        self.auto_times = AutoTimes(self.folder / "auto-logins", now_s=time.time())
+        self.login = Login(
+            self.registry, failures=Throttle(options.get("login_failures", 0), 300), auto_times=self.auto_times
+        )
         self.activations = Activations(self.entities.terminals)
         self.commands = Commands(
             Journal(self.database),
@@ -100,6 +104,7 @@ class Site:
         await self.intake.stop()
         await self.commands.stop()
         await self.activations.stop()
+        self.auto_times.close()
         await self.rocks.close()
         await self.database.close()
 

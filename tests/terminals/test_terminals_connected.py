@@ -118,6 +118,16 @@ async def test_failed_logins_are_throttled(tmp_path):
         assert site.login.stats.throttled == 2
 
 
+async def test_no_auto_password_serves_twice_even_after_a_restart(tmp_path):
+    password = auto_password("t1", unix_s())
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        await (await site.company()).terminal("t1", mode="auto")
+        assert await peer("t1").connect(password=password) == 0
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        assert await peer("t1").connect(password=password) == WRONG
+        assert await peer("t1").connect(password=auto_password("t1", unix_s() + 1)) == 0
+
+
 class TestPermissions:
     async def test_refused_publishes(self, site, company, peer):
         await company.terminal("t1", topic="pub:r,n")

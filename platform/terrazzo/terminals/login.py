@@ -14,6 +14,7 @@ from mqtt5 import ConnAckReasonCode
 
 from terrazzo.access.throttle import Throttle
 from terrazzo.sparse_log import SparseLog
+from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.registry import Registry
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
@@ -41,18 +42,24 @@ class Login:
     Args:
         registry: the terminals.
         failures: limits failed logins, by address and by terminal; None: no limit.
+        auto_times: when ``auto`` passwords were last accepted; without, a restart forgets it.
         clock: unix seconds.
     """
 
     def __init__(
-        self, registry: Registry, *, failures: Throttle | None = None, clock: Callable[[], float] = time.time
+        self,
+        registry: Registry,
+        *,
+        failures: Throttle | None = None,
+        auto_times: AutoTimes | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.stats = LoginStats()
         self._registry = registry
         self._failures = failures
         self._clock = clock
         self._scram_keys = ScramKeys()
-        self._last_auto_s: dict[str, int] = {}  # uid -> the time in the last accepted ``auto`` password
+        self._auto_times = auto_times or AutoTimes()
         self._address_of: dict[str, str] = {}  # uid -> where it last logged in from
         self._nobody = _make_nobody()
         self._throttle_log = SparseLog(_log)
@@ -70,7 +77,7 @@ class Login:
 
     def forget(self, uid: str) -> None:
         """A terminal was deleted: what is remembered of its logins goes too."""
-        self._last_auto_s.pop(uid, None)
+        self._auto_times.forget(uid)
         self._address_of.pop(uid, None)
 
     async def _authenticate_scram(self, request: ConnectRequest, terminal: Terminal) -> Verdict:
@@ -102,12 +109,12 @@ class Login:
         if terminal.dixie:  # SCRAM only, whatever the password says
             return self._fail(request, ConnAckReasonCode.NOT_AUTHORIZED)
         if auto_s is not None:
-            self._last_auto_s[terminal.uid] = auto_s
+            self._auto_times.accept(terminal.uid, auto_s, now_s=self._clock())
         return self._admit(request, terminal)
 
     def _is_fresh(self, uid: str, time_s: int) -> bool:
         """Within the window, and later than what was last accepted: no password serves twice."""
-        return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._last_auto_s.get(uid, 0)
+        return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._auto_times.last(uid)
 
     def _admit(self, request: ConnectRequest, terminal: Terminal, auth_data: bytes | None = None) -> Accept | Refuse:
         """The credentials are right; the record may still say no, or have changed between two steps of AUTH."""

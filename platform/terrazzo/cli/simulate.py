@@ -1,0 +1,20 @@
+"""``terrazzo simulate``: simulated terminals, in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+
+def register(app: typer.Typer) -> None:
+    """Adds ``simulate``, which hands all its options on."""
+    handed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
+    app.command(context_settings=handed_on, add_help_option=False)(simulate)
+
+
+def simulate(context: typer.Context) -> None:
+    """Run simulated terminals; ``terrazzo simulate --help`` lists the options (docs/simulators.md)."""
+    command = [sys.executable, "-m", "terrazzo_simulators", "run", *context.args]
+    os.execv(sys.executable, command)

@@ -1,0 +1,367 @@
+"""The composition: every part of a running platform is made, wired, started and stopped here, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import signal
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import msgspec
+from prometheus_client.registry import Collector
+
+from terrazzo import metrics
+from terrazzo.access.throttle import Throttle
+from terrazzo.access.tokens import Tokens, load_token_key
+from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
+from terrazzo.api.server import HttpServer
+from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.commands.dispatcher import Commands
+from terrazzo.commands.journal import Journal
+from terrazzo.config import Config, ConfigError
+from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.errors import Unavailable
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import Seals
+from terrazzo.metadata.changes import ChangesLost, ChangeWatcher
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.platform_hooks import PlatformHooks
+from terrazzo.sparse_log import SparseLog
+from terrazzo.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.terminals.activation import Activations
+from terrazzo.terminals.login import Login
+from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.registry import Registry
+from terrazzo.times import now_us
+from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_broker.broker import Broker
+from terrazzo_broker.settings import BrokerSettings
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
+_RETENTION_S = 3_600.0
+_DRAIN_S = 4.0  # to commit what was taken
+_GOODBYE_S = 2.0  # to close connections; with the drain and the store well within 10 s
+_DAY_US = 86_400 * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """What is kept in the database."""
+
+    database: Database
+    registry: Registry
+    entities: Entities
+    tokens: Tokens
+    changes: ChangeWatcher
+    first_admin: FirstAdmin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Terminals:
+    """The side that terminals see."""
+
+    broker: Broker
+    bus: EmbeddedBus
+    intake: Intake
+    commands: Commands
+    login: Login
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the platform listens."""
+
+    http: str
+    mqtt: str
+    mqtt_port: int
+
+
+class Platform:
+    """One platform in one process: ``start``, then ``stop``. What a start made is undone in reverse order."""
+
+    def __init__(self, config: Config) -> None:
+        check_is_served(config)
+        self.config = config
+        self.failed = asyncio.Event()  # a part can't go on; the process should end
+        self._stack = contextlib.AsyncExitStack()
+
+    async def start(self) -> Addresses:
+        """Opens everything, and listens last.
+
+        Raises:
+            ConfigError, DatabaseUnusable, StoreUnavailable, OSError: what can't be opened, and why.
+        """
+        try:
+            self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.store = await self._open_store()
+            self.metadata = await self._open_metadata()
+            self.terminals = await self._open_terminals()
+            addresses = await self._listen()
+        except BaseException:
+            await self.stop()
+            raise
+        gc.collect()
+        gc.freeze()  # what lives as long as the process need not be looked at again
+        return addresses
+
+    def before_stop(self, undo: Callable[[], Awaitable[object]]) -> None:
+        """Has ``undo`` awaited at the beginning of the stop."""
+        self._stack.push_async_callback(undo)
+
+    async def stop(self) -> None:
+        """Stops accepting, commits what was taken, acknowledges it, says goodbye, closes."""
+        await self._stack.aclose()
+
+    async def _open_store(self) -> TimeSeriesStore:
+        section = self.config.store
+        store: TimeSeriesStore
+        if section.kind == "influxdb":
+            from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
+
+            given = msgspec.structs.asdict(section)
+            settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
+            store = await InfluxStore.open(settings, spool=self.config.data_dir / "spool")
+        else:
+            store = await RocksStore.open(self.config.data_dir / "series")
+        self._stack.push_async_callback(store.close)
+        if section.retention_days:
+            self._run("retention", _RETENTION_S, lambda: _forget_old(store, section.retention_days))
+        return store
+
+    async def _open_metadata(self) -> Metadata:
+        config, folder = self.config, self.config.data_dir
+        database = await Database.open(config.database.url, data_dir=folder)
+        self._stack.push_async_callback(database.close)
+        changes = ChangeWatcher(database)
+        await changes.start()
+        secrets = Secrets.open(folder, key=config.database.secrets_key)
+        registry = await load_registry(database, secrets)
+        entities = Entities.open(database, registry, secrets, zone=config.zone)
+        first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
+        key = load_token_key(folder, key=config.auth.token_key)
+        tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours)
+        entities.follow(changes)
+        tokens.follow(changes)
+        self._run("changes", _POLL_S, lambda: self._poll(changes))
+        return Metadata(database, registry, entities, tokens, changes, first_admin)
+
+    async def _open_terminals(self) -> Terminals:
+        limits, metadata = self.config.limits, self.metadata
+        presence, seals = PresenceBook(), Seals()
+        bus = EmbeddedBus(metadata.registry, presence, seals)
+        intake = Intake(self.store, bus, clock_ahead_s=limits.clock_ahead_s)
+        login = Login(metadata.registry, failures=Throttle(limits.login_failures, limits.login_window_s))
+        activations = Activations(metadata.entities.terminals)
+        commands = Commands(
+            Journal(metadata.database),
+            registry=metadata.registry,
+            bus=bus,
+            configurations=metadata.entities.configurations,
+            expiry_s=self.config.command.expiry_s,
+        )
+        intake.listen_answers(commands.on_answer)
+        hooks = PlatformHooks(
+            registry=metadata.registry,
+            login=login,
+            intake=intake,
+            presence=presence,
+            seals=seals,
+            bus=bus,
+            activations=activations,
+            on_ready=commands.on_ready,
+        )
+        broker = Broker(broker_settings(self.config), hooks)
+        bus.attach(broker)
+        await self._start_terminals(broker, intake, commands, activations)
+        return Terminals(broker, bus, intake, commands, login)
+
+    async def _start_terminals(
+        self, broker: Broker, intake: Intake, commands: Commands, activations: Activations
+    ) -> None:
+        """Undone from the end: reading stops, what was read is stored and acknowledged, then connections close."""
+        activations.start()
+        self._stack.push_async_callback(activations.stop)
+        await commands.start()
+        self._stack.push_async_callback(commands.stop)
+        self._stack.push_async_callback(broker.close, _GOODBYE_S)
+        intake.start()
+        self._stack.push_async_callback(intake.stop, _DRAIN_S)
+        self._stack.callback(broker.pause_intake)
+
+    async def _listen(self) -> Addresses:
+        config = self.config
+        services = self._services()
+        http = HttpServer(services)
+        self._stack.push_async_callback(http.stop)
+        mqtt_port = await _bound("mqtt", self.terminals.broker.listen_tcp, config.mqtt.host, config.mqtt.port)
+        http_port = await _bound("http", http.start, config.http.host, config.http.port)
+        return Addresses(
+            http=f"http://{config.http.host}:{http_port}",
+            mqtt=f"mqtt://{config.mqtt.host}:{mqtt_port}",
+            mqtt_port=mqtt_port,
+        )
+
+    def _services(self) -> Services:
+        metadata, limits = self.metadata, self.config.limits
+        return Services(
+            entities=metadata.entities,
+            registry=metadata.registry,
+            store=self.store,
+            bus=self.terminals.bus,
+            commands=self.terminals.commands,
+            login=UserLogin(
+                metadata.entities, metadata.tokens, failures=limits.login_failures, window_s=limits.login_window_s
+            ),
+            tokens=metadata.tokens,
+            limits=limits,
+            zone=self.config.zone,
+            prefixes=msgspec.structs.asdict(self.config.api),
+            readiness=self._readiness(),
+            collectors=self._collectors(),
+        )
+
+    def _readiness(self) -> Mapping[str, ReadinessCheck]:
+        return {
+            "mqtt": self._check_mqtt,
+            "ingest": self._check_ingest,
+            "database": self.metadata.database.check,
+            "store": self.store.check,
+        }
+
+    async def _check_mqtt(self) -> None:
+        if not self.terminals.broker.is_listening:
+            raise Unavailable("the broker does not listen")
+
+    async def _check_ingest(self) -> None:
+        if not self.terminals.intake.is_healthy:
+            raise Unavailable("the store does not take what terminals report")
+
+    def _collectors(self) -> list[Collector]:
+        broker, intake = self.terminals.broker.stats, self.terminals.intake.stats
+        commands, login = self.terminals.commands.stats, self.terminals.login.stats
+        now = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes", "commit_seconds_max"})
+        return [
+            metrics.Numbered("terrazzo_broker", broker.counters, gauges=now),
+            metrics.Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
+            metrics.Numbered("terrazzo_ingest", lambda: _numbers(intake), gauges=now),
+            metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
+            metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
+            metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
+        ]
+
+    def _run(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
+        """Repeats ``work`` until the stop; an unavailable part is logged and asked again."""
+        task = asyncio.create_task(self._repeat(name, interval_s, work), name=name)
+
+        async def cancel() -> None:
+            task.cancel()
+            await asyncio.wait({task})
+
+        self._stack.push_async_callback(cancel)
+
+    async def _repeat(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
+        log = SparseLog(_log)
+        while True:
+            try:
+                await work()
+            except (Unavailable, StoreUnavailable) as error:
+                log.warning("%s: %s", name, error)
+            except Exception:  # noqa: BLE001 - whatever it is, the process must not go on half alive
+                _log.exception("%s failed; the platform stops", name)
+                self.failed.set()
+                return
+            await asyncio.sleep(interval_s)
+
+    async def _poll(self, changes: ChangeWatcher) -> None:
+        try:
+            await changes.poll()
+        except ChangesLost as error:
+            _log.critical("%s", error)
+            self.failed.set()
+
+
+def check_is_served(config: Config) -> None:
+    """Refuses what the configuration may say and this version does not serve.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    unserved = {
+        "broker.kind = external": config.broker.kind == "external",
+        "tcp.enabled = true": config.tcp.enabled,
+        "mqtt.tls_port": config.mqtt.tls_port is not None,
+    }
+    for key, asked in unserved.items():
+        if asked:
+            raise ConfigError(f"{key}: not served by this version")
+
+
+def broker_settings(config: Config) -> BrokerSettings:
+    """The section ``limits`` in the broker's words."""
+    limits = config.limits
+    return BrokerSettings(
+        packet_bytes=limits.mqtt_packet_bytes,
+        connections=limits.connections,
+        connects_per_second=limits.connects_per_second,
+        publish_per_second=limits.publish_per_second,
+        inflight_from_client=limits.inflight,
+        inflight_to_client=limits.inflight_to_client,
+        queued_messages=limits.queued_messages,
+        queued_bytes=limits.queued_bytes,
+    )
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """uvloop's where there is one for this system: twice the packets a second."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
+
+
+async def run(config: Config, *, started: Callable[[Platform, Addresses], Awaitable[None]]) -> int:
+    """Serves until SIGTERM or SIGINT, after ``started``; the exit status."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(each, stopping.set)
+    platform = Platform(config)
+    addresses = await platform.start()
+    try:
+        await started(platform, addresses)
+        await _first_of(stopping, platform.failed)
+    finally:
+        await platform.stop()
+    return 1 if platform.failed.is_set() else 0
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    tasks = [asyncio.create_task(event.wait(), name="stop signal") for event in events]
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+
+
+async def _bound(section: str, listen: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
+    try:
+        return await listen(host, port)
+    except OSError as error:
+        raise ConfigError(f"{section}.port: cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+async def _forget_old(store: TimeSeriesStore, days: int) -> None:
+    await store.drop_before(now_us() - days * _DAY_US)
+
+
+def _numbers(stats: msgspec.Struct) -> dict[str, float]:
+    return {name: value for name, value in msgspec.structs.asdict(stats).items() if isinstance(value, int | float)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hmac
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -28,10 +29,11 @@ METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 
 
 class ScramHooks:
-    """``plain`` and ``scram`` are user name to password; who is in ``scram`` is let in by SCRAM only."""
+    """``plain``, ``scram`` and ``auto`` are user name to secret; each is let in by its own way only."""
 
-    def __init__(self, *, plain: dict[str, str], scram: dict[str, str]) -> None:
-        self.plain, self.scram = plain, scram
+    def __init__(self, *, plain: dict[str, str], scram: dict[str, str], auto: dict[str, str]) -> None:
+        self.plain, self.scram, self.auto = plain, scram, auto
+        self.last_login_s: dict[str, int] = {}
         self.requests: list[ConnectRequest] = []
         self.taken: list[tuple[str, str, bytes, bytes | None]] = []  # client id, topic, payload, correlation data
         self.disconnects: list[tuple[str, str]] = []
@@ -44,9 +46,22 @@ class ScramHooks:
         self.requests.append(request)
         if request.auth_method is not None:
             return self._begin_scram(request)
+        if request.username in self.auto:
+            return self._check_auto(request)
         expected = self.plain.get(request.username or "")
         if expected is None or request.password != expected.encode():
             return Refuse(ConnAckReasonCode.NOT_AUTHORIZED)
+        return Accept(request.username)
+
+    def _check_auto(self, request: ConnectRequest) -> Any:
+        """``<unix seconds>.<HMAC-SHA256 of uid and second>``: of these minutes, and later than the last."""
+        second, _, digest = (request.password or b"").decode().partition(".")
+        key = self.auto[request.username or ""].encode()
+        right = hmac.new(key, f"{request.client_id}.{second}".encode(), "sha256").hexdigest() == digest
+        fresh = abs(time.time() - int(second)) <= 300 and int(second) > self.last_login_s.get(request.client_id, 0)
+        if not (right and fresh):
+            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED)
+        self.last_login_s[request.client_id] = int(second)
         return Accept(request.username)
 
     def _begin_scram(self, request: ConnectRequest) -> Any:
@@ -123,9 +138,13 @@ class ScramBroker:
 
 @asynccontextmanager
 async def scram_broker(
-    *, plain: dict[str, str] | None = None, scram: dict[str, str] | None = None, **settings: Any
+    *,
+    plain: dict[str, str] | None = None,
+    scram: dict[str, str] | None = None,
+    auto: dict[str, str] | None = None,
+    **settings: Any,
 ) -> AsyncIterator[ScramBroker]:
-    hooks = ScramHooks(plain=plain or {}, scram=scram or {})
+    hooks = ScramHooks(plain=plain or {}, scram=scram or {}, auto=auto or {})
     broker = Broker(BrokerSettings(**settings), hooks)
     port = await broker.listen_tcp("127.0.0.1", 0)
     try:

@@ -189,6 +189,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """``time.zone``."""
         return ZoneInfo(self.time.zone)
 
+    @property
+    def store_dir(self) -> Path:
+        """Where the embedded store keeps its files."""
+        return self.data_dir / "store"
+
     def with_data_dir(self, folder: Path) -> Config:
         """The same with another data folder (``--data``)."""
         return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))

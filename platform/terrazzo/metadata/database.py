@@ -16,8 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from terrazzo.errors import Unavailable
-from terrazzo.metadata.migration import WRITING, DatabaseUnusable, current_revision, migrate
-from terrazzo.metadata.migrations import REVISIONS
+from terrazzo.metadata.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
@@ -49,7 +48,7 @@ class Database:
             if upgrade:
                 await migrate(database.engine)
             else:
-                await _require_newest(database.engine)
+                await require_newest(database.engine)
         except (DBAPIError, OSError) as error:
             await database.close()
             raise DatabaseUnusable(f"database.url: {reason_of(error)}") from error
@@ -101,16 +100,6 @@ async def _translated() -> AsyncIterator[None]:
         raise Unavailable(f"database: {reason_of(error)}") from error
 
 
-async def _require_newest(engine: AsyncEngine) -> None:
-    revision = await current_revision(engine)
-    if revision != REVISIONS[-1]:
-        found = "is empty" if revision is None else f"is at revision {revision}"
-        raise DatabaseUnusable(
-            f"database.url: the database {found}, this version of Terrazzo needs {REVISIONS[-1]}; "
-            "start `terrazzo serve` once to bring it up to date"
-        )
-
-
 def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
     if parsed.get_backend_name() == "postgresql":
@@ -119,9 +108,7 @@ def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
     if create:
         _create_private(path)
     elif not path.is_file():
-        raise DatabaseUnusable(
-            f"database.url: there is no database {path}; start `terrazzo serve` once, or name its folder with --data"
-        )
+        raise DatabaseOutdated(f"there is no database {path}")
     engine = create_async_engine(parsed, connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S})
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin)

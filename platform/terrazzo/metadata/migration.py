@@ -18,6 +18,25 @@ class DatabaseUnusable(Exception):
     """The database can't be opened as it is; ``str()`` says why and what to do."""
 
 
+class DatabaseOutdated(DatabaseUnusable):
+    """The database isn't there yet or is older than this version needs; starting the server changes that."""
+
+    def __init__(self, found: str) -> None:
+        super().__init__(f"database.url: {found}; start `terrazzo serve` once, or name the right folder with --data")
+        self.found = found
+
+
+async def require_newest(engine: AsyncEngine) -> None:
+    """Raises ``DatabaseUnusable`` unless the database is at the newest revision."""
+    revision = await current_revision(engine)
+    if revision is None:
+        raise DatabaseOutdated("the database is empty")
+    if revision not in REVISIONS:
+        raise _too_new(revision)
+    if revision != REVISIONS[-1]:
+        raise DatabaseOutdated(f"the database is at revision {revision} and this version needs {REVISIONS[-1]}")
+
+
 async def migrate(engine: AsyncEngine) -> None:
     """Applies the migrations that are missing.
 
@@ -29,10 +48,7 @@ async def migrate(engine: AsyncEngine) -> None:
     revision = await current_revision(engine)
     while revision != REVISIONS[-1]:
         if revision is not None and revision not in REVISIONS:
-            raise DatabaseUnusable(
-                f"database.url: the database is at revision {revision}, newer than this version of Terrazzo knows "
-                f"({REVISIONS[-1]}); install the version that wrote it, or restore a backup"
-            )
+            raise _too_new(revision)
         before = revision
         try:
             async with engine.execution_options(**WRITING).connect() as connection:
@@ -51,6 +67,13 @@ async def current_revision(engine: AsyncEngine) -> str | None:
         if not await connection.run_sync(lambda sync: sa.inspect(sync).has_table("alembic_version")):
             return None
         return (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
+
+
+def _too_new(revision: str) -> DatabaseUnusable:
+    return DatabaseUnusable(
+        f"database.url: the database is at revision {revision}, newer than this version of Terrazzo knows "
+        f"({REVISIONS[-1]}); install the version that wrote it, or restore a backup"
+    )
 
 
 def _upgrade(connection: sa.Connection) -> None:

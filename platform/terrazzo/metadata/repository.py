@@ -19,7 +19,7 @@ from terrazzo.metadata.changes import Change, record_change
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database, reason_of
 from terrazzo.metadata.entity import COMPANY, Entity, Uid, new_uid
-from terrazzo.metadata.field import Field, shorten
+from terrazzo.metadata.field import Field, shorten, type_name
 from terrazzo.metadata.lookup import find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.metadata.rows import RowCodec
@@ -245,10 +245,11 @@ class EntityRepository:
                 draft[name] = actor.user_id
 
     async def _owner(self, connection: AsyncConnection, actor: Actor, given: Any) -> int:
-        if given in (None, "") or str(given) == str(actor.company_id):
-            return actor.company_id
-        if not actor.is_super:
+        given = actor.company_id if given in (None, "") else given
+        if not actor.is_super and str(given) != str(actor.company_id):
             raise NotPermitted(f"{COMPANY}: another company's records are not yours to make")
+        if isinstance(given, bool) or not isinstance(given, int | str):
+            raise BadParameter(COMPANY, f"expected a uid or an id, got {type_name(given)}")
         clause, order = match_key(self._entities["company"], given)
         query = sa.select(self._entities["company"].table.c.id).where(clause).order_by(order).limit(1)
         found = (await connection.execute(query)).scalar()

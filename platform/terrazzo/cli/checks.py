@@ -1,0 +1,291 @@
+"""What ``terrazzo doctor`` looks at. Each check yields findings; none of them changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import importlib
+import os
+import shutil
+import socket
+import sqlite3
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from terrazzo.config import Config
+from terrazzo.errors import Unavailable
+
+if TYPE_CHECKING:
+    from terrazzo.metadata.database import Database
+
+MIB = 2**20
+FREE_FAIL = 100 * MIB
+FREE_WARN = 1024 * MIB
+PROBE_TIMEOUT_S = 3.0
+SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
+
+MODULES = {
+    "aiohttp": "aiohttp",
+    "aiosqlite": "aiosqlite",
+    "alembic": "alembic",
+    "argon2-cffi": "argon2",
+    "cryptography": "cryptography",
+    "influxdb-client": "influxdb_client",
+    "joserfc": "joserfc",
+    "msgpack": "msgpack",
+    "msgspec": "msgspec",
+    "mqtt5": "mqtt5",
+    "paho-mqtt": "paho.mqtt",
+    "prometheus-client": "prometheus_client",
+    "PyJWT": "jwt",
+    "rich": "rich",
+    "rocksdict": "rocksdict",
+    "scramp": "scramp",
+    "SQLAlchemy": "sqlalchemy",
+    "typer": "typer",
+    "tzdata": "tzdata",
+    "uvloop": "uvloop",
+}
+"""Required packages and the modules that show they work."""
+
+_OPTIONAL = {"uvloop": "the platform runs without it, at about half the speed"}
+
+
+class Level(Enum):
+    """How bad a finding is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(NamedTuple):
+    """One line of the table."""
+
+    level: Level
+    part: str
+    found: str
+    advice: str = ""
+
+
+class Listener(NamedTuple):
+    """An address that the platform will listen on."""
+
+    key: str
+    host: str
+    port: int
+
+
+def examine(config: Config) -> Iterator[Finding]:
+    """All checks of a configuration that could be read."""
+    yield from check_versions()
+    yield from check_dependencies(config)
+    yield from check_data_dir(config.data_dir)
+    yield check_disk(config.data_dir)
+    yield from check_listeners(config)
+    yield from asyncio.run(_collect_database(config))
+    yield check_store(config)
+
+
+def check_versions() -> Iterator[Finding]:
+    """The interpreter and its SQLite."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    enough = sys.version_info >= (3, 11)
+    yield Finding(
+        Level.OK if enough else Level.FAIL, "python", version, "" if enough else "install Python 3.11 or newer"
+    )
+    enough = sqlite3.sqlite_version_info >= SQLITE_NEEDED
+    advice = "" if enough else "use a Python that is built with SQLite 3.35 or newer, or set database.url to PostgreSQL"
+    yield Finding(Level.OK if enough else Level.FAIL, "sqlite", sqlite3.sqlite_version, advice)
+
+
+def check_dependencies(config: Config) -> Iterator[Finding]:
+    """Whether every package can be imported."""
+    wanted = dict(MODULES)
+    if config.database.url.startswith("postgres"):
+        wanted["asyncpg"] = "asyncpg"
+    missing = 0
+    for package, module in wanted.items():
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            missing += 1
+            level = Level.WARN if package in _OPTIONAL else Level.FAIL
+            advice = f"pip install {package}" + (f" ({_OPTIONAL[package]})" if package in _OPTIONAL else "")
+            yield Finding(level, f"package {package}", str(error), advice)
+    yield Finding(Level.OK, "packages", f"{len(wanted) - missing} of {len(wanted)} can be imported")
+
+
+def check_data_dir(folder: Path) -> Iterator[Finding]:
+    """The data folder and the modes of what is secret in it."""
+    if not folder.exists():
+        parent = _existing(folder)
+        if os.access(parent, os.W_OK | os.X_OK):
+            yield Finding(Level.OK, "data.dir", f"{folder} will be made at the first start")
+        else:
+            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", "set data.dir, or change its owner")
+        return
+    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        what = "is not writable" if folder.is_dir() else "is not a folder"
+        yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", "set data.dir, or change its owner or mode")
+        return
+    yield Finding(Level.OK, "data.dir", str(folder))
+    for path in (folder, *sorted(folder.glob("*-key")), folder / "admin-password", folder / "terrazzo.db"):
+        if path.exists() and path.stat().st_mode & 0o077:
+            mode = f"{path.stat().st_mode & 0o777:o}"
+            advice = f"chmod {'700' if path.is_dir() else '600'} {path}"
+            yield Finding(Level.WARN, "permissions", f"{path} has mode {mode}: others can look in", advice)
+
+
+def check_disk(folder: Path) -> Finding:
+    """Free space where the data folder is or will be."""
+    free = shutil.disk_usage(_existing(folder)).free
+    level = Level.FAIL if free < FREE_FAIL else Level.WARN if free < FREE_WARN else Level.OK
+    advice = (
+        "" if level is Level.OK else "free some, or set store.retention_days: a full disk stops all acknowledgements"
+    )
+    return Finding(level, "disk", f"{free / MIB:,.0f} MiB free", advice)
+
+
+def listeners(config: Config) -> list[Listener]:
+    """All addresses that this configuration listens on."""
+    found = [
+        Listener("http.port", config.http.host, config.http.port),
+        Listener("websocket.port", config.websocket.host, config.websocket.port),
+    ]
+    if config.tcp.enabled:
+        found.append(Listener("tcp.port", config.tcp.host, config.tcp.port))
+    if config.broker.kind == "embedded":
+        for key in ("port", "tls_port", "websocket_port"):
+            port = getattr(config.mqtt, key)
+            if port is not None:
+                found.append(Listener(f"mqtt.{key}", config.mqtt.host, port))
+    return found
+
+
+def check_listeners(config: Config) -> Iterator[Finding]:
+    """Whether each port is free, or taken by this platform itself."""
+    running = _is_running(config)
+    taken: dict[tuple[str, int], str] = {}
+    for listener in listeners(config):
+        address = listener.host, listener.port
+        if listener.port and address in taken:
+            yield Finding(
+                Level.FAIL, listener.key, f"{listener.port} is {taken[address]} too", f"set {listener.key} to another"
+            )
+            continue
+        taken[address] = listener.key
+        yield _check_listener(listener, running=running)
+
+
+def _check_listener(listener: Listener, *, running: bool) -> Finding:
+    key, host, port = listener
+    if port == 0:
+        return Finding(Level.OK, key, "any free port")
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE and running:
+            return Finding(Level.OK, key, f"{host}:{port} is in use by the running Terrazzo")
+        advice = {
+            errno.EADDRINUSE: f"stop what listens there, or set {key} to another port",
+            errno.EACCES: f"ports below 1024 need a privilege: set {key} to a higher one",
+        }.get(error.errno or 0, f"set {key.split('.', maxsplit=1)[0]}.host to an address of this machine")
+        return Finding(Level.FAIL, key, f"{host}:{port}: {error.strerror}", advice)
+    return Finding(Level.OK, key, f"{host}:{port} is free")
+
+
+def _is_running(config: Config) -> bool:
+    """Whether a Terrazzo answers on the HTTP port."""
+    if not config.http.port:
+        return False
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.http.host, config.http.host)
+    host = f"[{host}]" if ":" in host else host
+    try:
+        with urllib.request.urlopen(f"http://{host}:{config.http.port}/healthz", timeout=PROBE_TIMEOUT_S) as answer:
+            return bool(answer.read(100) == b'{"status":"ok"}')
+    except (OSError, ValueError):
+        return False
+
+
+async def _collect_database(config: Config) -> list[Finding]:
+    from terrazzo.metadata.database import Database
+    from terrazzo.metadata.migration import DatabaseOutdated, DatabaseUnusable
+
+    try:
+        database = await Database.open(config.database.url, data_dir=config.data_dir, upgrade=False)
+    except DatabaseOutdated as error:
+        return [Finding(Level.OK, "database", f"{error.found}; the next start of the server brings it up to date")]
+    except DatabaseUnusable as error:
+        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+    try:
+        found = Finding(Level.OK, "database", "reachable and up to date")
+        return [found, await _check_admin(database), await _check_secrets(database, config)]
+    except Unavailable as error:
+        return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
+    finally:
+        await database.close()
+
+
+async def _check_admin(database: Database) -> Finding:
+    from terrazzo.metadata.definitions import USER
+
+    table = USER.table
+    async with database.reading() as connection:
+        query = table.select().where(table.c.is_super == 1, table.c.is_active == 1).limit(1)
+        if (await connection.execute(query)).first() is None:
+            return Finding(Level.WARN, "users", "no active super user", "terrazzo user add NAME --role admin --super")
+    return Finding(Level.OK, "users", "there is an active super user")
+
+
+async def _check_secrets(database: Database, config: Config) -> Finding:
+    """Whether the key at hand opens what it should; it isn't made here."""
+    from terrazzo.metadata.definitions import TERMINAL
+    from terrazzo.metadata.secrets import KEY_FILE, Secrets, SecretUnreadable
+
+    async with database.reading() as connection:
+        sealed = (await connection.execute(TERMINAL.table.select().limit(1))).mappings().first()
+    if sealed is None:
+        return Finding(Level.OK, "secrets", "none stored")
+    path, key = config.data_dir / KEY_FILE, config.database.secrets_key
+    advice = f"restore {path} from a backup, or set database.secrets_key to the key that was in force"
+    if not key and not path.exists():
+        return Finding(Level.FAIL, "secrets", f"{path} is gone: no terminal can log in", advice)
+    try:
+        Secrets.open(config.data_dir, key=key).unseal(sealed["pin"], f"{TERMINAL.name}.pin")
+    except (SecretUnreadable, ValueError, OSError) as error:
+        return Finding(Level.FAIL, "secrets", str(error), advice)
+    return Finding(Level.OK, "secrets", "the key opens the stored pins")
+
+
+def check_store(config: Config) -> Finding:
+    """The folder of the time series, or the InfluxDB server."""
+    if config.store.kind == "embedded":
+        folder = config.store_dir
+        if not folder.exists():
+            return Finding(Level.OK, "store", f"{folder} will be made at the first start")
+        if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+            return Finding(Level.OK, "store", str(folder))
+        return Finding(Level.FAIL, "store", f"{folder} is not writable", "change its owner or mode")
+    try:
+        with urllib.request.urlopen(f"{config.store.url.rstrip('/')}/ping", timeout=PROBE_TIMEOUT_S) as answer:
+            version = answer.headers.get("X-Influxdb-Version", "of unknown version")
+            return Finding(Level.OK, "store", f"InfluxDB {version} answers at {config.store.url}")
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        advice = "start InfluxDB, or correct store.url"
+        return Finding(Level.FAIL, "store", f"{config.store.url}: {reason}", advice)
+
+
+def _existing(path: Path) -> Path:
+    """The nearest folder on the way to ``path`` that exists."""
+    path = path.absolute()
+    return path if path.exists() else _existing(path.parent)

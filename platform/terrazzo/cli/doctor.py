@@ -1,0 +1,44 @@
+"""``terrazzo doctor``: says what keeps the platform from running, and what to do about it."""
+
+from __future__ import annotations
+
+import typer
+
+from terrazzo.cli.checks import Finding, Level, examine
+from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.config import ConfigError
+
+_STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
+
+
+def register(app: typer.Typer) -> None:
+    """Adds ``terrazzo doctor``."""
+    app.command("doctor")(doctor)
+
+
+def doctor(config: ConfigOption = None, data: DataOption = None) -> None:
+    """Check configuration, ports, data folder, packages, database and store; exit with 1 when something fails."""
+    findings = _examine(config, data)
+    _print_table(findings)
+    if any(finding.level is Level.FAIL for finding in findings):
+        raise typer.Exit(1)
+
+
+def _examine(config: ConfigOption, data: DataOption) -> list[Finding]:
+    try:
+        loaded = read_config(config, data)
+    except ConfigError as error:
+        return [Finding(Level.FAIL, "configuration", str(error), "correct it, then run this again for the rest")]
+    source = str(config) if config is not None else "defaults and environment"
+    return [Finding(Level.OK, "configuration", source), *examine(loaded)]
+
+
+def _print_table(findings: list[Finding]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("", "part", "found", "what to do", show_lines=False)
+    for level, part, found, advice in findings:
+        table.add_row(Text(level.value, _STYLES[level]), Text(part), Text(found), Text(advice))
+    Console().print(table)

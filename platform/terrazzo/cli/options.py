@@ -1,0 +1,29 @@
+"""The options that commands share, and the configuration that they lead to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from terrazzo.config import Config, load_config
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Configuration in TOML.", show_default=False)
+]
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="The data folder, instead of data.dir.", show_default=False),
+]
+
+
+def read_config(config: Path | None, data: Path | None) -> Config:
+    """The configuration from the file and the environment, with the options of the command line over it.
+
+    Raises:
+        ConfigError: naming the key.
+    """
+    loaded = load_config(config, os.environ)
+    return loaded if data is None else loaded.with_data_dir(data)

@@ -1,0 +1,230 @@
+"""``terrazzo doctor`` finds what is wrong, says what to do, and changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from support import free_port
+from terrazzo.access.users import SYSTEM, ensure_admin
+from terrazzo.cli.checks import (
+    MODULES,
+    Finding,
+    Level,
+    check_data_dir,
+    check_dependencies,
+    check_disk,
+    check_listeners,
+    examine,
+    listeners,
+)
+from terrazzo.config import Config, load_config
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.secrets import KEY_FILE, Secrets
+from terrazzo.terminals.registry import Registry
+
+ROOT = Path(__file__).parents[2]
+
+
+def make_config(data: Path, **environ: str) -> Config:
+    ports = {f"TERRAZZO_{name}": str(free_port()) for name in ("HTTP__PORT", "WEBSOCKET__PORT", "MQTT__PORT")}
+    ports["TERRAZZO_MQTT__WEBSOCKET_PORT"] = "off"
+    return load_config(None, ports | {"TERRAZZO_DATA__DIR": str(data)} | environ)
+
+
+def of(findings: list[Finding] | Iterator[Finding], part: str) -> Finding:
+    return next(finding for finding in findings if finding.part == part)
+
+
+async def fill(data: Path) -> None:
+    """A platform's data after its first start, with a terminal."""
+    database = await Database.open("", data_dir=data)
+    entities = Entities.open(database, Registry(), Secrets.open(data))
+    await ensure_admin(entities, data_dir=data)
+    config = await entities.configurations.create(SYSTEM, {"name": "c"})
+    values = {"uid": "G1", "name": "G1", "type": "Other", "mode": "pwd", "username": "u", "pin": "p"}
+    await entities.terminals.create(SYSTEM, values | {"config_id": config["uid"]})
+    await database.close()
+
+
+@contextmanager
+def serving(body: bytes, **headers: str) -> Iterator[int]:
+    """An HTTP server that answers everything with this body."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_fresh_machine_is_fine_and_stays_untouched(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    findings = list(examine(make_config(data)))
+    assert [finding for finding in findings if finding.level is Level.FAIL] == []
+    assert not data.exists()
+
+
+def test_filled_data_folder_is_fine(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    asyncio.run(fill(data))
+    findings = list(examine(make_config(data)))
+    assert [finding for finding in findings if finding.level is not Level.OK and finding.part != "disk"] == []
+    assert of(findings, "database").found == "reachable and up to date"
+    assert of(findings, "secrets").found == "the key opens the stored pins"
+
+
+def test_lost_or_wrong_secrets_key_fails(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path))
+    key = tmp_path / KEY_FILE
+    key.write_text("00" * 32)
+    assert of(examine(make_config(tmp_path)), "secrets").level is Level.FAIL
+    key.unlink()
+    lost = of(examine(make_config(tmp_path)), "secrets")
+    assert lost.level is Level.FAIL
+    assert "restore" in lost.advice
+    assert not key.exists()
+
+
+def test_database_of_nobody_or_elsewhere_fails(tmp_path: Path) -> None:
+    (tmp_path / "terrazzo.db").write_bytes(b"not a database, but long enough to be looked at" * 100)
+    assert of(examine(make_config(tmp_path)), "database").level is Level.FAIL
+    url = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
+    gone = of(examine(make_config(tmp_path / "other", TERRAZZO_DATABASE__URL=url)), "database")
+    assert (gone.level, "start the database server" in gone.advice) == (Level.FAIL, True)
+
+
+def test_taken_port_fails_with_its_key(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    with socket.create_server(("127.0.0.1", config.mqtt.port)):
+        found = of(check_listeners(config), "mqtt.port")
+    assert found.level is Level.FAIL
+    assert "set mqtt.port to another port" in found.advice
+
+
+def test_ports_of_the_running_platform_are_fine(tmp_path: Path) -> None:
+    with serving(b'{"status":"ok"}') as port:
+        config = make_config(tmp_path, TERRAZZO_HTTP__PORT=str(port))
+        with socket.create_server(("127.0.0.1", config.mqtt.port)):
+            findings = list(check_listeners(config))
+    assert all(finding.level is Level.OK for finding in findings)
+    assert "running Terrazzo" in of(findings, "mqtt.port").found
+    with serving(b"something else") as port:
+        config = make_config(tmp_path, TERRAZZO_HTTP__PORT=str(port))
+        assert of(check_listeners(config), "http.port").level is Level.FAIL
+
+
+def test_one_port_for_two_listeners_and_a_strange_address_fail(tmp_path: Path) -> None:
+    config = make_config(tmp_path, TERRAZZO_HTTP__PORT="40123", TERRAZZO_WEBSOCKET__PORT="40123")
+    assert of(check_listeners(config), "websocket.port").found == "40123 is http.port too"
+    config = make_config(tmp_path, TERRAZZO_MQTT__HOST="203.0.113.7")
+    found = of(check_listeners(config), "mqtt.port")
+    assert (found.level, found.advice) == (Level.FAIL, "set mqtt.host to an address of this machine")
+
+
+def test_listeners_are_those_that_are_switched_on(tmp_path: Path) -> None:
+    keys = {listener.key for listener in listeners(make_config(tmp_path))}
+    assert keys == {"http.port", "websocket.port", "mqtt.port"}
+    environ = {"TERRAZZO_TCP__ENABLED": "true", "TERRAZZO_BROKER__KIND": "external", "TERRAZZO_BROKER__URL": "mqtt://b"}
+    keys = {listener.key for listener in listeners(make_config(tmp_path, **environ))}
+    assert keys == {"http.port", "websocket.port", "tcp.port"}
+
+
+def test_open_permissions_are_warned_of(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    asyncio.run(fill(data))
+    (data / KEY_FILE).chmod(0o644)
+    data.chmod(0o755)
+    warnings = [finding for finding in check_data_dir(data) if finding.level is Level.WARN]
+    assert [finding.advice for finding in warnings] == [f"chmod 700 {data}", f"chmod 600 {data / KEY_FILE}"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")
+def test_folder_without_permission_fails(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir(mode=0o500)
+    assert of(check_data_dir(data), "data.dir").level is Level.FAIL
+    assert of(check_data_dir(data / "below"), "data.dir").level is Level.FAIL
+
+
+def test_file_in_the_place_of_the_folder_fails(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    found = of(check_data_dir(tmp_path / "data"), "data.dir")
+    assert (found.level, "is not a folder" in found.found) == (Level.FAIL, True)
+
+
+def test_full_disk_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for free, level in ((2 * 2**30, Level.OK), (2**29, Level.WARN), (2**20, Level.FAIL)):
+        monkeypatch.setattr("shutil.disk_usage", lambda _, free=free: SimpleNamespace(free=free))
+        assert check_disk(tmp_path / "not" / "there").level is level
+
+
+def test_missing_package_fails_and_missing_uvloop_warns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_config(tmp_path)
+    for module in ("rocksdict", "uvloop"):
+        monkeypatch.setitem(sys.modules, module, None)
+    findings = list(check_dependencies(config))
+    assert of(findings, "package rocksdict").level is Level.FAIL
+    assert of(findings, "package uvloop").level is Level.WARN
+
+
+def test_every_dependency_of_the_project_is_looked_for() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {re.split(r"[\[<>=;~! ]", line)[0] for line in project["dependencies"]}
+    assert set(MODULES) == wanted
+
+
+def test_influxdb_is_asked(tmp_path: Path) -> None:
+    with serving(b"", X_Influxdb_Version="1.6.7") as port:
+        environ = {"TERRAZZO_STORE__KIND": "influxdb", "TERRAZZO_STORE__URL": f"http://127.0.0.1:{port}"}
+        found = of(examine(make_config(tmp_path, **environ)), "store")
+    assert (found.level, "InfluxDB 1.6.7 answers" in found.found) == (Level.OK, True)
+    assert of(examine(make_config(tmp_path, **environ)), "store").level is Level.FAIL
+
+
+def doctor(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from terrazzo.cli import main; main()", "doctor", *map(str, arguments)]
+    environment = os.environ | {"COLUMNS": "200"} | environ
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+
+
+def test_table_and_exit_status(tmp_path: Path) -> None:
+    ports = {"TERRAZZO_HTTP__PORT": "0", "TERRAZZO_WEBSOCKET__PORT": "0", "TERRAZZO_MQTT__PORT": "0"}
+    ports["TERRAZZO_MQTT__WEBSOCKET_PORT"] = "0"
+    fine = doctor("--data", tmp_path / "data", **ports)
+    assert fine.returncode == 0, fine.stdout + fine.stderr
+    assert "any free port" in fine.stdout
+    (tmp_path / "file").write_text("")
+    bad = doctor("--data", tmp_path / "file", **ports)
+    assert (bad.returncode, "fail" in bad.stdout, bad.stderr) == (1, True, "")
+    worse = doctor(TERRAZZO_MQTT__PORT="x")
+    assert worse.returncode == 1
+    assert "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'" in worse.stdout

@@ -257,10 +257,10 @@ async def test_a_large_backlog_does_not_hold_the_loop():
         for batch in batches:
             intake.take(batch)
         while not all(batch.settled.is_set() for batch in batches):
-            started_s = time.perf_counter()
+            started_s = time.thread_time()  # of this thread alone, however busy the machine is
             await asyncio.sleep(0)
-            longest_s = max(longest_s, time.perf_counter() - started_s)
-    assert longest_s < 0.1  # slices of 5 ms; the rest is for a busy machine
+            longest_s = max(longest_s, time.thread_time() - started_s)
+    assert longest_s < 0.05  # slices of 5 ms, and one answer to a whole group
     assert intake.stats.messages == 44_000
 
 

@@ -78,6 +78,8 @@ _CHANNEL_SET = frozenset(CHANNELS)
 
 def covers(granted: str, requested: str) -> bool:
     """Whether every topic that ``requested`` matches is matched by ``granted``."""
+    if requested == "#":
+        requested = "+/#"  # the same topics, and the shape that the walk below compares
     grants, asks = granted.split("/"), requested.split("/")
     if grants[0] in ("#", "+") and asks[0].startswith("$"):
         return False  # a leading wildcard doesn't match topics that start with $ [MQTT-4.7.2-1]

@@ -159,7 +159,7 @@ class Device:
 
     async def _rest(self) -> None:
         """The pause before the next attempt, longer with each failure, and never the same for two terminals."""
-        if self._rebooting:
+        if self._rebooting and self._failures == 0:
             await asyncio.sleep(self._habits.reboot_s)
             return
         most_s = min(self._habits.backoff_most_s, self._habits.backoff_s * 2 ** min(self._failures, 16))

@@ -93,7 +93,7 @@ class Fleet:
             task.cancel()
         results = await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(device.link.close() for device in self.devices.values()))
-        await asyncio.get_running_loop().run_in_executor(None, self._pool.shutdown)
+        await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
         for result in results:
             if isinstance(result, Exception):
                 raise result

@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _add_broker(group: Any) -> None:
-    group.add_argument("--host", default="127.0.0.1", help="the broker's address")
+    group.add_argument("--host", type=_host, default="127.0.0.1", help="the broker's address")
     group.add_argument("--port", type=_whole(1, 65_535), default=1883, help="the broker's TCP port")
     group.add_argument("--keep-alive", type=_whole(0, 65_535), default=60, metavar="S", help="0: none")
     group.add_argument("--session-expiry", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="0: clean sessions")
@@ -171,6 +171,16 @@ def _fleet(given: argparse.Namespace) -> FleetOptions:
         timeout_s=given.timeout,
     )
     return FleetOptions(link=link, habits=habits, connect_rate=given.connect_rate, clock_start_s=given.clock)
+
+
+def _host(text: str) -> str:
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        raise argparse.ArgumentTypeError(f"must be a host name or address, got {text!r}") from None
+    if not text:
+        raise argparse.ArgumentTypeError("must not be empty")
+    return text
 
 
 def _whole(low: int, high: int) -> Callable[[str], int]:

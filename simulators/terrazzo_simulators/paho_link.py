@@ -54,6 +54,7 @@ class PahoLink:
         self._online = False
         self._opening = False
         self._writing = False
+        self._attempt: asyncio.Future[Any] | None = None
         self._connack: asyncio.Future[None] | None = None
         self._suback: asyncio.Future[bool] | None = None
 
@@ -63,11 +64,12 @@ class PahoLink:
 
     async def open(self, password: str) -> bool:
         self._loop = asyncio.get_running_loop()
-        self._client.username_pw_set(self._username, password)
-        self._connack = self._loop.create_future()
-        self._suback = self._loop.create_future()
         try:
             async with asyncio.timeout(self._options.timeout_s):
+                if self._attempt is not None:
+                    await asyncio.wait([self._attempt])  # one that was given up may still occupy the client
+                self._connack, self._suback = self._loop.create_future(), self._loop.create_future()
+                self._client.username_pw_set(self._username, password)
                 await self._connect()
                 await self._connack
             async with asyncio.timeout(self._options.timeout_s):
@@ -145,13 +147,13 @@ class PahoLink:
     async def _connect(self) -> None:
         """TCP connect and CONNECT, in the pool; then the loop watches the socket."""
         self._opening = True
-        attempt = self._loop.run_in_executor(self._pool, self._client.reconnect)
+        self._attempt = self._loop.run_in_executor(self._pool, self._client.reconnect)
         try:
-            await asyncio.shield(attempt)
+            await asyncio.shield(self._attempt)
         except asyncio.CancelledError:
-            attempt.add_done_callback(self._abandon)
+            self._attempt.add_done_callback(self._abandon)
             raise
-        except OSError:
+        except Exception:
             self._opening = False
             raise
         self._opening = False

@@ -86,6 +86,8 @@ def test_a_fleet_that_never_connects_says_why_and_fails(broker: Mosquitto) -> No
     [
         (["--count", "0"], "--count: must be from 1 to 5000"),
         (["--count", "many"], "--count: must be a whole number"),
+        (["--host", ""], "--host: must not be empty"),
+        (["--host", "a..b"], "--host: must be a host name"),
         (["--port", "70000"], "--port: must be from 1 to 65535"),
         (["--interval", "nan"], "--interval: must be from"),
         (["--mode", "none"], "--mode: invalid choice: 'none'"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
@@ -182,3 +184,44 @@ async def test_a_host_that_does_not_answer_times_out(pool: ThreadPoolExecutor) -
             with pytest.raises((TimeoutError, OSError)):
                 await link.open("secret")
             assert link.closed.is_set()
+
+
+async def test_an_attempt_given_up_while_it_waits_for_a_thread_does_not_disturb_the_next() -> None:
+    async with scram_broker(plain=USERS) as server:
+        with ThreadPoolExecutor(1) as pool:
+            busy = threading.Event()
+            pool.submit(busy.wait, 10)
+            link = link_to(server.port, pool, timeout_s=0.2)
+            for _ in range(3):
+                with pytest.raises(TimeoutError):
+                    await link.open("secret")
+            busy.set()
+            await reach_open(link)
+            reasons = told(link)
+            await reach(lambda: reasons == [0], "acknowledged")
+            await link.close()
+    assert len([client_id for client_id, _ in server.hooks.subscribed if client_id == "t1"]) == 1
+
+
+async def reach_open(link: PahoLink) -> None:
+    """Opens, where the attempt that was given up may take one more."""
+    for _ in range(3):
+        with suppress(LinkError, TimeoutError):
+            await link.open("secret")
+            return
+    pytest.fail("the link does not open any more")
+
+
+async def test_stopping_a_fleet_that_cannot_reach_its_host_is_quick() -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        deaf.listen(0)
+        port = deaf.getsockname()[1]
+        with socket.create_connection(("127.0.0.1", port)):
+            options = FleetOptions(link=LinkOptions(port=port, timeout_s=1), connect_rate=0)
+            fleet = Fleet(generate_specs(50, naming=Naming()), options)
+            fleet.start()
+            await reach(lambda: fleet.statistics.unreachable > 5, "attempts that timed out")
+            started_s = time.monotonic()
+            await fleet.stop()
+            assert time.monotonic() - started_s < 5

@@ -1,4 +1,7 @@
-"""A gateway with everything real behind it but a broker: SQLite, RocksDB, users, tokens, an HTTP server and client."""
+"""A gateway with everything real behind it: SQLite, RocksDB, users, tokens, an HTTP server and client.
+
+No broker listens: nobody is there to be sent anything.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,8 @@ from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
+from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.ingest.report import Seals
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
@@ -32,16 +37,6 @@ PASSWORD = "correct horse battery"
 BODY_BYTES = 1 << 20
 
 
-class QuietBus(PresenceBook):
-    """The platform's book of connections, and no broker: nobody can be sent anything."""
-
-    def send(self, uid: str, payload: bytes, **_: Any) -> bool:
-        return False
-
-    def disconnect(self, uid: str) -> None:
-        pass
-
-
 @dataclass(frozen=True)
 class Limits:
     body_bytes: int = BODY_BYTES
@@ -52,7 +47,7 @@ class Rig:
     """A running server, a client, and what stands behind."""
 
     services: Services
-    database: Database
+    presence: PresenceBook
     http: aiohttp.ClientSession
     tokens: Mapping[str, str]  # root, admin, operator, viewer; stranger is another company's admin
 
@@ -119,6 +114,7 @@ async def open_rig(
     folder: Path,
     *,
     zone: tzinfo = UTC,
+    prefixes: Mapping[str, str] | None = None,
     readiness: Mapping[str, ReadinessCheck] | None = None,
     clock: Callable[[], int] = now_us,
 ) -> AsyncIterator[Rig]:
@@ -131,7 +127,8 @@ async def open_rig(
         registry = Registry()
         entities = Entities.open(database, registry, Secrets.open(folder), zone=zone)
         tokens = await Tokens.open(database, entities, key=load_token_key(folder), token_hours=2, clock=clock)
-        bus = QuietBus()
+        presence = PresenceBook()
+        bus = EmbeddedBus(registry, presence, Seals())
         commands = Commands(Journal(database), registry=registry, bus=bus, configurations=entities.configurations)
         await commands.start()
         stack.push_async_callback(commands.stop)
@@ -145,13 +142,14 @@ async def open_rig(
             tokens=tokens,
             limits=Limits(),
             zone=zone,
+            prefixes=prefixes or {},
             readiness=readiness or {},
         )
         server = HttpServer(services)
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.stop)
         http = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{port}"))
-        yield Rig(services, database, http, await _add_users(entities, tokens))
+        yield Rig(services, presence, http, await _add_users(entities, tokens))
 
 
 async def _add_users(entities: Entities, tokens: Tokens) -> dict[str, str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from terrazzo.api.components import PATHS
+from terrazzo.api.components import PATHS, PREFIXES
 from terrazzo.api.document import main, render
 from terrazzo.api.operation import Operation, Table
 from terrazzo.api.table import TABLE
@@ -27,7 +27,7 @@ def test_every_action_path_and_field_is_there() -> None:
         for field in operation.request.__struct_encode_fields__:
             assert f"| {field} |" in section
     for path in PATHS:
-        assert f"{path.method} /{path.component}{path.path}\n" in text
+        assert f"{path.method} {PREFIXES[path.base]}{path.path}\n" in text
 
 
 def test_it_writes_the_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

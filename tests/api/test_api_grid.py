@@ -195,6 +195,14 @@ async def test_components_have_their_own_codes(rig: Rig) -> None:
     assert (await failure("getLastItem", "nobody", terminal_id="t1"))[0] == 10402
 
 
+async def test_a_component_stands_where_it_is_configured(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, prefixes={"grid_base": "/api/grid"}) as rig:
+        await rig.add_terminal("t1")
+        status, answer = await rig.get("/api/grid/api/v1/grid/getLastItem", terminal_id="t1")
+        assert (status, answer["result"]) == (200, [])
+        assert (await rig.get("/grid/api/v1/grid/getLastItem", terminal_id="t1"))[0] == 404
+
+
 async def test_a_name_that_occurs_twice_is_a_list(rig: Rig) -> None:
     await fill(rig)
     path = "/grid/api/v1/grid/getLastListByItem?terminal_id=t1&items=9&topic=a&topic=r&topic=r/pump/2"

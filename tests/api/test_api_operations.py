@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from typing import Any
 
 import msgspec
-from api_rig import QuietBus, Rig
+from api_rig import Rig
 
 from terrazzo.store import Record
 from terrazzo.times import parse_time
@@ -23,21 +24,19 @@ async def test_the_status_of_a_connection(rig: Rig) -> None:
         "terminal_id": "t1", "online": False, "since": None, "address": "", "protocol": "", "messages": 0,
         "last_seen": None, "last_telemetry": None, "disconnect_reason": "",
     }  # fmt: skip
-    bus = rig.services.bus
-    assert isinstance(bus, QuietBus)
     client = Client(
         client_id="t1", username="u", protocol=5, address="192.0.2.7", port=1, listener="tcp",
         connected_us=CONNECTED, keep_alive_s=60, last_packet_us=CONNECTED + 9 * SECOND, messages_in=4,
     )  # fmt: skip
-    bus.on_connected(client)
-    bus.trace("t1").last_telemetry_us = CONNECTED + 8 * SECOND
+    rig.presence.on_connected(client)
+    rig.presence.trace("t1").last_telemetry_us = CONNECTED + 8 * SECOND
     online = await rig.call("get_terminal_status", "viewer", terminal_id="t1")
     assert online == {
         "terminal_id": "t1", "online": True, "since": "2026-03-01 00:00:00", "address": "192.0.2.7",
         "protocol": "MQTT 5.0", "messages": 4, "last_seen": "2026-03-01 00:00:09",
         "last_telemetry": "2026-03-01 00:00:08", "disconnect_reason": "",
     }  # fmt: skip
-    bus.on_disconnected(client, "keep-alive timeout")
+    rig.presence.on_disconnected(client, "keep-alive timeout")
     gone = await rig.call("get_terminal_status", terminal_id="t1")
     assert (gone["online"], gone["disconnect_reason"]) == (False, "keep-alive timeout")
 
@@ -101,6 +100,19 @@ async def test_a_command_is_journaled_until_its_terminal_is_there(rig: Rig) -> N
     assert only["data"] == [first]
     assert (await rig.call("get_command_list", state="delivered"))["data"] == []
     assert (await rig.call("get_command_list", page_index=2, page_size=1))["data"] == [first]
+
+
+async def test_the_commands_of_a_deleted_terminal_fail_together(rig: Rig) -> None:
+    await rig.add_terminal("t1")
+    for number in range(3):
+        await rig.call("publish_terminal_command", terminal_id="t1", command="SP1", value=number)
+    await rig.call("delete_terminal", uid="t1")
+    deadline = asyncio.get_running_loop().time() + 10
+    while any(entry["state"] == "queued" for entry in (await rig.call("get_command_list"))["data"]):
+        assert asyncio.get_running_loop().time() < deadline
+    for entry in (await rig.call("get_command_list"))["data"]:
+        assert (entry["state"], entry["reason"]) == ("failed", "the terminal was deleted")
+        assert entry["ended"]
 
 
 async def test_an_idempotency_key_gives_a_command_once(rig: Rig) -> None:

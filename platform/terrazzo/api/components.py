@@ -14,7 +14,7 @@ from terrazzo.api.paging import Paged
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 
-PREFIXES = {"grid": "/grid"}
+PREFIXES = {"grid_base": "/grid"}
 """Where each component stands unless configured otherwise (DESIGN 7)."""
 
 
@@ -38,7 +38,7 @@ def _without_items(result: GridList) -> GridListData:
 class ComponentPath:
     """One path of a component, below the component's prefix."""
 
-    component: str
+    base: str  # which prefix
     path: str
     operation: Operation
     result: Any  # the type that ``shape`` makes of the operation's result
@@ -48,7 +48,7 @@ class ComponentPath:
 
 def _grid(suffix: str, action: str, result: Any, shape: Callable[[Any], Any] = _as_it_is) -> ComponentPath:
     return ComponentPath(
-        component="grid", path=f"/api/v1/grid/{suffix}", operation=TABLE[action], result=result, shape=shape
+        base="grid_base", path=f"/api/v1/grid/{suffix}", operation=TABLE[action], result=result, shape=shape
     )
 
 

@@ -45,7 +45,7 @@ def _operation(operation: Operation) -> Iterator[str]:
 
 def _path(path: ComponentPath) -> Iterator[str]:
     operation = path.operation
-    yield f"\n### {path.method} {PREFIXES[path.component]}{path.path}\n"
+    yield f"\n### {path.method} {PREFIXES[path.base]}{path.path}\n"
     yield f"\n{operation.summary}. {_permission(operation)}\n"
     yield f"\nParameters: those of [{operation.name}](#{operation.name}).\n"
     yield from _result(path.result)

@@ -37,7 +37,7 @@ def build_app(services: Services) -> web.Application:
     app = web.Application(client_max_size=services.limits.body_bytes, middlewares=[_envelopes(traffic)])
     app.router.add_post(GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes))
     for path in PATHS:
-        prefix = services.prefixes.get(path.component, PREFIXES[path.component])
+        prefix = services.prefixes.get(path.base, PREFIXES[path.base])
         app.router.add_route(path.method, prefix + path.path, _component_handler(components, path))
     app.router.add_get("/healthz", _handle_health)
     app.router.add_get("/readyz", _readiness_handler(services))

@@ -92,7 +92,7 @@ class Services:
     tokens: Tokens
     limits: Limits
     zone: tzinfo
-    prefixes: Mapping[str, str] = field(default_factory=dict)  # component -> path prefix, where not the default
+    prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
     collectors: Sequence[Collector] = ()
     clock: Callable[[], int] = now_us

@@ -130,11 +130,13 @@ def _bind(change: Change) -> dict[str, Any]:
 
 
 def _update(state: State) -> sa.Update:
-    """The UPDATE of one step, prepared once."""
+    """The UPDATE of one step, prepared once; written without IN, which SQLAlchemy can't run for many rows at once."""
     now, why = sa.bindparam("now", type_=sa.BigInteger), sa.bindparam("why", type_=sa.Text)
     update = (
         sa.update(COMMAND)
-        .where(_columns.uid == sa.bindparam("of"), _columns.state.in_([before.value for before in _AFTER[state]]))
+        .where(
+            _columns.uid == sa.bindparam("of"), sa.or_(*(_columns.state == before.value for before in _AFTER[state]))
+        )
         .values(state=state.value, reason=why)
     )
     if state is State.SENT:

@@ -18,6 +18,7 @@ from .codec.reasons import disconnect_reason
 from .connection import Connection
 from .handlers.connect import conclude
 from .hooks import Client, Delivery, Hooks, Inbound, PublishGrant, Refuse, Verdict
+from .listeners.listener import Listener
 from .listeners.tcp import listen_tcp
 from .message import Message, PublishProperties, TrackedMessage
 from .routing import Router
@@ -57,7 +58,7 @@ class Broker:
         self.intake_paused = False
         self.clock = time.monotonic
         self._started_s = self.clock()
-        self._servers: list[asyncio.Server] = []
+        self._listeners: list[Listener] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._dirty: list[Connection] = []
         self._closing = False
@@ -71,22 +72,25 @@ class Broker:
         Raises:
             OSError: the address is taken or not ours.
         """
-        server, bound = await listen_tcp(self, host, port)
-        self._servers.append(server)
-        if not self._tasks:
-            self._spawn(self._tick(), "broker sweep")
+        listener, bound = await listen_tcp(self, host, port)
+        self._add(listener)
         return bound
+
+    def _add(self, listener: Listener) -> None:
+        if not self._listeners:
+            self._spawn(self._tick(), "broker sweep")
+        self._listeners.append(listener)
 
     @property
     def is_listening(self) -> bool:
         """Whether it accepts connections."""
-        return not self._closing and any(server.is_serving() for server in self._servers)
+        return not self._closing and any(each.is_serving() for each in self._listeners)
 
     async def close(self, timeout_s: float) -> None:
         """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
         self._closing = True
-        for server in self._servers:
-            server.close()
+        for listener in self._listeners:
+            listener.close()
         for connection in list(self.connections):
             connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
         if self.connections:
@@ -97,6 +101,8 @@ class Broker:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for listener in self._listeners:
+            await listener.finish()
 
     def pause_intake(self) -> None:
         """Stops reading from all sockets, those still to come included."""
@@ -204,7 +210,9 @@ class Broker:
         self.connections.add(connection)
         self.stats.accepted += 1
         self.stats.connections += 1
-        if self._closing or len(self.connections) > self.settings.connections + 1024:
+        connection.is_half_open = True
+        has_room = self.admission.enter(connection.address)
+        if self._closing or not has_room or len(self.connections) > self.settings.connections + 1024:
             connection.transport.abort()
         elif self.intake_paused:
             connection.hold(Hold.INTAKE)
@@ -213,12 +221,18 @@ class Broker:
         """A socket is gone."""
         self.connections.discard(connection)
         self.stats.connections -= 1
+        self._on_login_over(connection)
         if self._closing and not self.connections:
             self._drained.set()
 
-    def admit(self, connection: Connection) -> Refusal | None:
+    def _on_login_over(self, connection: Connection) -> None:
+        if connection.is_half_open:
+            connection.is_half_open = False
+            self.admission.leave(connection.address)
+
+    def admit(self, connection: Connection, client_id: str) -> Refusal | None:
         """Whether there is room for one more client now; None is yes."""
-        return self.admission.admit(connection.listener, self.clock())
+        return self.admission.admit(connection.gate, self.clock(), takes_over=self.client(client_id) is not None)
 
     def decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
         """Waits for the hooks' verdict beside everything else."""
@@ -330,6 +344,7 @@ class Broker:
         assert connection.client is not None
         self.stats.connects += 1
         self.stats.clients += 1
+        self._on_login_over(connection)
         self._tell(self.hooks.on_connected, connection.client)
         if connection.client.filters:
             self.on_subscribed(connection.client, sorted(connection.client.filters))

@@ -17,12 +17,14 @@ from .codec.reasons import connack_reason
 from .codec.writer import encode_packet
 from .hooks import Challenge, Client, ConnectRequest, PublishGrant
 from .intake import feed
+from .listeners.certificates import common_name
 from .message import Message
 from .routing import Route
 from .session import Session
 from .state import Hold, State
 
 if TYPE_CHECKING:
+    from .admission import Gate
     from .broker import Broker
 
 log = logging.getLogger(__name__)
@@ -51,11 +53,12 @@ class Connection(asyncio.Protocol):
         "dirty",
         "encoder",
         "epoch",
+        "gate",
         "grants",
         "holds",
         "is_deciding",
+        "is_half_open",
         "keep_alive_s",
-        "listener",
         "needed",
         "out",
         "out_bytes",
@@ -74,13 +77,14 @@ class Connection(asyncio.Protocol):
         "write_paused",
     )
 
-    def __init__(self, broker: Broker, listener: str) -> None:
+    def __init__(self, broker: Broker, gate: Gate) -> None:
         self.broker = broker
-        self.listener = listener
+        self.gate = gate
         self.transport: asyncio.Transport
         self.address = ""
         self.port = 0
         self.certificate_name: str | None = None
+        self.is_half_open = False  # counted by the admission as not logged in yet
 
         self.state = State.NEW
         self.version = 0  # until CONNECT
@@ -116,8 +120,9 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
         peer = transport.get_extra_info("peername")
-        if isinstance(peer, tuple):
+        if isinstance(peer, tuple) and not self.address:  # else a proxy has named it
             self.address, self.port = str(peer[0]), int(peer[1])
+        self.certificate_name = common_name(transport.get_extra_info("peercert"))
         self.broker.on_socket(self)
 
     def data_received(self, data: bytes) -> None:

@@ -6,6 +6,15 @@ from dataclasses import dataclass
 
 NEVER_EXPIRES_S = 0xFFFFFFFF
 
+_COUNTS = (
+    "connections",
+    "connects_per_second",
+    "half_open_per_address",
+    "queued_messages",
+    "queued_bytes",
+    "topic_levels",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
@@ -18,6 +27,7 @@ class BrokerSettings:
     packet_bytes: int = 1 << 20  # the largest packet a client may send
     connections: int = 10_000
     connects_per_second: int = 500  # per listener
+    half_open_per_address: int = 1_024  # connections from one address that haven't logged in yet
     publish_per_second: int = 0  # per client, 0 is off; a faster client is read more slowly
     inflight_from_client: int = 65_535  # Receive Maximum, announced to MQTT 5 clients
     inflight_to_client: int = 100  # unacknowledged QoS 1 and 2 publishes to one client
@@ -42,8 +52,11 @@ class BrokerSettings:
         _within(self, "outbound_alias_maximum", 0, 65_535)
         _within(self, "max_keepalive_s", 0, 65_535)
         _within(self, "max_session_expiry_s", 0, NEVER_EXPIRES_S)
-        for name in ("connections", "connects_per_second", "queued_messages", "queued_bytes", "topic_levels"):
+        for name in _COUNTS:
             _within(self, name, 1, 1 << 40)
+        for name in ("connect_timeout_s", "sweep_interval_s"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name}: {getattr(self, name)} is not above 0")
 
 
 def _within(settings: BrokerSettings, name: str, low: int, high: int) -> None:

@@ -27,6 +27,13 @@ class Stats:
     bytes_out: int = 0
     protocol_errors: int = 0
     keepalive_timeouts: int = 0
+    connect_timeouts: int = 0  # sockets that took too long to log in
+    limited_connections: int = 0  # refused: as many clients as there may be
+    limited_connect_rate: int = 0  # refused: too many CONNECTs a second
+    limited_half_open: int = 0  # refused: too many from one address that haven't logged in
+    handshakes_failed: int = 0  # TLS
+    proxy_headers_refused: int = 0
+    upgrades_refused: int = 0  # HTTP requests that don't lead to MQTT over WebSocket
     wills_sent: int = 0
     rate_limited: int = 0  # times a client was read more slowly
     dropped: dict[str, int] = field(default_factory=dict)  # messages, by reason

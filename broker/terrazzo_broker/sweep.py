@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from mqtt5 import DisconnectReasonCode
 
+from .limited_log import limited_logger
 from .state import State
 
 if TYPE_CHECKING:
     from .broker import Broker
     from .connection import Connection
+
+log = limited_logger("terrazzo_broker.sweep")
 
 _LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
 
@@ -43,4 +46,6 @@ def _look_at(connection: Connection, now_s: float) -> None:
             broker.stats.keepalive_timeouts += 1
             connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
     elif now_s - connection.born_s > broker.settings.connect_timeout_s:  # [MQTT-3.1.4-5]
+        broker.stats.connect_timeouts += 1
+        log.warning("%s: no login within %s s", connection, broker.settings.connect_timeout_s)
         connection.close("no CONNECT in time")

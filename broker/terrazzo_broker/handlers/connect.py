@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
-from ..codec.errors import PacketError, UnsupportedProtocol, protocol_error
+from ..codec.errors import PacketError, UnsupportedProtocol
 from ..codec.publish import PublishEncoder
 from ..codec.reader import parse_connect
 from ..codec.reasons import connack_reason
 from ..codec.wire import Cursor
 from ..hooks import Accept, Challenge, Client, ConnectRequest, Refuse, Verdict
 from ..state import State
-from ..topics.names import is_topic_name
 from .auth import challenge_client, conclude_reauthentication
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
         connection.version = 0
         connection.write(_REFUSED_LEVEL_5 if error.level > 5 else _REFUSED_LEVEL_3)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
-    refusal = connection.broker.admit(connection)
+    refusal = connection.broker.admit(connection, packet.client_id)
     if refusal is not None:
         return connection.refuse(*refusal)
     if not packet.client_id and connection.version == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
@@ -57,10 +56,6 @@ def _announced_version(cursor: Cursor) -> int:
 def _check_will(will: mqtt5.Will | None) -> None:
     if will is None:
         return
-    if not is_topic_name(will.topic):
-        raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic for a will")
-    if will.response_topic is not None and not is_topic_name(will.response_topic):
-        raise protocol_error("wildcards in a will's response topic")
     if will.payload_format_indicator:
         try:
             (will.payload or b"").decode("utf-8")
@@ -77,7 +72,7 @@ def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
         password=packet.password,
         protocol=connection.version,
         address=connection.address,
-        listener=connection.listener,
+        listener=connection.gate.name,
         clean_start=packet.clean_start,
         keep_alive_s=packet.keep_alive,
         session_expiry_s=packet.session_expiry_interval,
@@ -118,7 +113,7 @@ def _accept(connection: Connection, verdict: Accept) -> None:
         protocol=connection.version,
         address=connection.address,
         port=connection.port,
-        listener=connection.listener,
+        listener=connection.gate.name,
         connected_us=broker.now_us(),
         last_packet_us=broker.now_us(),
         keep_alive_s=keep_alive_s,

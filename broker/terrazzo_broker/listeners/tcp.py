@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from ..admission import Gate
 from ..connection import Connection
+from .listener import Listener, ServerListener
 
 if TYPE_CHECKING:
     from ..broker import Broker
@@ -13,12 +15,12 @@ if TYPE_CHECKING:
 BACKLOG = 1024
 
 
-async def listen_tcp(broker: Broker, host: str, port: int) -> tuple[asyncio.Server, int]:
-    """A listening socket and the port that it got.
+async def listen_tcp(broker: Broker, host: str, port: int) -> tuple[Listener, int]:
+    """A listener and the port that it got.
 
     Raises:
         OSError: the address is taken or not ours.
     """
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(broker, "tcp"), host, port, backlog=BACKLOG)
-    return server, int(server.sockets[0].getsockname()[1])
+    loop, gate = asyncio.get_running_loop(), Gate("tcp")
+    server = await loop.create_server(lambda: Connection(broker, gate), host, port, backlog=BACKLOG)
+    return ServerListener(server), int(server.sockets[0].getsockname()[1])

@@ -1,0 +1,103 @@
+"""A TLS listener's certificate, key and client authority: read from files, and read again while in use."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..limited_log import limited_logger
+
+log = limited_logger("terrazzo_broker.tls")
+
+
+class CertificateError(ValueError):
+    """A file of a TLS listener can't be used. ``setting``: ``tls_cert``, ``tls_key`` or ``tls_client_ca``."""
+
+    def __init__(self, setting: str, reason: str) -> None:
+        super().__init__(f"{setting}: {reason}")
+        self.setting = setting
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsFiles:
+    """PEM files: the certificate with its chain, its key, and who signs client certificates (None: none are asked
+    for)."""
+
+    cert: str | Path
+    key: str | Path
+    client_ca: str | Path | None = None
+
+
+class Certificates:
+    """What new TLS connections are met with; those that stand keep what they were met with."""
+
+    def __init__(self, files: TlsFiles, *, protocol: str) -> None:
+        """``protocol`` is announced by ALPN.
+
+        Raises:
+            CertificateError: a file is missing, unreadable, no PEM, or doesn't belong to the others.
+        """
+        self.files = files
+        self._protocol = protocol
+        self.context = self.read()
+
+    def read(self) -> ssl.SSLContext:
+        """A context of what the files hold now.
+
+        Raises:
+            CertificateError: as at the start.
+        """
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        context.set_alpn_protocols([self._protocol])
+        _load_chain(context, _readable("tls_cert", self.files.cert), _readable("tls_key", self.files.key))
+        if self.files.client_ca is not None:
+            _load_authority(context, _readable("tls_client_ca", self.files.client_ca))
+        return context
+
+
+def _readable(setting: str, path: str | Path) -> str:
+    try:
+        Path(path).read_bytes()
+    except OSError as error:
+        raise CertificateError(setting, f"{path}: {error.strerror or error}") from error
+    return str(path)
+
+
+def _load_chain(context: ssl.SSLContext, cert: str, key: str) -> None:
+    if "-----BEGIN CERTIFICATE-----" not in Path(cert).read_text("latin-1"):
+        raise CertificateError("tls_cert", f"{cert}: holds no PEM certificate")
+    try:
+        context.load_cert_chain(cert, key, password=lambda: b"")  # or OpenSSL asks at the terminal
+    except ssl.SSLError as error:
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise CertificateError("tls_key", f"{key}: is not the key of {cert}") from error
+        if "ENCRYPTED" in Path(key).read_text("latin-1"):
+            raise CertificateError("tls_key", f"{key}: is encrypted; keep it without a passphrase") from error
+        raise CertificateError("tls_key", f"{key}, with tls_cert {cert}: {_reason(error)}") from error
+
+
+def _load_authority(context: ssl.SSLContext, client_ca: str) -> None:
+    try:
+        context.load_verify_locations(client_ca)
+    except ssl.SSLError as error:
+        raise CertificateError("tls_client_ca", f"{client_ca}: holds no PEM certificate") from error
+    context.verify_mode = ssl.CERT_OPTIONAL  # who shows a certificate shows a good one; who shows none may log in
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return (error.reason or "not PEM").replace("_", " ").lower()
+
+
+def common_name(certificate: Mapping[str, Any] | None) -> str | None:
+    """The subject's common name of a verified certificate (``SSLSocket.getpeercert``); None where there is none."""
+    for attributes in (certificate or {}).get("subject", ()):
+        for name, value in attributes:
+            if name == "commonName" and value:
+                return str(value)
+    return None

@@ -9,6 +9,7 @@ import msgspec
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals, make_tag
+from terrazzo.terminals.acl import TerminalAcl
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.login import Login
@@ -54,8 +55,8 @@ class PlatformHooks:
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
         """Reports only, under the full topic; stored before they are acknowledged."""
-        link: TerminalLink = client.identity
-        report = link.acl.may_publish(topic)
+        acl = self._acl(client)
+        report = None if acl is None else acl.may_publish(topic)
         if report is None:
             return None
         tag = make_tag(report, trace=self._presence.trace(report.owner.uid), seal=self._seals.of(report.owner))
@@ -63,8 +64,8 @@ class PlatformHooks:
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
         """By the terminal's record."""
-        link: TerminalLink = client.identity
-        return link.acl.may_subscribe(topic_filter)
+        acl = self._acl(client)
+        return acl is not None and acl.may_subscribe(topic_filter)
 
     def take(self, batch: Batch) -> None:
         """To the store."""
@@ -89,6 +90,14 @@ class PlatformHooks:
     def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
         """Commands may be waiting."""
         self._on_ready(client.client_id)
+
+    def _acl(self, client: Client) -> TerminalAcl | None:
+        """By the record at login; a will may go out when there is a later one, or none."""
+        link: TerminalLink = client.identity
+        current = self._registry.terminal(client.client_id)
+        if current is None or not current.is_available:
+            return None
+        return link.acl if current is link.terminal else TerminalAcl(current, self._registry)
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         """Whoever is connected under a changed record has to log in anew; a deleted one leaves nothing behind."""

@@ -67,6 +67,7 @@ def test_no_bytes_raise_anything_but_a_reject(payload):
         (b"null", RejectKind.SHAPE, "the payload is null"),
         (b'{"a":[1]}', RejectKind.SHAPE, "a: an array"),
         (b'{"a":{"b":[1]}}', RejectKind.SHAPE, "a.b: an array"),
+        (b'{"a":[1],"a":2}', RejectKind.SHAPE, "occurs twice"),
         (b'{"n":9223372036854775808}', RejectKind.SHAPE, "n: an integer beyond 64 bits"),
         (b'{"n":{"m":-9223372036854775809}}', RejectKind.SHAPE, "n.m: an integer beyond 64 bits"),
         (b'{"n":' + b"1" * 5000 + b"}", RejectKind.MALFORMED, "out of range"),

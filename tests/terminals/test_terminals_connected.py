@@ -230,6 +230,24 @@ class TestChangedRecords:
         assert site.broker.client("t1").filters == {"p2p/t1"}
         assert again.messages == []
 
+    @pytest.mark.parametrize(
+        ("change", "stored"), [({"name": "new"}, 1), ({"is_available": 0}, 0), ({"topic": "pub:r"}, 0), ({}, 0)]
+    )
+    async def test_a_will_goes_by_the_record_as_it_is_then(self, site, company, peer, change, stored):
+        await company.terminal("t1")
+        await company.terminal("t2")
+        one, two = peer("t1"), peer("t2")
+        one.client.will_set("g/a", b'{"lost":true}', 1)
+        assert await one.connect() == 0
+        if change:
+            await site.entities.terminals.update(company.actor, "t1", change)
+        else:
+            await site.entities.terminals.delete(company.actor, "t1")
+        await one.gone()
+        assert await two.connect() == 0
+        assert await two.publish("g/r", b'{"a":1}') == 0  # behind the will, if there is one
+        assert len(await site.grid("g/t1/a")) == stored
+
 
 class TestPresence:
     async def test_the_life_of_a_connection(self, site, company, peer):

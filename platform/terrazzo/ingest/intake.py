@@ -86,6 +86,7 @@ class Intake:
     def start(self) -> None:
         """Starts the writer."""
         self._writer = asyncio.create_task(self._write(), name="ingest writer")
+        self._writer.add_done_callback(_log_failure)
 
     @property
     def is_healthy(self) -> bool:
@@ -217,3 +218,8 @@ class Intake:
         if self._paused and drained and not self._closing:
             self._paused = False
             self._gate.resume_intake()
+
+
+def _log_failure(writer: asyncio.Task[None]) -> None:
+    if not writer.cancelled() and (error := writer.exception()) is not None:
+        _log.critical("the ingest writer has failed; nothing is acknowledged any more", exc_info=error)

@@ -6,7 +6,7 @@ Everything that can be wrong with the bytes ends as a ``Reject``; nothing else i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Annotated, Any
 
@@ -39,11 +39,19 @@ class Reject(Exception):
 # 64 bits signed, and the finite doubles: what every store and every reader of the records can hold.
 _Integer = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 _Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931348623157e308)]
-_Flat = dict[str, bool | _Integer | _Finite | str | None]
 
-# Nearly all payloads are flat; these decoders check them completely while decoding, at no extra cost.
-_flat_json = msgspec.json.Decoder(_Flat).decode
-_flat_msgpack = msgspec.msgpack.Decoder(_Flat).decode
+
+def _points_type() -> Any:
+    """Objects within objects down to ``MAX_DEPTH``, spelled out."""
+    points: Any = dict[str, bool | _Integer | _Finite | str | None]
+    for _ in range(MAX_DEPTH - 1):
+        points = dict[str, bool | _Integer | _Finite | str | points | None]
+    return points
+
+
+# These check everything while decoding, at no extra cost; what they refuse is looked at again to say why.
+_json: Callable[[bytes], Points] = msgspec.json.Decoder(_points_type()).decode
+_msgpack: Callable[[bytes], Points] = msgspec.msgpack.Decoder(_points_type()).decode
 _any_json = msgspec.json.Decoder().decode
 _any_msgpack = msgspec.msgpack.Decoder().decode
 
@@ -60,9 +68,9 @@ def decode(payload: bytes) -> Points:
         Reject: the payload is not one object of points.
     """
     try:
-        return _flat_json(payload) if payload[:1] == b"{" else _decode_other(payload)
+        return _json(payload) if payload[:1] == b"{" else _decode_other(payload)
     except msgspec.ValidationError:
-        return _decode_checked(payload)
+        raise _explained(payload) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise _malformed(error) from None
 
@@ -86,54 +94,52 @@ def _decode_other(payload: bytes) -> Points:
     """What does not start with ``{``: mostly MessagePack."""
     first = payload[0] if payload else None
     if first in _MAP_STARTS:
-        return _flat_msgpack(payload)
+        return _msgpack(payload)
     if first in _JSON_STARTS:
-        return _flat_json(payload)
-    return _decode_checked(payload)
+        return _json(payload)
+    raise _explained(payload)
 
 
-def _decode_checked(payload: bytes) -> Points:
-    """The slow path: nested payloads, and a reason that names the point for those that are wrong."""
+def _explained(payload: bytes) -> Reject:
+    """The reason why a payload is refused, with the point's name where one is to blame."""
     if not payload:
-        raise Reject(RejectKind.MALFORMED, "the payload is empty")
+        return Reject(RejectKind.MALFORMED, "the payload is empty")
     try:
         if payload[0] in _MAP_STARTS:
             points = _any_msgpack(payload)
         elif payload[0] in _JSON_STARTS or payload.lstrip()[:1] in b'["-0123456789tfn':
             points = _any_json(payload)
         else:
-            raise Reject(RejectKind.MALFORMED, f"neither JSON nor a MessagePack map: first byte 0x{payload[0]:02x}")
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, TypeError) as error:
-        raise _malformed(error) from None
+            return Reject(RejectKind.MALFORMED, f"neither JSON nor a MessagePack map: first byte 0x{payload[0]:02x}")
+    except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
+        return _malformed(error)
     if type(points) is not dict:
-        raise Reject(RejectKind.SHAPE, f"the payload is {_kind(points)}, not an object of points")
-    _check_object(points, "", 1)
-    return points
+        return Reject(RejectKind.SHAPE, f"the payload is {_kind(points)}, not an object of points")
+    fault = _fault_of(points, "", 1)
+    return Reject(RejectKind.SHAPE, fault or "a name occurs twice, and what it hides is not a value")
 
 
-def _check_object(points: dict[Any, Any], path: str, depth: int) -> None:
+def _fault_of(points: dict[Any, Any], path: str, depth: int) -> str | None:
     if depth > MAX_DEPTH:
-        raise Reject(RejectKind.SHAPE, f"objects nested deeper than {MAX_DEPTH}")
+        return f"objects nested deeper than {MAX_DEPTH}"
     for name, value in points.items():
         if type(name) is not str:
-            raise Reject(RejectKind.SHAPE, f"{path or 'the payload'}: a point name is {_kind(name)}, not a string")
-        if type(value) is dict:
-            _check_object(value, f"{path}{name}.", depth + 1)
-        else:
-            _check_value(f"{path}{name}", value)
+            return f"{_shown(path) or 'the payload'}: a point name is {_kind(name)}, not a string"
+        point = f"{path}{name}"
+        fault = _fault_of(value, f"{point}.", depth + 1) if type(value) is dict else _fault_of_value(value)
+        if fault is not None:
+            return fault if type(value) is dict else f"{_shown(point)}: {fault}"
+    return None
 
 
-def _check_value(path: str, value: Any) -> None:
+def _fault_of_value(value: Any) -> str | None:
     if value is None or isinstance(value, bool | str):
-        return
+        return None
     if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise Reject(RejectKind.SHAPE, f"{_shown(path)}: an integer beyond 64 bits")
-    elif isinstance(value, float):
-        if not math.isfinite(value):
-            raise Reject(RejectKind.SHAPE, f"{_shown(path)}: {value} is not a number")
-    else:
-        raise Reject(RejectKind.SHAPE, f"{_shown(path)}: {_kind(value)} is not a value")
+        return None if -(2**63) <= value < 2**63 else "an integer beyond 64 bits"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{value} is not a number"
+    return f"{_kind(value)} is not a value"
 
 
 def _malformed(error: Exception) -> Reject:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -153,7 +154,7 @@ class Platform(ServerProcess):
             "type": "Adapter-II",
             "mode": "pwd",
             "username": f"u-{uid}",
-            "pin": f"pin-{uid}",
+            "pin": f"pin-{uid}"[:16],
             "access": "all",
             "topic": "all",
             "created_by": 1,
@@ -161,6 +162,10 @@ class Platform(ServerProcess):
             "is_available": 1,
         }
         self.call("create_terminal", uid=uid, config_id=config_uid, **{**defaults, **fields})
+
+    def change_terminal(self, uid: str, **fields: Any) -> None:
+        """Updates a terminal with all its fields, these among them."""
+        self.call("update_terminal", **{**self.call("get_terminal_item", uid=uid), **fields})
 
 
 class Mosquitto(ServerProcess):
@@ -175,8 +180,6 @@ class Mosquitto(ServerProcess):
         self.wait_ready(self._listening)
 
     def _listening(self) -> bool:
-        import socket
-
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 

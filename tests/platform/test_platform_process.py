@@ -1,0 +1,100 @@
+"""The process: how it starts, refuses to start, and ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import paho.mqtt.client as mqtt
+import pytest
+
+from running import Platform, answers, wait_for
+
+
+def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data)]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("TERRAZZO_MQTT__PORT", "99999", "mqtt.port"),
+        ("TERRAZZO_MQTT__PROT", "1883", "mqtt.prot"),
+        ("TERRAZZO_TIME__ZONE", "Mars/Olympus", "time.zone"),
+        ("TERRAZZO_STORE__KIND", "papyrus", "store.kind"),
+        ("TERRAZZO_TCP__ENABLED", "true", "tcp.enabled"),
+    ],
+)
+def test_a_bad_key_is_fatal_and_named(tmp_path: Path, variable: str, value: str, named: str) -> None:
+    finished = serve(tmp_path / "data", **{variable: value})
+    assert finished.returncode == 2
+    assert named in finished.stderr
+    assert len(finished.stderr.strip().splitlines()) == 1
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT=port, TERRAZZO_HTTP__PORT="0")
+    assert finished.returncode == 2
+    assert "mqtt.port" in finished.stderr
+    assert port in finished.stderr
+
+
+def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with Platform(tmp_path / "data") as running:
+        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT="0", TERRAZZO_HTTP__PORT="0")
+        assert finished.returncode == 2
+        assert str(tmp_path / "data") in finished.stderr
+        assert answers(f"{running.url}/readyz")
+
+
+def test_the_first_start_makes_an_administrator_whose_password_only_the_owner_reads(tmp_path: Path) -> None:
+    with Platform(tmp_path / "data", env={"TERRAZZO_ADMIN__PASSWORD": ""}) as running:
+        file = tmp_path / "data" / "admin-password"
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        password = file.read_text().strip()
+        assert password in running.log.read_text()
+        running.login("admin", password)
+        shown = running.log.read_text().count(password)
+        running.stop()
+        with running.again() as second:
+            assert second.login("admin", password).token
+            assert second.log.read_text().count(password) == shown
+
+
+def test_sigterm_commits_acknowledges_and_ends_with_0(tmp_path: Path) -> None:
+    with Platform(tmp_path / "data") as running:
+        running.login()
+        running.add_terminal("load-1", running.add_config())
+        acknowledged: set[int] = set()
+        client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, "load-1", reconnect_on_failure=False)
+        client.username_pw_set("u-load-1", "pin-load-1")
+        client.on_publish = lambda _client, _data, mid, _reason, _properties: acknowledged.add(mid)
+        client.connect("127.0.0.1", running.mqtt)
+        client.loop_start()
+        for number in range(3000):
+            client.publish("g/load-1/r", b'{"n":%d}' % number, qos=1)
+        wait_for(lambda: len(acknowledged) > 100, "a load under way")
+        began = time.monotonic()
+        assert running.stop() == 0
+        assert time.monotonic() - began < 10
+        client.loop_stop()
+        assert "Traceback" not in running.log.read_text()
+        with running.again().login() as second:
+            span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1}
+            page = second.call("get_grid_list", terminal_id="load-1", topic=[], **span)
+            assert page["total_records"] >= len(acknowledged)
+
+
+def test_ready_within_seconds_and_light(tmp_path: Path) -> None:
+    with Platform(tmp_path / "data") as running:
+        status = Path(f"/proc/{running.pid}/status").read_text()
+        resident_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+        assert resident_kb < 150 * 1024

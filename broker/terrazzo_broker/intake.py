@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
+from .codec.reader import CONNECT
 from .codec.wire import parse_frame
 from .handlers import handle_packet
 from .hooks import Inbound
@@ -49,6 +50,8 @@ def feed(connection: Connection, data: bytes) -> None:
         connection.client.last_packet_us = now_us
     tree, limit = broker.tree, broker.settings.packet_bytes
     position, size, needed = 0, len(data), 0
+    if connection.state is State.NEW and data[0] >> 4 != CONNECT:
+        raise protocol_error("the first packet is not CONNECT")  # [MQTT-3.1.0-1]
     while position < size:
         if connection.epoch != tree.epoch:
             connection.routes.clear()

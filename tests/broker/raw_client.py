@@ -55,6 +55,13 @@ def subscribe_4(packet_id: int, *filters: tuple[str, int]) -> bytes:
     return frame(0x82, packet_id.to_bytes(2, "big"), *(field(name) + bytes((qos,)) for name, qos in filters))
 
 
+def subscribe_5(packet_id: int, *filters: tuple[str, int], identifier: int = 0) -> bytes:
+    """A SUBSCRIBE; the second of each pair is the whole options byte, the identifier at most 127."""
+    properties = bytes((2, 0x0B, identifier)) if identifier else b"\0"
+    wishes = (field(name) + bytes((options,)) for name, options in filters)
+    return frame(0x82, packet_id.to_bytes(2, "big"), properties, *wishes)
+
+
 class Closed(Exception):
     """The broker has closed the connection."""
 
@@ -123,16 +130,19 @@ class RawClient:
             return
         raise AssertionError(f"{packet} instead of the end")
 
-    async def subscribe(self, *filters: tuple[str, int] | mqtt5.TopicFilter, packet_id: int = 1, **options: Any) -> Any:
+    async def rest(self) -> list[Any]:
+        """All packets up to the end of the connection."""
+        packets = []
+        try:
+            while True:
+                packets.append(await self.receive())
+        except Closed:
+            return packets
+
+    async def subscribe(self, *filters: tuple[str, int], packet_id: int = 1, **options: Any) -> Any:
         """Sends SUBSCRIBE; the SUBACK."""
         if self.version == 5:
-            wishes = [
-                mqtt5.TopicFilter(each[0], max_qos=mqtt5.QoS(each[1]), retain_as_published=False)
-                if isinstance(each, tuple)
-                else each
-                for each in filters
-            ]
-            self.send(mqtt5.SubscribePacket(packet_id, wishes, **options))
+            self.send(subscribe_5(packet_id, *filters, **options))
         else:
             self.send(subscribe_4(packet_id, *filters))
         return await self.receive()

@@ -1,7 +1,8 @@
 """Every packet that a client may send, except PUBLISH, from bytes; 3.1.1 packets are 5.0 packets without properties.
 
 The values are ``mqtt5``'s packet classes. Its own reader is not used on a peer's bytes: it panics on strings that
-are not UTF-8 and lets reserved bits, packet identifier 0 and empty filter lists pass.
+are not UTF-8 and lets reserved bits, packet identifier 0 and empty filter lists pass. Its classes refuse some texts
+that MQTT has an answer for, so topics are looked at before they get that far.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from typing import Any, TypeVar
 
 import mqtt5
 
-from .errors import UnsupportedProtocol, malformed, protocol_error
+from ..topics.names import is_topic_name
+from .errors import PacketError, UnsupportedProtocol, malformed, protocol_error
 from .properties import parse_properties
+from .subscribe import Subscribe, parse_subscribe
 from .wire import Cursor
 
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
@@ -23,7 +26,7 @@ _FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}  # [MQTT-2.1.3-1]; all others
 _Code = TypeVar("_Code", bound=int)
 
 
-def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet:
+def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Subscribe:
     """Reads the packet whose first byte is ``header`` and whose body is the cursor's.
 
     Raises:
@@ -92,6 +95,10 @@ def _check_connect_flags(flags: int, version: int) -> None:
 def _will(cursor: Cursor, flags: int, version: int) -> mqtt5.Will:
     values = parse_properties(cursor, "will") if version == 5 else {}
     topic = cursor.string()
+    if not is_topic_name(topic):
+        raise PacketError(mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic for a will")
+    if not is_topic_name(values.get("response_topic", "none")):
+        raise protocol_error("wildcards in a will's response topic")  # [MQTT-3.3.2-14]
     return mqtt5.Will(
         topic,
         payload=cursor.binary(),
@@ -118,34 +125,6 @@ def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]
         return packet(packet_id, reason_code=reason, **values)
 
     return read
-
-
-def _subscribe(cursor: Cursor, version: int) -> mqtt5.Packet:
-    packet_id = cursor.packet_id()
-    values = parse_properties(cursor, "subscribe") if version == 5 else {}
-    filters = []
-    while cursor.position < cursor.end:
-        filters.append(_topic_filter(cursor, version))
-    if not filters:
-        raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]
-    return mqtt5.SubscribePacket(packet_id, filters, **values)
-
-
-def _topic_filter(cursor: Cursor, version: int) -> mqtt5.TopicFilter:
-    pattern, options = cursor.string(), cursor.integer(1)
-    if options & (0xC0 if version == 5 else 0xFC):
-        raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]
-    if options & 3 == 3 or options & 0x30 == 0x30:
-        raise protocol_error("QoS 3 or retain handling 3")
-    if options & 4 and pattern.startswith("$share/"):
-        raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
-    return mqtt5.TopicFilter(
-        pattern,
-        max_qos=mqtt5.QoS(options & 3),
-        no_local=bool(options & 4),
-        retain_as_published=bool(options & 8),
-        retain_handling=mqtt5.RetainHandling(options >> 4 & 3),
-    )
 
 
 def _unsubscribe(cursor: Cursor, version: int) -> mqtt5.Packet:
@@ -179,12 +158,12 @@ def _auth(cursor: Cursor, version: int) -> mqtt5.Packet:
     return mqtt5.AuthPacket(reason_code=reason, **values)
 
 
-_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet]] = {
+_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | Subscribe]] = {
     PUBACK: _ack_reader(mqtt5.PubAckPacket, mqtt5.PubAckReasonCode),
     PUBREC: _ack_reader(mqtt5.PubRecPacket, mqtt5.PubRecReasonCode),
     PUBREL: _ack_reader(mqtt5.PubRelPacket, mqtt5.PubRelReasonCode),
     PUBCOMP: _ack_reader(mqtt5.PubCompPacket, mqtt5.PubCompReasonCode),
-    SUBSCRIBE: _subscribe,
+    SUBSCRIBE: parse_subscribe,
     UNSUBSCRIBE: _unsubscribe,
     PINGREQ: _pingreq,
     DISCONNECT: _disconnect,

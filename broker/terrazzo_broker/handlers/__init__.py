@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import mqtt5
 
 from ..codec.errors import protocol_error
-from ..codec.reader import parse_packet
+from ..codec.reader import CONNECT, PUBLISH, parse_packet
+from ..codec.subscribe import Subscribe
 from ..codec.wire import Cursor
 from ..state import State
 from .auth import handle_auth
@@ -26,12 +27,11 @@ from .unsubscribe import handle_unsubscribe
 if TYPE_CHECKING:
     from ..connection import Connection
 
-_CONNECT, _PUBLISH = 1, 3
 _ACKS = {0x40: handle_puback, 0x50: handle_pubrec, 0x62: handle_pubrel, 0x70: handle_pubcomp}
 _ACK_PACKETS = (mqtt5.PubAckPacket, mqtt5.PubRecPacket, mqtt5.PubRelPacket, mqtt5.PubCompPacket)
 
 _HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
-    mqtt5.SubscribePacket: handle_subscribe,
+    Subscribe: handle_subscribe,
     mqtt5.UnsubscribePacket: handle_unsubscribe,
     mqtt5.PingReqPacket: handle_pingreq,
     mqtt5.DisconnectPacket: handle_disconnect,
@@ -42,20 +42,18 @@ _HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
 def handle_packet(connection: Connection, header: int, data: bytes, start: int, end: int, now_us: int) -> None:
     """Handles the packet with the first byte ``header`` and the body ``data[start:end]``."""
     if connection.state is State.OPEN:
-        if header >> 4 == _PUBLISH:
+        if header >> 4 == PUBLISH:
             return handle_publish(connection, header, Cursor(data, start, end), now_us)
         if end - start == 2 and header in _ACKS:  # without a reason, as nearly all are
             return _ACKS[header](connection, Cursor(data, start, end).packet_id(), 0)
         return _handle_open(connection, header, Cursor(data, start, end))
     if connection.state is State.NEW:
-        if header >> 4 != _CONNECT:
-            raise protocol_error("the first packet is not CONNECT")  # [MQTT-3.1.0-1]
         return handle_connect(connection, header, Cursor(data, start, end))
     return _handle_challenged(connection, header, Cursor(data, start, end))
 
 
 def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
-    if header >> 4 == _CONNECT:
+    if header >> 4 == CONNECT:
         raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2]
     packet = parse_packet(header, cursor, connection.version)
     if isinstance(packet, _ACK_PACKETS):
@@ -64,7 +62,7 @@ def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
 
 
 def _handle_challenged(connection: Connection, header: int, cursor: Cursor) -> None:
-    packet = parse_packet(header, cursor, connection.version) if header >> 4 != _CONNECT else None
+    packet = parse_packet(header, cursor, connection.version) if header >> 4 != CONNECT else None
     if isinstance(packet, mqtt5.DisconnectPacket):
         return handle_disconnect(connection, packet)
     if not isinstance(packet, mqtt5.AuthPacket):

@@ -8,6 +8,7 @@ import mqtt5
 from mqtt5 import SubAckReasonCode
 
 from ..codec.errors import malformed
+from ..codec.subscribe import Subscribe, Wish
 from ..codec.wire import encode_length
 from ..routing import shaped
 from ..topics.names import is_topic_filter, split_shared
@@ -17,15 +18,15 @@ if TYPE_CHECKING:
     from ..connection import Connection
 
 
-def handle_subscribe(connection: Connection, packet: mqtt5.SubscribePacket) -> None:
+def handle_subscribe(connection: Connection, packet: Subscribe) -> None:
     """Grants or refuses each filter, answers, then sends what is retained. [MQTT-3.8.4-1] [MQTT-3.8.4-6]"""
     granted: list[tuple[Subscription, bool]] = []
     reasons: list[SubAckReasonCode] = []
-    for wish in packet.topic_filters:
+    for wish in packet.wishes:
         reason = _refusal(connection, wish.pattern)
         if reason is None:
-            granted.append(_subscribe(connection, wish, packet.subscription_id or 0))
-            reason = SubAckReasonCode(int(wish.max_qos))
+            granted.append(_subscribe(connection, wish, packet.identifier))
+            reason = SubAckReasonCode(wish.qos)
         else:
             connection.broker.stats.subscribes_refused += 1
         reasons.append(reason)
@@ -47,19 +48,22 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
         return SubAckReasonCode.TOPIC_FILTER_INVALID
     if pattern not in session.subscriptions and len(session.subscriptions) >= broker.settings.subscriptions_per_session:
         return SubAckReasonCode.QUOTA_EXCEEDED
+    if broker.storage.is_failing and session.is_persistent:
+        broker.stats.storage_refusals += 1
+        return SubAckReasonCode.QUOTA_EXCEEDED
     return None if broker.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
 
 
-def _subscribe(connection: Connection, wish: mqtt5.TopicFilter, identifier: int) -> tuple[Subscription, bool]:
+def _subscribe(connection: Connection, wish: Wish, identifier: int) -> tuple[Subscription, bool]:
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
     subscription = Subscription(
         wish.pattern,
-        int(wish.max_qos),
+        wish.qos,
         wish.no_local,
         wish.retain_as_published,
-        int(wish.retain_handling),
+        wish.retain_handling,
         identifier,
     )
     is_new = wish.pattern not in session.subscriptions

@@ -1,0 +1,55 @@
+"""SUBSCRIBE as values of our own: ``mqtt5``'s refuse a malformed filter where SUBACK has a code for it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from .errors import malformed, protocol_error
+from .properties import parse_properties
+from .wire import Cursor
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """One topic filter with its options; the filter's text hasn't been looked at."""
+
+    pattern: str
+    qos: int
+    no_local: bool = False
+    retain_as_published: bool = False
+    retain_handling: int = 0
+
+
+class Subscribe(msgspec.Struct, frozen=True):
+    """A SUBSCRIBE. ``identifier``: 0 is none."""
+
+    packet_id: int
+    wishes: list[Wish]
+    identifier: int = 0
+    user_properties: list[tuple[str, str]] = []
+
+
+def parse_subscribe(cursor: Cursor, version: int) -> Subscribe:
+    """Reads the body of a SUBSCRIBE.
+
+    Raises:
+        PacketError: 0x81 or 0x82.
+    """
+    packet_id = cursor.packet_id()
+    values = parse_properties(cursor, "subscribe") if version == 5 else {}
+    wishes = []
+    while cursor.position < cursor.end:
+        wishes.append(_wish(cursor, version))
+    if not wishes:
+        raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]
+    return Subscribe(packet_id, wishes, values.get("subscription_id", 0), values.get("user_properties", []))
+
+
+def _wish(cursor: Cursor, version: int) -> Wish:
+    pattern, options = cursor.string(), cursor.integer(1)
+    if options & (0xC0 if version == 5 else 0xFC):
+        raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]
+    if options & 3 == 3 or options & 0x30 == 0x30:
+        raise protocol_error("QoS 3 or retain handling 3")
+    if options & 4 and pattern.startswith("$share/"):
+        raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
+    return Wish(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)

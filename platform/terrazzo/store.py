@@ -41,6 +41,17 @@ class StoreFull(StoreUnavailable):
     """The disk (or the spool) is full: nothing of the batch was stored."""
 
 
+class RecordsRefused(Exception):
+    """The store will never take ``records`` (older than the server's retention, say); the rest of the batch is stored.
+
+    Not to be retried. ``str()`` is fit to show an operator.
+    """
+
+    def __init__(self, records: list[Record], reason: str) -> None:
+        super().__init__(reason)
+        self.records = records
+
+
 class TimeSeriesStore(Protocol):
     """Appends durably and reads back. Every method may raise ``StoreUnavailable``."""
 
@@ -48,6 +59,10 @@ class TimeSeriesStore(Protocol):
         """Stores all records or none; on return they survive ``kill -9`` and power loss.
 
         Records arrive in order of arrival. Cancelling the call leaves it unknown whether they were stored.
+
+        Raises:
+            ValueError: a record's series or time can't be stored, says which; nothing was stored.
+            RecordsRefused: some records can never be stored; all others are.
         """
 
     async def series(self, prefix: str) -> list[str]:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from store_houses import RocksHouse
+from influx_server import InfluxServer
+from store_houses import InfluxHouse, RocksHouse
+
+from support import require_program
 
 
-@pytest.fixture(params=["rocksdb"])
+@pytest.fixture(scope="session")
+def influxd(tmp_path_factory) -> Iterator[InfluxServer]:
+    """A server that tests share, each in databases of its own."""
+    server = InfluxServer(require_program("influxd"), tmp_path_factory.mktemp("influxd"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
+    """A server that one test may stop and start; it runs."""
+    server = InfluxServer(require_program("influxd"), tmp_path_factory.mktemp("own-influxd"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def new_influx_house(influxd, tmp_path_factory) -> Callable[[], InfluxHouse]:
+    """Makes empty databases with a spool, one for each call."""
+    folder = tmp_path_factory.mktemp("spool")
+    numbers = count()
+
+    def new() -> InfluxHouse:
+        number = next(numbers)
+        return InfluxHouse(influxd.url, f"{folder.name}-{number}", folder / str(number))
+
+    return new
+
+
+@pytest.fixture(params=["rocksdb", "influxdb"])
 def new_house(request, tmp_path_factory) -> Callable[[], object]:
     """Makes empty homes for a store, one for each call."""
-    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "influxdb":
+        return request.getfixturevalue("new_influx_house")
+    folder = tmp_path_factory.mktemp("rocksdb")
     numbers = count()
     return lambda: RocksHouse(folder / str(next(numbers)))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from terrazzo.store import TimeSeriesStore
+from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
 
 
@@ -17,3 +18,17 @@ class RocksHouse:
 
     async def open(self) -> TimeSeriesStore:
         return await RocksStore.open(self.path)
+
+
+@dataclass
+class InfluxHouse:
+    """A database of a server, and a spool."""
+
+    url: str
+    database: str
+    spool: Path
+    spool_bytes: int = 1 << 20
+
+    async def open(self, **settings: str) -> InfluxStore:
+        given = InfluxSettings(url=self.url, database=self.database, **settings)
+        return await InfluxStore.open(given, spool=self.spool, spool_bytes=self.spool_bytes)

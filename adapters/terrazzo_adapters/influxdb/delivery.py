@@ -1,0 +1,93 @@
+"""Getting a batch onto the server: connecting, tie-breakers, lines, and what to do when some are refused."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+
+from terrazzo_adapters.influxdb.lines import Point, encode_line
+from terrazzo_adapters.influxdb.server import Refused, Server
+from terrazzo_adapters.influxdb.ties import Ties
+
+_log = logging.getLogger(__name__)
+_REQUEST_BYTES = 4 * 1024 * 1024
+_MOST_FIELDS_LEFT_OUT = 1000
+
+
+class Delivery:
+    """Delivers one batch at a time. Everything raises ``StoreUnavailable`` while the server is away."""
+
+    def __init__(self, server: Server, writer: str) -> None:
+        self._server = server
+        self._writer = writer
+        self._ties = Ties(server)
+        self._connecting = asyncio.Lock()
+        self._left_out: set[str] = set()
+        self.reason = ""
+        """What the server said when it last refused records."""
+
+    async def connect(self) -> None:
+        """Makes sure once that the server is an InfluxDB and has the database."""
+        async with self._connecting:
+            if not self._server.generation:
+                await self._server.connect()
+
+    async def prepare(self, points: Sequence[Point]) -> bool:
+        """Gives the points their tie-breakers; False when they had them."""
+        if all(point.tie >= 0 for point in points):
+            return False
+        await self.connect()
+        await self._ties.assign(points)
+        return True
+
+    async def deliver(self, points: Sequence[Point]) -> list[Point]:
+        """Writes the points; returns those that the server will never take."""
+        await self.connect()
+        await self.prepare(points)
+        refused: list[Point] = []
+        for chunk in _chunks(points):
+            refused += await self._write(chunk, self._left_out)
+        return refused
+
+    async def _write(self, points: Sequence[Point], without: set[str] | None) -> list[Point]:
+        """Writes again and again what the server refuses, with less each time. Writing twice changes nothing."""
+        lines = [encode_line(point, writer=self._writer, without=without) for point in points]
+        try:
+            await self._server.write("\n".join(lines))
+        except Refused as error:
+            if error.expired:
+                self.reason = str(error)
+                return _oldest(points, error.expired)
+            if without is not None:
+                return await self._write(points, self._without_conflict(error))
+            if len(points) == 1:
+                self.reason = str(error)
+                return list(points)
+            middle = len(points) // 2
+            return await self._write(points[:middle], None) + await self._write(points[middle:], None)
+        return []
+
+    def _without_conflict(self, error: Refused) -> set[str] | None:
+        """Leaves out a field that somebody else gave another type, or all of them; the body is always there."""
+        _log.warning("InfluxDB refuses fields, charts will lack them: %s", error)
+        if error.field is None or error.field in self._left_out or len(self._left_out) >= _MOST_FIELDS_LEFT_OUT:
+            return None
+        self._left_out.add(error.field)
+        return self._left_out
+
+
+def _oldest(points: Sequence[Point], count: int) -> list[Point]:
+    """A retention policy refuses by time alone, so that it was the oldest that it refused."""
+    return sorted(points, key=lambda point: point.time_us)[:count]
+
+
+def _chunks(points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+    """Requests of a size that servers take by default."""
+    start = size = 0
+    for place, point in enumerate(points):
+        size += 2 * len(point.body) + 200
+        if size > _REQUEST_BYTES and place > start:
+            yield points[start:place]
+            start, size = place, 2 * len(point.body) + 200
+    yield points[start:]

@@ -1,0 +1,120 @@
+"""Series to measurement and tags, point names to fields, and back.
+
+================= ============ =========================================
+``g/T1/r``        ``grid``     ``terminal`` = T1, ``channel`` = r
+``m/17``          ``mosaic``   ``object`` = 17
+``x/T1``          ``reject``   ``terminal`` = T1
+================= ============ =========================================
+
+Characters that line protocol has no escape for stand percent-encoded, and so does the percent sign.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+
+class Kind(NamedTuple):
+    """One kind of series."""
+
+    letter: str
+    measurement: str
+    tags: tuple[str, ...]  # all but the last hold one segment of the name, the last holds the rest
+
+
+KINDS = (
+    Kind("g", "grid", ("terminal", "channel")),
+    Kind("m", "mosaic", ("object",)),
+    Kind("x", "reject", ("terminal",)),
+)
+_BY_LETTER = {kind.letter: kind for kind in KINDS}
+
+BODY = "body"
+ARRIVAL = "arrival"
+TIE = "tie"
+_OUR_NAMES = {BODY, ARRIVAL, TIE, "time", "terminal", "channel", "object"}
+
+_UNSAFE = re.compile(r"[%\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_UNSAFE_IN_FIELD = re.compile(r"[%|\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_SPECIAL = re.compile(r"([,= ])")
+_EMPTY = "%"  # a tag can't be empty, and no encoded text is a lone percent sign
+
+
+def kind_of(series: str) -> Kind:
+    """The kind of a series.
+
+    Raises:
+        ValueError: none of the kinds.
+    """
+    letter, slash, _ = series.partition("/")
+    if not slash or letter not in _BY_LETTER:
+        raise ValueError(f"series {series!r} is neither g/<uid>/<channel> nor m/<object_id> nor x/<uid>")
+    return _BY_LETTER[letter]
+
+
+def tag_values(series: str) -> dict[str, str]:
+    """The tags of a series, encoded; one that the name has no segment for is left out."""
+    kind = kind_of(series)
+    segments = series[2:].split("/", len(kind.tags) - 1)
+    return {tag: _encode(segment, _UNSAFE) or _EMPTY for tag, segment in zip(kind.tags, segments, strict=False)}
+
+
+def series_name(kind: Kind, tags: dict[str, str | None]) -> str:
+    """The series that has these tags: the way back."""
+    values = [tags.get(tag) for tag in kind.tags]
+    segments = ["" if value == _EMPTY else unquote(value) for value in values if value]
+    return "/".join([kind.letter, *segments])
+
+
+@lru_cache(maxsize=100_000)
+def line_head(series: str, tie: str) -> str:
+    """What a line of the series begins with: measurement and tags, escaped. ``tie`` may be empty."""
+    tags = tag_values(series)
+    if tie:
+        tags[TIE] = tie
+    return ",".join([kind_of(series).measurement, *(f"{tag}={_escape(value)}" for tag, value in tags.items())])
+
+
+@lru_cache(maxsize=100_000)
+def field_name(point: str, suffix: str = "") -> str:
+    """The field of a point, not escaped: its name, kept apart from our own names and from the suffixes."""
+    name = _encode(point, _UNSAFE_IN_FIELD)
+    if name in _OUR_NAMES or name.startswith("_"):
+        name = f"%{ord(name[0]):02X}{name[1:]}"
+    return name + suffix
+
+
+@lru_cache(maxsize=100_000)
+def line_field(field: str) -> str:
+    """A field's name as line protocol has it."""
+    return _escape(field)
+
+
+def condition(series: str) -> str:
+    """The InfluxQL condition that finds the series."""
+    values = tag_values(series)
+    wanted = [f'"{tag}" = {literal(values.get(tag, ""))}' for tag in kind_of(series).tags]
+    return f"({' AND '.join(wanted)})"
+
+
+def literal(text: str) -> str:
+    """A string as InfluxQL has it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"'{escaped}'"
+
+
+def identifier(name: str) -> str:
+    """A name as InfluxQL has it."""
+    escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def _encode(text: str, unsafe: re.Pattern[str]) -> str:
+    return unsafe.sub(lambda match: quote(match[0], safe=""), text)
+
+
+def _escape(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", text)

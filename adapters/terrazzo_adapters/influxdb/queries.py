@@ -1,0 +1,167 @@
+"""The port's questions as InfluxQL.
+
+InfluxDB orders by time alone. Records of several series that share a microsecond are put in order of arrival here;
+where such a group lies across the edge of a page, the whole group is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo_adapters.influxdb.lines import parse_body
+from terrazzo_adapters.influxdb.naming import (
+    ARRIVAL,
+    BODY,
+    KINDS,
+    Kind,
+    condition,
+    identifier,
+    kind_of,
+    literal,
+    series_name,
+    tag_values,
+)
+from terrazzo_adapters.influxdb.server import Server
+
+LATEST_US = (2**63 - 1) // 1000 - 1
+"""The last microsecond whose nanoseconds InfluxDB can hold."""
+
+Found = tuple[int, int, Record]
+"""A record with what orders it: time, arrival."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The series of one measurement that a question is about, and its range, both ends inclusive."""
+
+    kind: Kind
+    series: tuple[str, ...]
+    start_us: int
+    end_us: int
+
+    def where(self, start_us: int, end_us: int) -> str:
+        """The rest of a SELECT from FROM on, for a part of the range."""
+        wanted = " OR ".join(map(condition, self.series))
+        return (
+            f'FROM "{self.kind.measurement}" WHERE ({wanted})'
+            f" AND time >= {start_us * 1000} AND time <= {end_us * 1000 + 999}"
+        )
+
+
+def sources(series: Sequence[str], start_us: int, end_us: int) -> list[Source]:
+    """One source for each measurement; names of no kind have no records."""
+    by_kind: dict[Kind, list[str]] = {}
+    for name in dict.fromkeys(series):
+        try:
+            by_kind.setdefault(kind_of(name), []).append(name)
+        except ValueError:
+            continue
+    start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
+    if start_us > end_us:
+        return []
+    return [Source(kind, tuple(names), start_us, end_us) for kind, names in by_kind.items()]
+
+
+async def page(server: Server, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+    """Records of a range, newest first, and the exact total."""
+    asked = sources(series, start_us, end_us)
+    totals = await asyncio.gather(*(_count(server, source, source.start_us, source.end_us) for source in asked))
+    total = sum(totals)
+    if offset >= total or limit <= 0:
+        return Page([], total)
+    return Page(await _newest(server, asked, offset=offset, limit=limit), total)
+
+
+async def latest(server: Server, series: Sequence[str], limit: int) -> list[Record]:
+    """The newest ``limit`` records of all the series."""
+    return await _newest(server, sources(series, 0, LATEST_US), offset=0, limit=limit) if limit > 0 else []
+
+
+async def _newest(server: Server, asked: Sequence[Source], *, offset: int, limit: int) -> list[Record]:
+    if len(asked) == 1:
+        found = await _newest_of_one(server, asked[0], offset=offset, limit=limit)
+    else:
+        each = [await _newest_of_one(server, source, offset=0, limit=offset + limit) for source in asked]
+        merged = sorted((found for part in each for found in part), key=_order, reverse=True)
+        found = merged[offset : offset + limit]
+    return [record for _, _, record in found]
+
+
+async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: int) -> list[Found]:
+    before = 1 if offset else 0  # one more record on each side shows whether a group is cut
+    bounds = f"ORDER BY time DESC LIMIT {limit + before + 1} OFFSET {offset - before}"
+    rows = await _rows(server, source, source.start_us, source.end_us, bounds)
+    inside = rows[before : before + limit]
+    if not inside:
+        return []
+    newest_us, oldest_us = inside[0][0], inside[-1][0]
+    above, below = rows[:before], rows[before + limit :]
+    if all(row[0] != newest_us for row in above) and all(row[0] != oldest_us for row in below):
+        return sorted(inside, key=_order, reverse=True)
+    newer = await _count(server, source, newest_us + 1, source.end_us)
+    groups = await _rows(server, source, oldest_us, newest_us, "")
+    groups.sort(key=_order, reverse=True)
+    return groups[offset - newer : offset - newer + limit]
+
+
+async def first_after(server: Server, series: Sequence[str], time_us: int) -> Record | None:
+    """The first record strictly later than ``time_us``."""
+    firsts: list[Found] = []
+    for source in sources(series, time_us + 1, LATEST_US):
+        rows = await _rows(server, source, source.start_us, source.end_us, "ORDER BY time ASC LIMIT 2")
+        if len(rows) == 2 and rows[0][0] == rows[1][0]:
+            rows = await _rows(server, source, rows[0][0], rows[0][0], "")
+        firsts += rows
+    return min(firsts, key=_order)[2] if firsts else None
+
+
+def _order(found: Found) -> tuple[int, int]:
+    return found[0], found[1]
+
+
+async def _rows(server: Server, source: Source, start_us: int, end_us: int, bounds: str) -> list[Found]:
+    columns = ", ".join(f'"{name}"' for name in (BODY, ARRIVAL, *source.kind.tags))
+    found: list[Found] = []
+    for series in await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}"):
+        for ns, body, arrival, *tags in series["values"]:
+            name = series_name(source.kind, dict(zip(source.kind.tags, tags, strict=True)))
+            found.append((ns // 1000, arrival, Record(name, ns // 1000, parse_body(body))))
+    return found
+
+
+async def _count(server: Server, source: Source, start_us: int, end_us: int) -> int:
+    answer = await server.query(f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}')
+    return sum(int(series["values"][0][1]) for series in answer)
+
+
+async def series_names(server: Server, prefix: str) -> list[str]:
+    """The names that start with ``prefix``, sorted."""
+    names: set[str] = set()
+    for kind in KINDS:
+        start = f"{kind.letter}/"
+        if not (start.startswith(prefix) or prefix.startswith(start)):
+            continue
+        tags = ", ".join(f'"{tag}"' for tag in kind.tags)
+        statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}"{_narrowed(kind, prefix)} GROUP BY {tags}'
+        names |= {series_name(kind, series.get("tags", {})) for series in await server.query(statement)}
+    return sorted(name for name in names if name.startswith(prefix))
+
+
+def _narrowed(kind: Kind, prefix: str) -> str:
+    """Leaves out other terminals where the prefix names one in full."""
+    if len(kind.tags) < 2 or prefix.count("/") < 2:
+        return ""
+    tag = kind.tags[0]
+    return f" WHERE {identifier(tag)} = {literal(tag_values(prefix)[tag])}"
+
+
+async def drop_before(server: Server, time_us: int) -> None:
+    """Deletes all records earlier than ``time_us``."""
+    if server.generation >= 3:
+        raise StoreUnavailable("InfluxDB 3 has no DELETE: give the database a retention period instead")
+    ns = min(max(time_us, 0), LATEST_US) * 1000
+    for kind in KINDS:
+        await server.query(f'DELETE FROM "{kind.measurement}" WHERE time < {ns}')

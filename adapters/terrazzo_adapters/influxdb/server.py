@@ -1,0 +1,166 @@
+"""HTTP to the server: what it is, writing, asking, and what went wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from terrazzo.store import StoreUnavailable
+from terrazzo_adapters.influxdb.naming import identifier
+from terrazzo_adapters.influxdb.settings import InfluxSettings
+
+_TIMEOUT = aiohttp.ClientTimeout(total=15, sock_connect=3)
+_LONGEST_GET = 4000
+_PERMANENT = re.compile(r"field type conflict|beyond retention policy|unable to parse|partial write of line protocol")
+_DROPPED = re.compile(r"beyond retention policy dropped=(\d+)")
+_CONFLICT = re.compile(r'input field "(.+?)" on measurement')
+
+Series = dict[str, Any]
+"""One series of an answer: ``name``, ``tags``, ``columns``, ``values``."""
+
+
+class Refused(Exception):
+    """The server will never take some of these lines; it may have taken the others."""
+
+    @property
+    def expired(self) -> int:
+        """How many of the points were older than the retention policy allows."""
+        match = _DROPPED.search(str(self))
+        return int(match[1]) if match else 0
+
+    @property
+    def field(self) -> str | None:
+        """The field that has another type in the database."""
+        match = _CONFLICT.search(str(self))
+        return match[1] if match else None
+
+
+class Server:
+    """One database of one server. Every call raises ``StoreUnavailable`` when it does not answer as it should."""
+
+    def __init__(self, settings: InfluxSettings) -> None:
+        self._settings = settings
+        self._url = settings.url.rstrip("/")
+        self._database = settings.database_name
+        self._http = aiohttp.ClientSession(timeout=_TIMEOUT, headers=_authorization(settings))
+        self.version = ""
+
+    @property
+    def generation(self) -> int:
+        """1, 2 or 3; 0 before ``connect``."""
+        return int(self.version[:1] or 0)
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._http.close()
+
+    async def connect(self) -> None:
+        """Learns the version and makes sure that the database is there."""
+        version = await self.ping()
+        generation = int(version[0])
+        if generation == 2:
+            from terrazzo_adapters.influxdb.buckets import ensure_bucket  # its library is heavy
+
+            await asyncio.to_thread(ensure_bucket, self._settings)
+        elif generation == 1:
+            answer = await self._query_raw("SHOW DATABASES", "GET")
+            names = {row[0] for series in answer[0].get("series", ()) for row in series.get("values", ())}
+            if self._database not in names:
+                _checked(await self._query_raw(f"CREATE DATABASE {identifier(self._database)}", "POST"))
+        self.version = version
+
+    async def ping(self) -> str:
+        """The version, like ``1.6.7``."""
+        status, headers, body = await self._request("GET", "/ping", {})
+        version = headers.get("X-Influxdb-Version", "") or _version_in(body)
+        if status not in (200, 204) or not version.lstrip("v")[:1].isdigit():
+            raise StoreUnavailable(f"{self._url}/ping answered {status}, not as InfluxDB does: {_text(body)}")
+        return version.lstrip("v")
+
+    async def write(self, lines: str) -> None:
+        """Writes lines with times in nanoseconds.
+
+        Raises:
+            Refused: some lines can never be written.
+        """
+        parameters = {"db": self._database, "precision": "ns"}
+        status, _, body = await self._request("POST", "/write", parameters, lines.encode())
+        if status in (200, 204):
+            return
+        text = _text(body)
+        if status == 404:
+            self.version = ""  # the database is gone: connect anew
+        if status == 413 or (status in (400, 422) and _PERMANENT.search(text)):
+            raise Refused(text)
+        raise StoreUnavailable(f"InfluxDB at {self._url} refused a write ({status}): {text}")
+
+    async def query(self, statement: str) -> list[Series]:
+        """The series that one or several statements (with ``;`` between) answer, in order. Times are nanoseconds."""
+        method = "POST" if statement.startswith("DELETE") or len(statement) > _LONGEST_GET else "GET"
+        return _checked(await self._query_raw(statement, method))
+
+    async def _query_raw(self, statement: str, method: str) -> list[dict[str, Any]]:
+        parameters = {"db": self._database, "epoch": "ns"}
+        data = None
+        if method == "GET":
+            parameters["q"] = statement
+        else:
+            data = aiohttp.FormData({"q": statement})
+        status, _, body = await self._request(method, "/query", parameters, data)
+        if status != 200:
+            raise StoreUnavailable(f"InfluxDB at {self._url} refused a query ({status}): {_text(body)}")
+        try:
+            return list(msgspec.json.decode(body)["results"])
+        except (msgspec.DecodeError, TypeError, KeyError):
+            raise StoreUnavailable(f"{self._url}/query did not answer as InfluxDB does: {_text(body)}") from None
+
+    async def _request(
+        self, method: str, path: str, parameters: dict[str, str], data: bytes | aiohttp.FormData | None = None
+    ) -> tuple[int, Any, bytes]:
+        try:
+            async with self._http.request(method, self._url + path, params=parameters, data=data) as response:
+                return response.status, response.headers, await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
+            reason = str(error) or type(error).__name__
+            raise StoreUnavailable(f"InfluxDB at {self._url} does not answer: {reason}") from None
+        except RuntimeError as error:  # the session was closed under the call
+            raise StoreUnavailable(f"InfluxDB at {self._url}: {error}") from None
+
+
+def _authorization(settings: InfluxSettings) -> dict[str, str]:
+    if settings.token:
+        return {"Authorization": f"Token {settings.token}"}
+    if settings.username:
+        return {"Authorization": aiohttp.BasicAuth(settings.username, settings.password, "utf-8").encode()}
+    return {}
+
+
+def _checked(results: list[dict[str, Any]]) -> list[Series]:
+    found: list[Series] = []
+    for result in results:
+        if "error" in result:
+            raise StoreUnavailable(f"InfluxDB can't answer: {result['error']}")
+        for series in result.get("series", ()):
+            if series.get("partial"):
+                raise StoreUnavailable("InfluxDB cut an answer short: raise max-row-limit in its configuration")
+            found.append(series)
+    return found
+
+
+def _version_in(body: bytes) -> str:
+    try:
+        return str(msgspec.json.decode(body)["version"])
+    except (msgspec.DecodeError, TypeError, KeyError):
+        return ""
+
+
+def _text(body: bytes) -> str:
+    try:
+        decoded = msgspec.json.decode(body)
+        return str(decoded.get("error") or decoded.get("message") or decoded)[:500]
+    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+        return body[:500].decode(errors="replace").strip()

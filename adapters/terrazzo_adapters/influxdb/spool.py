@@ -1,0 +1,107 @@
+"""The spool: batches that wait on disk, in order, for a server that is away."""
+
+from __future__ import annotations
+
+from collections import deque
+from pathlib import Path
+
+import msgspec
+from rocksdict import WriteBatch
+
+from terrazzo_adapters.influxdb.lines import Point
+from terrazzo_adapters.rocksdb.database import Database, worded
+
+_FIRST = b"b" + bytes(8)
+
+
+class Spool:
+    """A queue in a RocksDB of its own. Every method belongs to one thread; ``depth`` and ``size`` read from any.
+
+    Every method raises ``StoreUnavailable`` or ``StoreFull`` when the disk fails it; later calls try again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+        self._waiting: deque[tuple[int, int]] = deque()  # number, bytes
+        self._last = 0
+        self.size = 0
+
+    @property
+    def depth(self) -> int:
+        """How many batches wait."""
+        return len(self._waiting)
+
+    def open(self) -> None:
+        """Opens and finds what an earlier process left."""
+        self._database.open()
+        with worded(self._database.path):
+            for key, value in self._database.rdict.items(from_key=_FIRST):
+                self._waiting.append((_number(key), len(value)))
+        self.size = sum(size for _, size in self._waiting)
+        self._last = self._waiting[-1][0] if self._waiting else 0
+
+    def close(self) -> None:
+        """Keeps what waits for the next process."""
+        self._database.close("it is closed")
+
+    def put(self, points: list[Point]) -> None:
+        """Adds a batch durably."""
+        number = self._last + 1
+        value = msgspec.msgpack.encode(points)
+        self._commit(number, value)
+        self._last = number
+        self._waiting.append((number, len(value)))
+        self.size += len(value)
+
+    def first(self) -> list[Point]:
+        """The oldest batch; there is one."""
+        self._ensure_open()
+        with worded(self._database.path):
+            value = self._database.rdict.get(_key(self._waiting[0][0])) or b"\x90"
+        return msgspec.msgpack.decode(value, type=list[Point])
+
+    def replace_first(self, points: list[Point]) -> None:
+        """Stores the oldest batch anew, with its tie-breakers, before the first attempt to send it."""
+        number, size = self._waiting[0]
+        value = msgspec.msgpack.encode(points)
+        self._commit(number, value)
+        self._waiting[0] = (number, len(value))
+        self.size += len(value) - size
+
+    def remove_first(self) -> None:
+        """Forgets the oldest batch. Not synced: sent once more after a crash, it overwrites itself."""
+        self._ensure_open()
+        number, size = self._waiting[0]
+        with worded(self._database.path):
+            self._database.rdict.delete(_key(number))
+        self._waiting.popleft()
+        self.size -= size
+
+    def _commit(self, number: int, value: bytes) -> None:
+        self._ensure_open()
+        try:
+            self._database.commit(lambda batch: batch.put(_key(number), value))
+        except Exception as error:
+            self._database.close(str(error))
+            raise
+
+    def _ensure_open(self) -> None:
+        """Reopens after a failure; a batch that was reported as failed and shows up now is dropped."""
+        if self._database.is_open:
+            return
+        self._database.open()
+        last = self._last
+        self._database.commit(lambda batch: _drop_after(batch, last))
+
+
+def _drop_after(batch: WriteBatch, last: int) -> None:
+    batch.delete_range(_key(last + 1), b"c")
+
+
+def _key(number: int) -> bytes:
+    return b"b" + number.to_bytes(8)
+
+
+def _number(key: object) -> int:
+    assert isinstance(key, bytes)
+    return int.from_bytes(key[1:])

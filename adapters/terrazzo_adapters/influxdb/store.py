@@ -1,0 +1,237 @@
+"""``InfluxStore``: the port. What the server can't take at once waits in the spool, in order, and nothing is doubled.
+
+One batch at a time is on its way. Its tie-breakers are fixed before the first attempt, on disk where the batch is
+spooled, so that an attempt whose outcome is unknown can be repeated: it overwrites itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from terrazzo.store import Page, Record, RecordsRefused, StoreUnavailable
+from terrazzo_adapters.influxdb import queries
+from terrazzo_adapters.influxdb.delivery import Delivery
+from terrazzo_adapters.influxdb.lines import Point
+from terrazzo_adapters.influxdb.naming import line_head
+from terrazzo_adapters.influxdb.server import Server
+from terrazzo_adapters.influxdb.settings import InfluxSettings
+from terrazzo_adapters.influxdb.spool import Spool
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+_RETRY_FIRST_S = 0.1
+_RETRY_MOST_S = 5.0
+_CLOSE_S = 5.0
+_SPOOL_BYTES = 256 * 1024 * 1024
+
+
+class InfluxStore:
+    """``TimeSeriesStore`` on an InfluxDB server. Queries see what has reached the server, not the spool."""
+
+    def __init__(self, server: Server, spool: Spool, *, thread: ThreadPoolExecutor, writer: str, limit: int) -> None:
+        """Use ``open``."""
+        self._server = server
+        self._delivery = Delivery(server, writer)
+        self._spool = spool
+        self._thread = thread
+        self._limit = limit
+        self._turn = asyncio.Lock()
+        self._changed = asyncio.Condition()
+        self._closing = asyncio.Event()
+        self._arrival = 0
+        self.refused = 0
+        """How many acknowledged records the server refused for good when they came out of the spool."""
+        self._drainer = asyncio.create_task(self._drain(), name="influxdb spool")
+
+    @classmethod
+    async def open(
+        cls, settings: InfluxSettings, *, spool: str | Path, spool_bytes: int = _SPOOL_BYTES, writer: str = ""
+    ) -> InfluxStore:
+        """Opens the store; the server need not answer yet.
+
+        Args:
+            spool: a folder of this process' own.
+            spool_bytes: how much may wait there; beyond it ``append`` waits.
+            writer: letters and digits that tell this process from others that write to the same database.
+
+        Raises:
+            ValueError: ``url`` or ``writer`` can't be used.
+            StoreUnavailable: the spool can't be opened.
+        """
+        if not settings.url.startswith(("http://", "https://")):
+            raise ValueError(f"url: {settings.url!r} is not an http or https address")
+        if writer and not writer.isalnum():
+            raise ValueError(f"writer: {writer!r} is not made of letters and digits")
+        thread = ThreadPoolExecutor(1, thread_name_prefix="influxdb-spool")
+        queue = Spool(Path(spool))
+        try:
+            await asyncio.get_running_loop().run_in_executor(thread, queue.open)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+        return cls(Server(settings), queue, thread=thread, writer=writer, limit=spool_bytes)
+
+    @property
+    def spooled(self) -> int:
+        """How many batches wait in the spool."""
+        return self._spool.depth
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Returns when the server or the spool has all records durably; waits while the spool is full.
+
+        Raises:
+            ValueError: a record's name or time can't be stored, says which; nothing was stored.
+            RecordsRefused: the server will never take some of the records; the others are stored.
+            StoreFull: the spool's disk is full; nothing was stored.
+            StoreUnavailable: the store is closing; nothing was stored.
+        """
+        self._ensure_open()
+        points = self._points(records)
+        if not points:
+            return
+        async with self._turn:
+            self._ensure_open()
+            if not self._spool.depth:
+                try:
+                    refused = await self._delivery.deliver(points)
+                except StoreUnavailable as error:
+                    _log.warning("InfluxDB does not take records, they wait in the spool: %s", error)
+                else:
+                    _raise_if_refused(refused, self._delivery.reason)
+                    return
+            await self._spool_durably(points)
+
+    def _points(self, records: Sequence[Record]) -> list[Point]:
+        for place, (series, time_us, _) in enumerate(records):
+            if not 0 <= time_us <= queries.LATEST_US:
+                raise ValueError(f"records[{place}].time_us: {time_us} is not from 0 to {queries.LATEST_US}")
+            line_head(series, "").encode()  # refuses a name that can't be stored
+        first = self._arrival = max(self._arrival + 1, time.time_ns())
+        self._arrival += len(records)
+        return [Point(*record, first + place) for place, record in enumerate(records)]
+
+    async def _spool_durably(self, points: list[Point]) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._has_room() or self._closing.is_set())
+        self._ensure_open()
+        await self._in_thread(self._spool.put, points)
+        async with self._changed:
+            self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        return not self._spool.depth or self._spool.size < self._limit
+
+    async def _drain(self) -> None:
+        """Sends what waits in the spool, oldest first, as soon as the server takes it."""
+        pause_s = _RETRY_FIRST_S
+        while not self._closing.is_set():
+            async with self._changed:
+                await self._changed.wait_for(lambda: self._spool.depth > 0 or self._closing.is_set())
+            try:
+                while self._spool.depth and not self._closing.is_set():
+                    await self._send_first()
+                    pause_s = _RETRY_FIRST_S
+            except StoreUnavailable as error:
+                _log.debug("the spool waits: %s", error)
+            except Exception:  # noqa: BLE001 - what was acknowledged is tried again, whatever went wrong
+                _log.exception("sending the spool failed, retrying")
+            else:
+                continue
+            await self._pause(pause_s)
+            pause_s = min(2 * pause_s, _RETRY_MOST_S)
+
+    async def _send_first(self) -> None:
+        points = await self._in_thread(self._spool.first)
+        if await self._delivery.prepare(points):
+            await self._in_thread(self._spool.replace_first, points)
+        refused = await self._delivery.deliver(points)
+        if refused:
+            self.refused += len(refused)
+            _log.error("InfluxDB refused %d spooled records for good: %s", len(refused), self._delivery.reason)
+        await self._in_thread(self._spool.remove_first)
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _pause(self, pause_s: float) -> None:
+        try:
+            async with asyncio.timeout(pause_s):
+                await self._closing.wait()
+        except TimeoutError:
+            return
+
+    async def series(self, prefix: str) -> list[str]:
+        """The names that start with ``prefix``, sorted."""
+        return await self._ask(queries.series_names(self._server, prefix))
+
+    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
+        """The newest ``limit`` records of the series together."""
+        return await self._ask(queries.latest(self._server, series, limit))
+
+    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
+        """The first record strictly later than ``time_us``."""
+        return await self._ask(queries.first_after(self._server, series, time_us))
+
+    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+        """A page of a range, newest first, with the exact total."""
+        return await self._ask(queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit))
+
+    async def drop_before(self, time_us: int) -> None:
+        """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""
+        await self._ask(queries.drop_before(self._server, time_us))
+
+    async def check(self) -> None:
+        """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""
+        await self._ask(self._ping())
+
+    async def _ping(self) -> None:
+        await self._server.ping()
+
+    async def _ask(self, question: Coroutine[Any, Any, T]) -> T:
+        try:
+            self._ensure_open()
+            await self._delivery.connect()
+        except BaseException:
+            question.close()
+            raise
+        return await question
+
+    async def close(self) -> None:
+        """Ends the write under way; what waits in the spool stays there for the next ``open``."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        async with self._changed:
+            self._changed.notify_all()
+        await asyncio.wait(
+            [self._drainer, asyncio.create_task(self._settle(), name="influxdb close")], timeout=_CLOSE_S
+        )
+        self._drainer.cancel()
+        await asyncio.wait([self._drainer])
+        await self._server.close()
+        await self._in_thread(self._spool.close)
+        self._thread.shutdown()
+
+    async def _settle(self) -> None:
+        async with self._turn:
+            return
+
+    def _ensure_open(self) -> None:
+        if self._closing.is_set():
+            raise StoreUnavailable("the time-series store is closed")
+
+    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+
+def _raise_if_refused(refused: Sequence[Point], reason: str) -> None:
+    if refused:
+        records = [Record(point.series, point.time_us, point.body) for point in refused]
+        raise RecordsRefused(records, f"InfluxDB will never take {len(records)} of the records: {reason}")

@@ -118,7 +118,7 @@ async def test_json_may_say_that_it_is_utf8(rig: Rig, media_type: str) -> None:
     [
         ("GET", "/apiproxy/api", {"POST"}),
         ("PUT", "/apiproxy/api", {"POST"}),
-        ("POST", "/grid/api/v1/grid/getLastItem", {"GET"}),
+        ("POST", "/grid/api/v1/grid/getLastItem", {"GET", "HEAD"}),
         ("DELETE", "/readyz", {"GET", "HEAD"}),
     ],
 )
@@ -156,6 +156,8 @@ async def test_what_is_not_http_ends_only_its_own_connection(rig: Rig) -> None:
 
 async def test_health_says_that_the_process_lives(rig: Rig) -> None:
     assert await rig.get("/healthz", "nobody") == (200, {"status": "ok"})
+    async with rig.http.head("/healthz") as response:
+        assert (response.status, await response.read()) == (200, b"")
 
 
 async def test_ready_means_every_part(tmp_path: Path) -> None:

@@ -101,9 +101,10 @@ class DurableBatch(Segment):
         for index, identifier in received.items():
             if session.incoming.get(identifier) is not self:
                 continue
-            session.incoming[identifier] = None
             if index in refusals and self.client.protocol == 5:  # the exchange ends with the PUBREC [MQTT-4.3.3-9]
-                del session.incoming[identifier]
+                session.release(identifier)
+            else:
+                session.receive(identifier)
             successor = session.connection
             if successor is not None and successor is not self.connection:  # it has sent the publish again meanwhile
                 successor.write(ack(PUBREC, identifier, refusals.get(index, 0), successor.version))

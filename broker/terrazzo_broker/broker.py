@@ -63,6 +63,8 @@ class Broker:
         self._dirty: list[Connection] = []
         self._closing = False
         self._drained = asyncio.Event()  # closing, and no connection left
+        self.storage.restore(settings, self.stats, self.tree)
+        self.stats.subscriptions = self.tree.count
 
     # Life
 
@@ -103,6 +105,7 @@ class Broker:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for listener in self._listeners:
             await listener.finish()
+        await self.storage.close()
 
     def pause_intake(self) -> None:
         """Stops reading from all sockets, those still to come included."""
@@ -246,11 +249,14 @@ class Broker:
             log.exception("%s: the authenticate hook failed", connection)
             verdict = Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
         connection.is_deciding = False
+        self.storage.active = connection
         try:
             conclude(connection, verdict)
         except Exception:
             log.exception("%s: internal error", connection)
             connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
+        finally:
+            self.storage.active = None
 
     def _spawn(self, work: Awaitable[None], name: str) -> None:
         task = asyncio.ensure_future(work)
@@ -261,8 +267,11 @@ class Broker:
 
     # Sessions
 
-    def open_session(self, client_id: str, *, clean_start: bool) -> tuple[Session, bool]:
-        """The session for a new connection, and whether it was there before. [MQTT-3.1.2-4] [MQTT-3.1.2-5]"""
+    def open_session(self, client_id: str, *, clean_start: bool, outlives: bool) -> tuple[Session, bool]:
+        """The session for a new connection, and whether it was there before. [MQTT-3.1.2-4] [MQTT-3.1.2-5]
+
+        ``outlives``: it is to outlive the connection.
+        """
         session = self.sessions.get(client_id)
         if session is not None and session.connection is not None:  # [MQTT-3.1.4-3]
             self.stats.takeovers += 1
@@ -275,7 +284,7 @@ class Broker:
         self._cancel_will(client_id)
         if session is not None:
             return session, True
-        return self.storage.create(client_id, self.settings, self.stats), False
+        return self.storage.create(client_id, self.settings, self.stats, outlives=outlives), False
 
     def end_session(self, session: Session) -> None:
         """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.3-9]"""
@@ -290,13 +299,13 @@ class Broker:
         """Adds or replaces a subscription whose filter has been checked."""
         shared = split_shared(subscription.filter)
         assert shared is not None
-        session.subscriptions[subscription.filter] = subscription
+        session.subscribe(subscription)
         self.tree.add(shared.filter, shared.group, session, subscription)
         self.stats.subscriptions = self.tree.count
 
     def unsubscribe(self, session: Session, pattern: str) -> bool:
         """Removes a subscription; False where there was none."""
-        if session.subscriptions.pop(pattern, None) is None:
+        if not session.unsubscribe(pattern):
             return False
         shared = split_shared(pattern)
         assert shared is not None
@@ -364,6 +373,8 @@ class Broker:
         self.stats.clients -= 1
         if connection.will is not None:
             self._leave_will(connection.will, client, session, now_us)
+        else:
+            self._cancel_will(client.client_id)
         if not session.expiry_s:
             self.end_session(session)
         elif session.expiry_s != NEVER_EXPIRES_S:
@@ -381,20 +392,16 @@ class Broker:
 
     def _leave_will(self, will: mqtt5.Will, client: Client, session: Session, now_us: int) -> None:
         delay_s = min(will.will_delay_interval, session.expiry_s)
-        self.storage.wills[client.client_id] = PendingWill(will, client)
-        if delay_s:
-            self.storage.deadlines.set("w" + client.client_id, now_us + delay_s * 1_000_000)
-        else:
+        self.storage.leave_will(PendingWill(will, client), now_us + delay_s * 1_000_000)
+        if not delay_s:
             self.publish_will(client.client_id)
 
     def _cancel_will(self, client_id: str) -> None:
-        self.storage.wills.pop(client_id, None)
-        self.storage.deadlines.cancel("w" + client_id)
+        self.storage.take_will(client_id)
 
     def publish_will(self, client_id: str) -> None:
         """Publishes the will that waits, if there is one; the hooks are asked as for any publish. [MQTT-3.1.2-10]"""
-        pending = self.storage.wills.pop(client_id, None)
-        self.storage.deadlines.cancel("w" + client_id)
+        pending = self.storage.take_will(client_id)
         if pending is None:
             return
         will, client = pending
@@ -439,14 +446,14 @@ class Broker:
     async def _tick(self) -> None:
         next_sys_s = self.clock()
         while True:
-            if self.settings.sys_interval_s and self.clock() >= next_sys_s:
-                next_sys_s = self.clock() + self.settings.sys_interval_s
-                self._publish_sys()
-            await asyncio.sleep(self.settings.sweep_interval_s)
             try:
                 sweep(self)
             except Exception:
                 log.exception("the sweep failed; it goes on")
+            if self.settings.sys_interval_s and self.clock() >= next_sys_s:
+                next_sys_s = self.clock() + self.settings.sys_interval_s
+                self._publish_sys()
+            await asyncio.sleep(self.settings.sweep_interval_s)
 
     def _publish_sys(self) -> None:
         figures = sys_topics(

@@ -21,7 +21,7 @@ from .listeners.certificates import common_name
 from .message import Message
 from .routing import Route
 from .session import Session
-from .state import Hold, State
+from .state import Hold, State, Withheld
 
 if TYPE_CHECKING:
     from .admission import Gate
@@ -74,6 +74,7 @@ class Connection(asyncio.Protocol):
         "version",
         "waiting",
         "will",
+        "withheld",
         "write_paused",
     )
 
@@ -97,6 +98,7 @@ class Connection(asyncio.Protocol):
         self.out_bytes = 0
         self.dirty = False
         self.write_paused = False
+        self.withheld = Withheld.NOTHING
         self.encoder = broker.plain_encoder(4)
 
         self.client: Client | None = None
@@ -147,6 +149,7 @@ class Connection(asyncio.Protocol):
 
     def process(self, data: bytes) -> None:
         """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers."""
+        self.broker.storage.active = self
         try:
             feed(self, data)
         except PacketError as error:
@@ -155,6 +158,8 @@ class Connection(asyncio.Protocol):
         except Exception:
             log.exception("%s: internal error", self)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
+        finally:
+            self.broker.storage.active = None
 
     def keep(self, rest: bytes, needed: int) -> None:
         """Keeps the start of a packet until ``needed`` bytes are there."""
@@ -186,8 +191,8 @@ class Connection(asyncio.Protocol):
             self.flush()
 
     def flush(self) -> None:
-        """Writes everything collected, unless the peer doesn't read."""
-        if self.write_paused or not self.out:
+        """Writes everything collected, unless the peer doesn't read or the disk isn't that far yet."""
+        if self.write_paused or self.withheld or not self.out:
             return
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
         self.out.clear()
@@ -208,13 +213,40 @@ class Connection(asyncio.Protocol):
     @property
     def is_stuck(self) -> bool:
         """Whether the peer reads so slowly that nothing more may be collected for it."""
-        return self.write_paused and self.out_bytes > self.broker.settings.queued_bytes
+        return bool(self.write_paused or self.withheld) and self.out_bytes > self.broker.settings.queued_bytes
+
+    # Bytes that promise something: they wait for a commit
+
+    def withhold(self) -> None:
+        """Lets nothing more leave until ``let_go``."""
+        what = Withheld.PACKETS if self.state is State.OPEN else Withheld.CONNACK
+        self.withheld = max(self.withheld, what)
+
+    def take_withheld(self) -> list[bytes]:
+        """What the commit that starts now makes true."""
+        taken, self.out = self.out, []
+        return taken
+
+    def let_go(self, taken: list[bytes], *, more: bool) -> None:
+        """The commit is done: ``taken`` leaves; what was collected since then waits for the next, if ``more``."""
+        if self.state is State.CLOSED:
+            return
+        rest, self.out = self.out, taken
+        self.withheld = Withheld.NOTHING
+        if more:
+            self.flush()
+            self.withheld = Withheld.PACKETS
+        self.out += rest
+        self.out_bytes = sum(map(len, self.out))
+        if not more:
+            self.flush()
+            self.pump()
 
     # Messages out
 
     def send_raw(self, raw: bytes, count: int) -> None:
         """Sends QoS 0 publishes as they are; a slow client loses them."""
-        if self.write_paused and self.out_bytes + len(raw) > self.broker.settings.queued_bytes:
+        if (self.write_paused or self.withheld) and self.out_bytes + len(raw) > self.broker.settings.queued_bytes:
             self.broker.stats.drop("slow consumer", count)
             return
         self.out.append(raw)
@@ -371,7 +403,10 @@ class Connection(asyncio.Protocol):
         """Ends the connection from our side; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""
         if self.state is State.CLOSED:
             return
-        was_open, self.state = self.state is State.OPEN, State.CLOSED
+        was_open, self.state = self.state is State.OPEN and self.withheld < Withheld.CONNACK, State.CLOSED
+        if self.withheld:  # nothing that the disk hasn't got may be promised now
+            self.out.clear()
+            self.withheld = Withheld.NOTHING
         if reason is not None and was_open and self.version == 5:
             self.write(encode_packet(self._disconnect(reason, why), 5))
         self.seen_s = self.broker.clock()  # from here on the sweep gives it a few seconds to take the last bytes

@@ -49,6 +49,13 @@ class Route:
         self.is_unheard = not targets and not groups
         self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.shape[2] for each in targets)
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether a receiver's session is on disk."""
+        sessions = [target.session for target in self.targets if target.shape[0]]
+        sessions.extend(member for group in self.groups for member in group.members)
+        return any(session.is_persistent for session in sessions)
+
 
 class Router:
     """Finds the receivers of messages and hands the messages to their sessions."""

@@ -19,12 +19,17 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 
+_UNKNOWN = object()
+
+
 class Session:
     """One client's session. It does no I/O: what is to be sent goes into the list that a method is given.
 
     ``inflight`` keeps, in the order of sending, what the client hasn't acknowledged; None stands for a QoS 2 message
     that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
     """
+
+    is_persistent = False  # whether it is on disk, beside memory
 
     __slots__ = (
         "client_id",
@@ -66,6 +71,22 @@ class Session:
     def queued(self) -> int:
         """How many messages wait for the client."""
         return len(self.queue) if self.queue else 0
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Adds a subscription, or replaces the one to the same filter. [MQTT-3.8.4-3]"""
+        self.subscriptions[subscription.filter] = subscription
+
+    def unsubscribe(self, pattern: str) -> bool:
+        """Removes a subscription; False where there was none."""
+        return self.subscriptions.pop(pattern, None) is not None
+
+    def receive(self, identifier: int, batch: DurableBatch | None = None) -> None:
+        """Notes a QoS 2 publish from the client, with the batch that must be settled before it counts as received."""
+        self.incoming[identifier] = batch
+
+    def release(self, identifier: int) -> bool:
+        """The client has let go of an identifier; False: it wasn't in use."""
+        return self.incoming.pop(identifier, _UNKNOWN) is not _UNKNOWN
 
     def transmit(self, wires: Sequence[Wire], out: list[bytes]) -> list[int] | None:
         """Sends rendered messages, or queues them; the indexes of those that there is no room for."""

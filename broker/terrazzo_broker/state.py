@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntFlag
+from enum import Enum, IntEnum, IntFlag
 
 
 class State(Enum):
@@ -21,3 +21,12 @@ class Hold(IntFlag):
     DECIDING = 1
     INTAKE = 2  # the embedding program is behind
     RATE = 4  # the client publishes faster than it may
+    STORAGE = 8  # the disk is behind
+
+
+class Withheld(IntEnum):
+    """What of a connection's output waits until the disk has what it promises."""
+
+    NOTHING = 0
+    PACKETS = 1
+    CONNACK = 2  # and all that follows it

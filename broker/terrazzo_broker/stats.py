@@ -35,6 +35,9 @@ class Stats:
     proxy_headers_refused: int = 0
     upgrades_refused: int = 0  # HTTP requests that don't lead to MQTT over WebSocket
     wills_sent: int = 0
+    storage_commits: int = 0
+    storage_failures: int = 0  # commits that the disk refused
+    storage_refusals: int = 0  # publishes and subscriptions refused meanwhile
     rate_limited: int = 0  # times a client was read more slowly
     dropped: dict[str, int] = field(default_factory=dict)  # messages, by reason
 

@@ -24,6 +24,7 @@ def sweep(broker: Broker) -> None:
     for connection in list(broker.connections):
         _look_at(connection, now_s)
     now_us = broker.now_us()
+    broker.storage.on_sweep(now_us)
     for name in broker.storage.deadlines.pop_due(now_us):
         kind, client_id = name[0], name[1:]
         session = broker.sessions.get(client_id)

@@ -93,6 +93,9 @@ def conclude(connection: Connection, verdict: Verdict) -> None:
     elif isinstance(verdict, Refuse):
         connection.will = None  # there never was a session that it could belong to
         connection.refuse(connack_reason(verdict.reason), verdict.message)
+    elif connection.broker.storage.is_failing and _expiry(connection, verdict):
+        connection.will = None
+        connection.refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "sessions can't be stored at the moment")
     else:
         _accept(connection, verdict)
     connection.proceed()
@@ -102,8 +105,9 @@ def _accept(connection: Connection, verdict: Accept) -> None:
     broker, packet, request = connection.broker, connection.connect_packet, connection.request
     assert packet is not None
     assert request is not None
-    session, present = broker.open_session(request.client_id, clean_start=packet.clean_start)
-    session.set_expiry(_expiry(request, verdict))
+    expiry_s = _expiry(connection, verdict)
+    session, present = broker.open_session(request.client_id, clean_start=packet.clean_start, outlives=expiry_s > 0)
+    session.set_expiry(expiry_s)
     keep_alive_s = _keep_alive(connection, packet, verdict)
     connection.keep_alive_s = keep_alive_s
     connection.encoder = _encoder(connection, packet)
@@ -126,15 +130,19 @@ def _accept(connection: Connection, verdict: Accept) -> None:
     connection.connect_packet = None
     connection.request = replace(request, password=None, auth_data=None)
     session.open(min(packet.receive_max, broker.settings.inflight_to_client))  # [MQTT-3.3.4-9]
+    if connection.will is not None:
+        broker.storage.note_will(connection.will, connection.client)
     broker.on_connected(connection)
     connection.pump()
 
 
-def _expiry(request: ConnectRequest, verdict: Accept) -> int:
+def _expiry(connection: Connection, verdict: Accept) -> int:
     """Server's word before client's; a clean session of 3.1.1 always ends with its connection. [MQTT-3.1.2-6]"""
+    request, longest_s = connection.request, connection.broker.settings.max_session_expiry_s
+    assert request is not None
     if verdict.session_expiry_s is None or (request.protocol == 4 and request.clean_start):
-        return request.session_expiry_s
-    return verdict.session_expiry_s
+        return min(request.session_expiry_s, longest_s)
+    return min(verdict.session_expiry_s, longest_s)
 
 
 def _keep_alive(connection: Connection, packet: mqtt5.ConnectPacket, verdict: Accept) -> int:

@@ -38,6 +38,8 @@ def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: 
     elif publish.is_text and not _is_utf8(publish.payload):
         connection.broker.stats.drop("payload format invalid")
         _acknowledge(connection, publish, _PAYLOAD_FORMAT_INVALID)
+    elif connection.broker.storage.is_failing and publish.qos and (publish.retain or route.is_stored):
+        _refuse_unstorable(connection, publish)
     else:
         _pass_on(connection, publish, route, now_us)
 
@@ -66,7 +68,7 @@ def _make_durable(connection: Connection, publish: Publish, route: Route, now_us
     first = (0, PUBACK, PUBREC)[publish.qos]
     if publish.qos == 2:
         assert connection.session is not None
-        connection.session.incoming[publish.packet_id] = batch
+        connection.session.receive(publish.packet_id, batch)
         batch.received = batch.received or {}
         batch.received[len(batch.messages)] = publish.packet_id
     acknowledgement = ack(first, publish.packet_id, 0, connection.version) if first else b""
@@ -79,8 +81,16 @@ def _acknowledge(connection: Connection, publish: Publish, reason: int) -> None:
     elif publish.qos == 2:
         assert connection.session is not None
         if reason < 0x80 or connection.version < 5:  # a refusal ends the exchange [MQTT-4.3.3-9]
-            connection.session.incoming[publish.packet_id] = None
+            connection.session.receive(publish.packet_id)
         connection.acknowledge(ack(PUBREC, publish.packet_id, reason, connection.version))
+
+
+def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
+    """3.1.1 has no other way of saying so than to close. [MQTT-3.3.5-2] of 3.1.1"""
+    connection.broker.stats.storage_refusals += 1
+    if connection.version < 5:
+        raise PacketError(DisconnectReasonCode.QUOTA_EXCEEDED, "messages can't be stored at the moment")
+    _acknowledge(connection, publish, _QUOTA_EXCEEDED)
 
 
 def _is_repeated(connection: Connection, packet_id: int) -> bool:
@@ -135,7 +145,8 @@ def _route(connection: Connection, topic: bytes) -> Route | None:
         route = connection.broker.router.route(grant, topic, connection.client.client_id)
         if len(connection.routes) >= _CACHED_TOPICS:
             connection.routes.clear()
-        connection.routes[field] = route
+        if not connection.broker.storage.is_failing:  # else each publish passes by here
+            connection.routes[field] = route
     return route
 
 

@@ -9,12 +9,11 @@ from ..codec.writer import PUBCOMP, ack
 if TYPE_CHECKING:
     from ..connection import Connection
 
-_UNKNOWN = object()
 _NOT_FOUND = 0x92
 
 
 def handle_pubrel(connection: Connection, packet_id: int, reason: int) -> None:
     """Completes the exchange; the next publish with this identifier is a new one. [MQTT-4.3.3-11] [MQTT-4.3.3-12]"""
     assert connection.session is not None
-    known = connection.session.incoming.pop(packet_id, _UNKNOWN) is not _UNKNOWN
+    known = connection.session.release(packet_id)
     connection.write(ack(PUBCOMP, packet_id, 0 if known else _NOT_FOUND, connection.version))

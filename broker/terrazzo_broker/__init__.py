@@ -15,6 +15,7 @@ from .hooks import (
     Refuse,
     Verdict,
 )
+from .listeners.certificates import CertificateError, TlsFiles
 from .message import PublishProperties
 from .settings import BrokerSettings
 from .stats import Stats
@@ -24,6 +25,7 @@ __all__ = [
     "Batch",
     "Broker",
     "BrokerSettings",
+    "CertificateError",
     "Challenge",
     "Client",
     "ConnectRequest",
@@ -35,5 +37,6 @@ __all__ = [
     "PublishProperties",
     "Refuse",
     "Stats",
+    "TlsFiles",
     "Verdict",
 ]

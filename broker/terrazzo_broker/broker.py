@@ -7,6 +7,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Iterable, Sequence
+from pathlib import Path
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
@@ -18,8 +19,10 @@ from .codec.reasons import disconnect_reason
 from .connection import Connection
 from .handlers.connect import conclude
 from .hooks import Client, Delivery, Hooks, Inbound, PublishGrant, Refuse, Verdict
+from .listeners.certificates import Certificates, TlsFiles
 from .listeners.listener import Listener
-from .listeners.tcp import listen_tcp
+from .listeners.tcp import listen_received, listen_tcp
+from .listeners.unix import listen_unix
 from .message import Message, PublishProperties, TrackedMessage
 from .routing import Router
 from .session import Session
@@ -59,6 +62,7 @@ class Broker:
         self.clock = time.monotonic
         self._started_s = self.clock()
         self._listeners: list[Listener] = []
+        self._certificates: list[Certificates] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._dirty: list[Connection] = []
         self._closing = False
@@ -68,22 +72,77 @@ class Broker:
 
     # Life
 
-    async def listen_tcp(self, host: str, port: int) -> int:
+    async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool = False) -> int:
         """Accepts connections on ``host:port`` (port 0: any free one); the port bound.
+
+        ``proxy_protocol``: each connection starts with a PROXY protocol v2 header, which names the client's address.
 
         Raises:
             OSError: the address is taken or not ours.
         """
-        listener, bound = await listen_tcp(self, host, port)
-        self._add(listener)
-        return bound
+        if not proxy_protocol:
+            return self._add(*await listen_tcp(self, host, port))
+        return self._add(*listen_received(self, host, port, certificates=None, proxy_protocol=True))
 
-    def _add(self, listener: Listener) -> None:
+    async def listen_tls(
+        self,
+        host: str,
+        port: int,
+        *,
+        cert: str | Path,
+        key: str | Path,
+        client_ca: str | Path | None = None,
+        proxy_protocol: bool = False,
+    ) -> int:
+        """Accepts TLS 1.2 and 1.3; with ``client_ca``, clients may show a certificate that it has signed.
+
+        Raises:
+            OSError: the address is taken or not ours.
+        """
+        certificates = self._read(TlsFiles(cert=cert, key=key, client_ca=client_ca), protocol="mqtt")
+        return self._add(*listen_received(self, host, port, certificates=certificates, proxy_protocol=proxy_protocol))
+
+    async def listen_websocket(self, host: str, port: int, *, path: str = "/mqtt", tls: TlsFiles | None = None) -> int:
+        """Accepts MQTT over WebSocket, or over secure WebSocket with ``tls``.
+
+        Raises:
+            OSError, CertificateError: as ``listen_tls``.
+        """
+        from .listeners.websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
+
+        certificates = None if tls is None else self._read(tls, protocol="http/1.1")
+        return self._add(*listen_websocket(self, host, port, path=path, certificates=certificates))
+
+    async def listen_unix(self, path: str | Path) -> None:
+        """Accepts connections on a Unix socket, mode 0660; a file that a dead process has left is replaced.
+
+        Raises:
+            OSError: something else is there, or somebody listens on it.
+        """
+        self._add(await listen_unix(self, path))
+
+    def reload_certificates(self) -> None:
+        """Reads all TLS files again, for connections still to come; those that stand are left alone.
+
+        Raises:
+            CertificateError: a file can't be used; then nothing has changed.
+        """
+        contexts = [each.read() for each in self._certificates]
+        for certificates, context in zip(self._certificates, contexts, strict=True):
+            certificates.context = context
+
+    def _read(self, files: TlsFiles, *, protocol: str) -> Certificates:
+        certificates = Certificates(files, protocol=protocol)
+        self._certificates.append(certificates)
+        return certificates
+
+    def _add(self, listener: Listener, port: int = 0) -> int:
         if not self._listeners:
             self._spawn(self._tick(), "broker sweep")
         self._listeners.append(listener)
 
     @property
+        return port
     def is_listening(self) -> bool:
         """Whether it accepts connections."""
         return not self._closing and any(each.is_serving() for each in self._listeners)
@@ -214,7 +273,7 @@ class Broker:
         self.stats.accepted += 1
         self.stats.connections += 1
         connection.is_half_open = True
-        has_room = self.admission.enter(connection.address)
+        has_room = connection.is_half_open or self.admission.enter(connection.address)
         if self._closing or not has_room or len(self.connections) > self.settings.connections + 1024:
             connection.transport.abort()
         elif self.intake_paused:

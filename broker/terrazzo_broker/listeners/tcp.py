@@ -1,4 +1,4 @@
-"""Plain TCP."""
+"""TCP, plain or with TLS, with the PROXY protocol or without."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING
 
 from ..admission import Gate
 from ..connection import Connection
+from .acceptor import BACKLOG, Acceptor, bind
+from .certificates import Certificates
 from .listener import Listener, ServerListener
+from .reception import Reception
 
 if TYPE_CHECKING:
     from ..broker import Broker
 
-BACKLOG = 1024
-
 
 async def listen_tcp(broker: Broker, host: str, port: int) -> tuple[Listener, int]:
-    """A listener and the port that it got.
+    """A listener for plain TCP and the port that it got.
 
     Raises:
         OSError: the address is taken or not ours.
@@ -24,3 +25,24 @@ async def listen_tcp(broker: Broker, host: str, port: int) -> tuple[Listener, in
     loop, gate = asyncio.get_running_loop(), Gate("tcp")
     server = await loop.create_server(lambda: Connection(broker, gate), host, port, backlog=BACKLOG)
     return ServerListener(server), int(server.sockets[0].getsockname()[1])
+
+
+def listen_received(
+    broker: Broker, host: str, port: int, *, certificates: Certificates | None, proxy_protocol: bool
+) -> tuple[Listener, int]:
+    """A listener for TCP with TLS, a PROXY header, or both, and the port that it got.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    gate = Gate("tcp" if certificates is None else "tls")
+
+    def connection(address: str, port: int) -> Connection:
+        made = Connection(broker, gate)
+        made.address, made.port = address, port
+        made.is_half_open = True  # the reception has counted it
+        return made
+
+    reception = Reception(broker, gate, connection, certificates=certificates, proxy_protocol=proxy_protocol)
+    sockets = bind(host, port)
+    return Acceptor(sockets, reception.receive), int(sockets[0].getsockname()[1])

@@ -1,0 +1,108 @@
+"""Accepting connections that need something before MQTT can start, each in a task of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from ..limited_log import limited_logger
+
+log = limited_logger("terrazzo_broker.listeners")
+
+BACKLOG = 1024
+PENDING = 1024  # connections that one listener sets up at a time; the others wait in the backlog
+_NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE_S = 0.5  # before it is tried again when there is no room for one more socket
+
+Receive = Callable[[socket.socket, tuple[str, int]], Awaitable[None]]
+
+
+def bind(host: str, port: int) -> list[socket.socket]:
+    """Listening sockets on all addresses of ``host``, the same port on each (0: any free one).
+
+    Raises:
+        OSError: an address is taken or not ours.
+    """
+    wanted = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, *_, address in dict.fromkeys(wanted):
+            bound = sockets[0].getsockname()[1] if sockets else port
+            sockets.append(_listen(family, (address[0], bound, *address[2:])))
+    except OSError:
+        for each in sockets:
+            each.close()
+        raise
+    return sockets
+
+
+def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
+    try:
+        listening = socket.create_server(address, family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise OSError(error.errno, f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from error
+    listening.setblocking(False)
+    return listening
+
+
+class Acceptor:
+    """A ``Listener``: hands each accepted socket to ``receive``, which owns it from then on."""
+
+    def __init__(self, sockets: Sequence[socket.socket], receive: Receive) -> None:
+        self._receive = receive
+        self._room = asyncio.Semaphore(PENDING)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._accepting = [self._spawn(self._accept(each), "accept connections") for each in sockets]
+
+    def is_serving(self) -> bool:
+        """Whether it accepts connections."""
+        return not all(each.done() for each in self._accepting)
+
+    def close(self) -> None:
+        """Accepts no more, and gives up what is being set up."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def finish(self) -> None:
+        """Waits until all that has ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Any, name: str) -> asyncio.Task[None]:
+        task: asyncio.Task[None] = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _accept(self, listening: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        with listening:
+            while True:
+                await self._room.acquire()
+                try:
+                    accepted, peer = await loop.sock_accept(listening)
+                except OSError as error:
+                    self._room.release()
+                    await self._rest(error)
+                else:
+                    self._spawn(self._set_up(accepted, peer[:2]), f"set up {peer[0]}:{peer[1]}")
+
+    async def _rest(self, error: OSError) -> None:
+        log.warning("cannot accept connections: %s", error)
+        if error.errno in _NO_RESOURCES:
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _set_up(self, accepted: socket.socket, peer: tuple[str, int]) -> None:
+        try:
+            accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            await self._receive(accepted, peer)
+        except OSError as error:
+            accepted.close()
+            log.info("%s:%d: gone before MQTT could start: %s", *peer, error)
+        except Exception:
+            accepted.close()
+            log.exception("%s:%d: internal error", *peer)
+        finally:
+            self._room.release()

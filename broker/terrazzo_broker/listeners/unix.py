@@ -1,0 +1,85 @@
+"""A Unix socket: for programs on the same machine that may open its file."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..admission import Gate
+from ..connection import Connection
+from .acceptor import BACKLOG
+from .listener import Listener, ServerListener
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+MODE = 0o660
+
+
+async def listen_unix(broker: Broker, path: str | Path) -> Listener:
+    """A listener on the socket file ``path``, open to its owner and group.
+
+    Raises:
+        OSError: something else is there, somebody listens on it, or the folder can't be written to.
+    """
+    path = Path(path)
+    _remove_stale(path)
+    listening = _bind(path)
+    gate = Gate("unix")
+    server = await asyncio.get_running_loop().create_unix_server(
+        lambda: Connection(broker, gate), sock=listening, backlog=BACKLOG
+    )
+    return UnixListener(server, path)
+
+
+def _remove_stale(path: Path) -> None:
+    """Removes a socket file that a dead process has left, and nothing else."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise FileExistsError(errno.EEXIST, "not a socket, and in the way of one", str(path))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except BlockingIOError:  # somebody listens, and is behind with accepting
+            pass
+    raise OSError(errno.EADDRINUSE, "somebody listens on this socket", str(path))
+
+
+def _bind(path: Path) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(str(path))
+        path.chmod(MODE)  # before anybody can connect: nobody listens yet
+        listening.setblocking(False)
+    except OSError as error:
+        listening.close()
+        raise OSError(error.errno or errno.EINVAL, error.strerror or str(error), str(path)) from error
+    return listening
+
+
+class UnixListener(ServerListener):
+    """Removes its file when it closes, unless somebody else has put another there."""
+
+    def __init__(self, server: asyncio.Server, path: Path) -> None:
+        super().__init__(server)
+        self._path = path
+        self._inode = path.stat().st_ino
+
+    def close(self) -> None:
+        """Accepts no more."""
+        super().close()
+        with suppress(FileNotFoundError):
+            if os.stat(self._path).st_ino == self._inode:
+                self._path.unlink()

@@ -1,0 +1,175 @@
+"""MQTT over WebSocket, plain or with TLS: the HTTP side of it. [MQTT-6.0.0]"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from aiohttp import hdrs, web
+
+from ..admission import Gate
+from ..connection import Connection
+from ..limited_log import limited_logger
+from .acceptor import PENDING, Acceptor, bind
+from .certificates import Certificates
+from .reception import Reception
+from .websocket_transport import WebSocketTransport
+
+if TYPE_CHECKING:
+    from ..broker import Broker
+
+log = limited_logger("terrazzo_broker.websocket")
+_http_log = limited_logger("terrazzo_broker.websocket.http")  # aiohttp's word on requests that are none
+
+SUBPROTOCOLS = ("mqtt", "mqttv3.1")  # [MQTT-6.0.0-4]; the second is what some 3.1.1 clients ask for
+_CLOSE_TIMEOUT_S = 5.0  # how long a peer may take to answer a close frame
+_FINISH_TIMEOUT_S = 1.0
+
+
+class _Visitor(NamedTuple):
+    """A peer that hasn't upgraded to WebSocket yet."""
+
+    address: str
+    born_s: float
+    deadline: asyncio.TimerHandle
+
+
+class WebSocketListener:
+    """A ``Listener`` on which one path upgrades, and everything else is refused and closed."""
+
+    def __init__(
+        self, broker: Broker, sockets: list[socket.socket], *, path: str, certificates: Certificates | None
+    ) -> None:
+        self._broker = broker
+        self._path = path
+        self._gate = Gate("ws" if certificates is None else "wss")
+        self._visitors: dict[web.RequestHandler, _Visitor] = {}
+        self._server = _Server(self, lingering_time=0, access_log=None, logger=_http_log)
+        reception = Reception(
+            broker, self._gate, lambda address, port: self._server(), certificates=certificates, proxy_protocol=False
+        )
+        self._acceptor = Acceptor(sockets, reception.receive)
+
+    def is_serving(self) -> bool:
+        """Whether it accepts connections."""
+        return self._acceptor.is_serving()
+
+    def close(self) -> None:
+        """Accepts no more, and lets go of those that haven't upgraded."""
+        self._acceptor.close()
+        for protocol in list(self._visitors):
+            protocol.force_close()
+
+    async def finish(self) -> None:
+        """Ends what is left of HTTP."""
+        await self._acceptor.finish()
+        await self._server.shutdown(_FINISH_TIMEOUT_S)
+
+    # Before the upgrade
+
+    def on_visitor(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """A connection that HTTP starts on; the reception has counted it as not logged in."""
+        timeout_s = self._broker.settings.connect_timeout_s
+        self._visitors[protocol] = _Visitor(
+            address=str(transport.get_extra_info("peername")[0]),
+            born_s=self._broker.clock(),
+            deadline=asyncio.get_running_loop().call_later(timeout_s, self._give_up, transport),
+        )
+        if len(self._visitors) > PENDING:
+            self._broker.stats.limited_half_open += 1
+            log.warning("%s: refused, %d connections there haven't upgraded", self._gate.name, PENDING)
+            transport.abort()
+
+    def _give_up(self, transport: asyncio.Transport) -> None:
+        self._broker.stats.connect_timeouts += 1
+        log.warning("%s: no WebSocket within %s s", self._gate.name, self._broker.settings.connect_timeout_s)
+        transport.abort()
+
+    def on_gone(self, protocol: web.RequestHandler) -> None:
+        """A connection has ended, perhaps without an upgrade."""
+        visitor = self._visitors.pop(protocol, None)
+        if visitor is not None:
+            visitor.deadline.cancel()
+            self._broker.admission.leave(visitor.address)
+
+    # The upgrade
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Upgrades and serves MQTT, or says why not."""
+        websocket = web.WebSocketResponse(
+            protocols=SUBPROTOCOLS,
+            timeout=_CLOSE_TIMEOUT_S,
+            compress=False,
+            max_msg_size=self._broker.settings.packet_bytes + 1,  # aiohttp refuses what reaches it
+        )
+        refusal = self._refusal(request, websocket)
+        below = request.transport
+        if refusal is not None or below is None:
+            return self._refuse(request, refusal or _refused(400, "the connection is gone"))
+        await websocket.prepare(request)
+        visitor = self._visitors.pop(request.protocol, None)
+        if visitor is None:  # gone while it was answered
+            return websocket
+        visitor.deadline.cancel()
+        await WebSocketTransport(websocket, below).serve(self._connection(visitor))
+        return websocket
+
+    def _connection(self, visitor: _Visitor) -> Connection:
+        connection = Connection(self._broker, self._gate)
+        connection.address = visitor.address
+        connection.born_s = visitor.born_s
+        connection.is_half_open = True
+        return connection
+
+    def _refusal(self, request: web.BaseRequest, websocket: web.WebSocketResponse) -> web.Response | None:
+        if request.path != self._path:
+            return _refused(404, f"MQTT over WebSocket is at {self._path}")
+        if request.headers.get(hdrs.UPGRADE, "").strip().lower() != "websocket":
+            return _refused(426, "only WebSocket is spoken here", {hdrs.UPGRADE: "websocket"})
+        offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
+        if not any(each.strip() in SUBPROTOCOLS for each in offered):  # [MQTT-6.0.0-3]
+            return _refused(400, "offer the WebSocket subprotocol mqtt")
+        if not websocket.can_prepare(request):
+            return _refused(400, "not a WebSocket handshake of version 13")
+        return None
+
+    def _refuse(self, request: web.BaseRequest, refusal: web.Response) -> web.Response:
+        self._broker.stats.upgrades_refused += 1
+        log.warning("%s: refused on %s: %s", request.remote, self._gate.name, refusal.text)
+        return refusal
+
+
+def _refused(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:
+    response = web.Response(status=status, text=text + "\n", headers=headers)
+    response.force_close()
+    return response
+
+
+class _Server(web.Server):
+    """Tells the listener who comes and goes."""
+
+    def __init__(self, listener: WebSocketListener, **options: Any) -> None:
+        super().__init__(listener.answer, **options)
+        self._listener = listener
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        self._listener.on_visitor(handler, transport)
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        self._listener.on_gone(handler)
+
+
+def listen_websocket(
+    broker: Broker, host: str, port: int, *, path: str, certificates: Certificates | None
+) -> tuple[WebSocketListener, int]:
+    """A listener and the port that it got.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    sockets = bind(host, port)
+    listener = WebSocketListener(broker, sockets, path=path, certificates=certificates)
+    return listener, int(sockets[0].getsockname()[1])

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from platform_site import Company, Site, peers, running_site, until
+from terrazzo.commands import dispatcher
 from terrazzo.errors import BadParameter, Conflict, NotFound
 
 
@@ -255,6 +256,29 @@ async def test_pages_are_a_companys_own(site, company):
     for wrong in ({"state": "lost"}, {"page_index": 0}, {"page_size": 0}, {"page_size": 1001}):
         with pytest.raises(BadParameter):
             await site.commands.page(company.actor, **wrong)
+
+
+async def test_a_caller_who_gives_up_leaves_no_command_behind(site, company, peer):
+    await company.terminal("t1")
+    one = await listening(peer, "t1")
+    for step in range(20):
+        submission = asyncio.create_task(site.commands.submit(company.actor, "t1", "A", str(step)))
+        await asyncio.sleep(step / 5000)
+        submission.cancel()
+        await asyncio.wait({submission})
+    await site.commands.submit(company.actor, "t1", "LAST", "1")
+    await until(lambda: one.messages and b"LAST" in one.messages[-1].payload)
+    await until(lambda: site.commands.stats.steps["delivered"] == len(one.messages))
+    assert (await site.commands.page(company.actor)).total == len(one.messages)
+
+
+async def test_too_many_open_commands(site, company, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_OPEN", 3)
+    await company.terminal("t1")
+    for step in range(3):
+        await site.commands.submit(company.actor, "t1", "A", str(step))
+    with pytest.raises(Conflict, match="3 commands are waiting"):
+        await site.commands.submit(company.actor, "t1", "A", "3")
 
 
 async def test_many_terminals_at_once(site, company, peer):

@@ -77,6 +77,7 @@ class Commands:
         self._unwritten_answers = 0
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._submissions: set[asyncio.Task[Row]] = set()
         self._answer_log = SparseLog(_log)
         registry.watch(self._on_record)
 
@@ -93,6 +94,8 @@ class Commands:
 
     async def stop(self) -> None:
         """Writes the last steps and stops."""
+        if self._submissions:
+            await asyncio.wait(self._submissions)
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -129,23 +132,19 @@ class Commands:
         if idempotency_key is not None and not (0 < len(idempotency_key) <= MAX_KEY and idempotency_key.isprintable()):
             raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
         payload = build_payload(command, value, await self._firmware(actor, terminal, command))
-        async with self._submitting:
-            if self._queues.depth(terminal.uid) >= MAX_OPEN:
-                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for this terminal")
-            row, is_new = await self._journal.add(
-                self._values(
-                    actor,
-                    terminal,
-                    payload,
-                    command=command,
-                    value=value_text(value),
-                    object_id=object_id,
-                    idempotency_key=idempotency_key,
-                )
-            )
-            if is_new:
-                self._enqueue(row, payload)
-        return row
+        values = self._values(
+            actor,
+            terminal,
+            payload,
+            command=command,
+            value=value_text(value),
+            object_id=object_id,
+            idempotency_key=idempotency_key,
+        )
+        task = asyncio.create_task(self._take_over(values), name=f"command {values['uid']}")
+        self._submissions.add(task)
+        task.add_done_callback(self._submissions.discard)
+        return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
 
     async def page(
         self,
@@ -212,6 +211,15 @@ class Commands:
             "created_by": actor.user_id,
             **given,
         }
+
+    async def _take_over(self, values: dict[str, Any]) -> Row:
+        async with self._submitting:
+            if self._queues.depth(values["terminal_id"]) >= MAX_OPEN:
+                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for this terminal")
+            row, is_new = await self._journal.add(values)
+            if is_new:
+                self._enqueue(row, values["payload"])
+        return row
 
     def _enqueue(self, row: Row, payload: bytes) -> None:
         terminal_id = row["terminal_id"]

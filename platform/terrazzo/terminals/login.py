@@ -122,9 +122,8 @@ class Login:
             self.stats.not_authorized += 1
             return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal is disabled")
         self.stats.accepted += 1
-        for key in self._keys(request)[:1]:
-            if self._failures is not None:
-                self._failures.succeed(key)
+        if self._failures is not None:  # the address's failures stay: one good account must not cover guesses at others
+            self._failures.succeed(self._keys(request)[0])
         self._address_of[terminal.uid] = request.address
         return Accept(
             identity=TerminalLink(terminal, self._registry),

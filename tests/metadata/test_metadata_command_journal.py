@@ -1,0 +1,103 @@
+"""The journal of commands on SQLite and on PostgreSQL: steps in order, contradictions left out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import pytest
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.commands.journal import Journal
+from terrazzo.commands.queue import Change, State
+from terrazzo.errors import Conflict
+
+ACTOR = Actor(user_id=1, username="a", company_id=1, role=Role.OPERATOR)
+
+
+@pytest.fixture
+def journal(database) -> Journal:
+    return Journal(database)
+
+
+def values(uid: str, **changes):
+    return {
+        "uid": uid, "company_id": 1, "terminal_id": "t1", "object_id": None, "command": "A", "value": "1",
+        "payload": b'{"Act":"Control","A":1}', "state": "queued", "queued_us": 100, "expires_us": 900,
+        "created_by": 1, "idempotency_key": None,
+    } | changes  # fmt: skip
+
+
+def step(uid: str, state: State, time_us: int, **more) -> Change:
+    return Change(uid=uid, state=state, time_us=time_us, **more)
+
+
+async def rows(journal: Journal):
+    page = await journal.page(ACTOR, terminal_id=None, state=None, page_index=1, page_size=100)
+    return {row["uid"]: row for row in page.rows}
+
+
+async def test_steps_are_written_in_their_order(journal):
+    for uid in ("a", "b", "c"):
+        row, is_new = await journal.add(values(uid))
+        assert is_new
+        assert row["payload"] == {"Act": "Control", "A": 1}
+    await journal.apply(
+        [
+            step("a", State.SENT, 200),
+            step("b", State.SENT, 201),
+            step("a", State.DELIVERED, 300),
+            step("b", State.QUEUED, 301, reason="lost"),
+            step("b", State.SENT, 302),
+            step("c", State.EXPIRED, 950, reason="not there"),
+            step("a", State.ANSWERED, 400, answer='{"Result":"\\u0000ok"}', terminal_id="t1"),
+        ]
+    )
+    found = await rows(journal)
+    assert (found["a"]["state"], found["a"]["delivered_us"], found["a"]["ended_us"]) == ("answered", 300, 400)
+    assert found["a"]["answer"] == {"Result": "\0ok"}
+    assert (found["b"]["state"], found["b"]["sent_us"], found["b"]["reason"]) == ("sent", 302, "")
+    assert (found["c"]["state"], found["c"]["reason"]) == ("expired", "not there")
+    assert [command.uid for command in await journal.open_commands()] == ["b"]
+
+
+async def test_steps_that_contradict_the_state_are_left_out(journal):
+    await journal.add(values("a"))
+    said = json.dumps({"Result": "ok"})
+    await journal.apply([step("a", State.ANSWERED, 400, answer=said, terminal_id="t2")])
+    assert (await rows(journal))["a"]["state"] == "queued"
+    await journal.apply([step("a", State.ANSWERED, 400, answer=said, terminal_id="t1")])
+    await journal.apply([step("a", state, 500) for state in State if state is not State.ANSWERED])
+    await journal.apply([step("unknown", State.SENT, 500)])
+    found = (await rows(journal))["a"]
+    assert (found["state"], found["answered_us"], found["delivered_us"], found["ended_us"]) == (
+        "answered",
+        400,
+        400,
+        400,
+    )
+
+
+async def test_a_late_acknowledgement_is_the_truth_after_expiry(journal):
+    await journal.add(values("a"))
+    await journal.apply([step("a", State.SENT, 200), step("a", State.EXPIRED, 900, reason="in time")])
+    await journal.apply([step("a", State.DELIVERED, 1000)])
+    found = (await rows(journal))["a"]
+    assert (found["state"], found["delivered_us"], found["reason"]) == ("delivered", 1000, "")
+
+
+async def test_an_idempotency_key_counts_once_per_company(journal):
+    first, _ = await journal.add(values("a", idempotency_key="k"))
+    again, is_new = await journal.add(values("b", idempotency_key="k"))
+    assert (again["uid"], is_new) == (first["uid"], False)
+    assert (await journal.add(values("c", idempotency_key="k", company_id=2)))[1]
+    assert (await journal.add(values("d")))[1]
+    for change in ({"value": "2"}, {"command": "B"}, {"terminal_id": "t2"}, {"object_id": 7}):
+        with pytest.raises(Conflict, match=next(iter(change))):
+            await journal.add(values("e", idempotency_key="k", **change))
+
+
+async def test_many_at_once(journal):
+    await asyncio.gather(*(journal.add(values(f"{number:032x}")) for number in range(50)))
+    await journal.apply([step(f"{number:032x}", State.SENT, number) for number in range(50)])
+    assert {row["state"] for row in (await rows(journal)).values()} == {"sent"}

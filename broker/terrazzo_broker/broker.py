@@ -98,9 +98,12 @@ class Broker:
 
         Raises:
             OSError: the address is taken or not ours.
+            CertificateError: a file can't be used; the message starts with ``tls_cert``, ``tls_key`` or
+                ``tls_client_ca``.
         """
-        certificates = self._read(TlsFiles(cert=cert, key=key, client_ca=client_ca), protocol="mqtt")
-        return self._add(*listen_received(self, host, port, certificates=certificates, proxy_protocol=proxy_protocol))
+        certificates = Certificates(TlsFiles(cert=cert, key=key, client_ca=client_ca), protocol="mqtt")
+        listening = listen_received(self, host, port, certificates=certificates, proxy_protocol=proxy_protocol)
+        return self._add(*listening, certificates)
 
     async def listen_websocket(self, host: str, port: int, *, path: str = "/mqtt", tls: TlsFiles | None = None) -> int:
         """Accepts MQTT over WebSocket, or over secure WebSocket with ``tls``.
@@ -110,8 +113,8 @@ class Broker:
         """
         from .listeners.websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
 
-        certificates = None if tls is None else self._read(tls, protocol="http/1.1")
-        return self._add(*listen_websocket(self, host, port, path=path, certificates=certificates))
+        certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
+        return self._add(*listen_websocket(self, host, port, path=path, certificates=certificates), certificates)
 
     async def listen_unix(self, path: str | Path) -> None:
         """Accepts connections on a Unix socket, mode 0660; a file that a dead process has left is replaced.
@@ -131,18 +134,15 @@ class Broker:
         for certificates, context in zip(self._certificates, contexts, strict=True):
             certificates.context = context
 
-    def _read(self, files: TlsFiles, *, protocol: str) -> Certificates:
-        certificates = Certificates(files, protocol=protocol)
-        self._certificates.append(certificates)
-        return certificates
-
-    def _add(self, listener: Listener, port: int = 0) -> int:
+    def _add(self, listener: Listener, port: int = 0, certificates: Certificates | None = None) -> int:
         if not self._listeners:
             self._spawn(self._tick(), "broker sweep")
         self._listeners.append(listener)
+        if certificates is not None:
+            self._certificates.append(certificates)
+        return port
 
     @property
-        return port
     def is_listening(self) -> bool:
         """Whether it accepts connections."""
         return not self._closing and any(each.is_serving() for each in self._listeners)
@@ -272,8 +272,8 @@ class Broker:
         self.connections.add(connection)
         self.stats.accepted += 1
         self.stats.connections += 1
-        connection.is_half_open = True
         has_room = connection.is_half_open or self.admission.enter(connection.address)
+        connection.is_half_open = True
         if self._closing or not has_room or len(self.connections) > self.settings.connections + 1024:
             connection.transport.abort()
         elif self.intake_paused:

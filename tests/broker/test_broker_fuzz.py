@@ -1,0 +1,82 @@
+"""Random and mutated packets: the broker answers or closes, stays up, and forgets the connection."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import time
+
+from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, connect
+from raw_client import TIMEOUT_S, RawClient, publish_4
+
+from terrazzo_broker import Broker
+
+BUDGET_S = 8.0
+SEED = 20_231
+
+
+def mutated(chance: random.Random, data: bytes) -> bytes:
+    """``data`` with a few bytes changed, cut out, doubled or put in."""
+    changed = bytearray(data)
+    for _ in range(chance.randint(0, 4)):
+        at = chance.randrange(len(changed) + 1)
+        kind = chance.randrange(4)
+        if kind == 0 and at < len(changed):
+            changed[at] = chance.randrange(256)
+        elif kind == 1:
+            changed[at:at] = chance.randbytes(chance.randint(1, 4))
+        elif kind == 2:
+            del changed[at : at + chance.randint(1, 3)]
+        else:
+            changed[at:at] = changed[at : at + 8]
+    return bytes(changed)
+
+
+def stream(chance: random.Random) -> bytes:
+    """What one connection sends."""
+    version = chance.choice((4, 5))
+    first = connect(version=version) if chance.random() < 0.9 else chance.choice(CONNECTS + BAD_CONNECTS).data
+    rows = [row.data for row in GOOD + BAD if row.version == version] + [publish_4("a", b"x", qos=1, packet_id=3)]
+    packets = [mutated(chance, chance.choice(rows)) for _ in range(chance.randint(1, 30))]
+    return (mutated(chance, first) if chance.random() < 0.1 else first) + b"".join(packets)
+
+
+async def attack(port: int, chance: random.Random, until_s: float) -> int:
+    """Opens connections one after the other until the time is up; how many."""
+    count = 0
+    while time.monotonic() < until_s:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        try:
+            writer.write(stream(chance))
+            await writer.drain()
+            async with asyncio.timeout(0.05):
+                while await reader.read(4096):
+                    pass
+        except (TimeoutError, ConnectionError):
+            pass
+        finally:
+            writer.transport.abort()
+        count += 1
+    return count
+
+
+async def test_fuzz(start, caplog):
+    running = await start(connects_per_second=1 << 30)
+    broker: Broker = running.broker
+    caplog.set_level(logging.ERROR)
+    chance = random.Random(SEED)
+    until_s = time.monotonic() + BUDGET_S
+    attacks = [attack(running.port, random.Random(chance.random()), until_s) for _ in range(16)]
+    counts = await asyncio.gather(*attacks)
+    assert sum(counts) > 200
+    async with asyncio.timeout(TIMEOUT_S):
+        while broker.connections:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    assert [record.getMessage() for record in caplog.records] == []
+    assert (broker.stats.connections, broker.stats.clients) == (0, 0)
+    assert broker.stats.protocol_errors > 50
+    client = await RawClient.open(running.port)
+    assert int((await client.connect("after")).reason_code) == 0
+    await client.silence()
+    await client.finish()

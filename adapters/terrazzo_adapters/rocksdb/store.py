@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 from terrazzo.store import Page, Record, StoreUnavailable
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
+from terrazzo_adapters.rocksdb.newest import Newest
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class RocksStore:
         self._engine = engine
         self._writer = writer
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="rocksdb-read")
+        self._newest = Newest()
         self._closed = False
 
     @classmethod
@@ -56,7 +58,7 @@ class RocksStore:
             StoreFull, StoreUnavailable: nothing was stored; later calls try again.
         """
         if records:
-            await self._run(self._writer, self._engine.append, records)
+            await self._run(self._writer, self._append, records)
 
     async def series(self, prefix: str) -> list[str]:
         """The names that start with ``prefix``, sorted."""
@@ -64,7 +66,8 @@ class RocksStore:
 
     async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
         """The newest ``limit`` records of the series together."""
-        return await self._run(self._readers, self._engine.database.read, reads.latest, series, limit)
+        held = self._newest.get(series[0]) if limit == 1 and len(series) == 1 and not self._closed else None
+        return [held] if held else await self._run(self._readers, self._latest, series, limit)
 
     async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
         """The first record strictly later than ``time_us``."""
@@ -85,7 +88,7 @@ class RocksStore:
 
     async def drop_before(self, time_us: int) -> None:
         """Forgets all records earlier than ``time_us``; the disk space comes back as RocksDB compacts."""
-        await self._run(self._writer, self._engine.drop_before, time_us)
+        await self._run(self._writer, self._drop_before, time_us)
 
     async def check(self) -> None:
         """Proves by a synced write that work is accepted."""
@@ -104,6 +107,27 @@ class RocksStore:
         if not self._closed:
             self._closed = True
             await asyncio.to_thread(self._shut_down)
+
+    def _append(self, records: Sequence[Record]) -> None:
+        try:
+            self._engine.append(records)
+        except BaseException:
+            self._newest.forget()
+            raise
+        self._newest.on_append(records)
+
+    def _latest(self, series: Sequence[str], limit: int) -> list[Record]:
+        generation = self._newest.generation
+        found = self._engine.database.read(reads.latest, series, limit)
+        if found and len(series) == 1:
+            self._newest.fill(found[0], generation)
+        return found
+
+    def _drop_before(self, time_us: int) -> None:
+        try:
+            self._engine.drop_before(time_us)
+        finally:
+            self._newest.forget()
 
     def _shut_down(self) -> None:
         self._writer.shutdown()

@@ -31,6 +31,7 @@ class IngestStats(msgspec.Struct):
     commit_seconds: float = 0.0
     commit_seconds_max: float = 0.0
     store_failures: int = 0
+    store_refused: int = 0  # records that the store will never take, older than its retention say
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0

@@ -17,7 +17,7 @@ import msgspec
 
 from terrazzo.ingest.group import Answer, Arrival, Group, IngestStats, Recorder
 from terrazzo.sparse_log import SparseLog
-from terrazzo.store import Record, StoreUnavailable, TimeSeriesStore
+from terrazzo.store import Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
 from terrazzo_broker.hooks import Batch
 
 _log = logging.getLogger(__name__)
@@ -174,6 +174,12 @@ class Intake:
     async def _append(self, records: Sequence[Record]) -> bool:
         try:
             await self._store.append(records)
+        except RecordsRefused as error:
+            # Sent again they would be refused again; the others of the group are stored, and all are acknowledged.
+            self.stats.store_refused += len(error.records)
+            self._failure_log.warning("%d records are lost: %s", len(error.records), error)
+            self._failing = False
+            return True
         except StoreUnavailable as error:
             self._failure_log.warning("the store does not take %d records, retrying: %s", len(records), error)
         except Exception:  # noqa: BLE001 - whatever goes wrong there, acknowledged must mean stored

@@ -192,7 +192,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def store_dir(self) -> Path:
         """Where the embedded store keeps its files."""
-        return self.data_dir / "store"
+        return self.data_dir / "series"
 
     def with_data_dir(self, folder: Path) -> Config:
         """The same with another data folder (``--data``)."""

@@ -36,7 +36,7 @@ def postgresql() -> Iterator[str]:
     try:
         yield f"terrazzo@127.0.0.1:{port}"
     finally:
-        subprocess.run([*control, "-m", "immediate", "stop"], check=True, cwd=folder, **account)
+        subprocess.run([*control, "-m", "fast", "stop"], check=True, cwd=folder, **account)
         shutil.rmtree(folder)
 
 

@@ -27,7 +27,7 @@ class Stand:
     config: str  # uid of the first company's configuration
     other_config: str  # of the second's
 
-    async def terminal(self, uid: str, actor: Actor | None = None, **values: Any) -> Any:
+    async def terminal(self, uid: str, actor: Actor | None = None, /, **values: Any) -> Any:
         """Creates a terminal."""
         actor = actor or self.first
         config = self.config if actor.company_id == self.first.company_id else self.other_config
@@ -38,7 +38,7 @@ def terminal_values(uid: str, **values: Any) -> dict[str, Any]:
     """What a terminal needs."""
     return {
         "uid": uid,
-        "name": f"Terminal {uid}",
+        "name": f"Terminal {uid}"[:64],
         "type": "Adapter-II",
         "mode": "pwd",
         "username": f"u-{uid}"[:32],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from terrazzo.metadata.tables import CHANGE
 from terrazzo.times import now_us
 
 KEPT_US = 7 * 86_400 * 1_000_000
-_PAGE = 1_000
+PAGE = 1_000
 _LOCK = 0x7E44A220  # PostgreSQL's advisory lock of whoever records a change
 
 
@@ -25,7 +25,8 @@ class Change(NamedTuple):
     uid: str
 
 
-Handler = Callable[[Change], Awaitable[None]]
+Handler = Callable[[Sequence[Change]], Awaitable[None]]
+"""Takes changes of one entity, at most ``PAGE`` at once, each record only once."""
 
 
 class ChangesLost(Exception):
@@ -54,7 +55,7 @@ class ChangeWatcher:
         self._seen = 0
 
     def on(self, entity: str, handler: Handler) -> None:
-        """Calls ``handler`` on each later change of this entity (a table's name)."""
+        """Calls ``handler`` on later changes of this entity (a table's name)."""
         self._handlers.setdefault(entity, []).append(handler)
 
     async def start(self) -> None:
@@ -71,15 +72,18 @@ class ChangeWatcher:
         """
         count = 0
         while changes := await self._next_page():
+            by_entity: dict[str, list[Change]] = {}
             for change in dict.fromkeys(changes.values()):
-                for handler in self._handlers.get(change.entity, ()):
-                    await handler(change)
+                by_entity.setdefault(change.entity, []).append(change)
+            for entity, its_changes in by_entity.items():
+                for handler in self._handlers.get(entity, ()):
+                    await handler(its_changes)
             self._seen = max(changes)
             count += len(changes)
         return count
 
     async def _next_page(self) -> dict[int, Change]:
-        query = sa.select(CHANGE).where(CHANGE.c.id > self._seen).order_by(CHANGE.c.id).limit(_PAGE)
+        query = sa.select(CHANGE).where(CHANGE.c.id > self._seen).order_by(CHANGE.c.id).limit(PAGE)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).all()
             if rows and rows[0].id > self._seen + 1:

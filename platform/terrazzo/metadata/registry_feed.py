@@ -64,10 +64,12 @@ class RegistryFeed:
 
     def on_terminal(self, changed: Changed) -> None:
         """A terminal was created, changed or deleted."""
+        before = self._registry.terminal(changed.uid)
         if changed.row is None:
-            self._registry.drop_terminal(changed.uid)
+            if before is not None and before.id == changed.record_id:  # not one made since under the same uid
+                self._registry.drop_terminal(changed.uid)
             return
-        before, after = self._registry.terminal(changed.uid), terminal_of(changed.row)
+        after = terminal_of(changed.row)
         # The first login is no change of the terminal: it must not end the connection that made it.
         if before is None or msgspec.structs.replace(before, activated_us=after.activated_us) != after:
             self._registry.put_terminal(after)

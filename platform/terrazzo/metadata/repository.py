@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -136,12 +136,15 @@ class EntityRepository:
 
     # Keeping others in step
 
-    async def refresh(self, change: Change) -> None:
-        """Reads a record again that another process may have changed, and announces it."""
+    async def refresh(self, changes: Sequence[Change]) -> None:
+        """Reads records again that another process may have changed, and announces them."""
+        query = self._rows.where(self.table.c.id.in_([change.record_id for change in changes]))
         async with self._turn:
             async with self._database.reading() as connection:
-                row = await self._by_id(connection, change.record_id)
-            self._announce(Changed(change.record_id, change.uid, row))
+                found = (await connection.execute(query)).mappings().all()
+            rows = {row["id"]: self._codec.decode(row) for row in found}
+            for change in changes:
+                self._announce(Changed(change.record_id, change.uid, rows.get(change.record_id)))
 
     async def every(self) -> AsyncIterator[Row]:
         """All records of all companies, internal columns included, in order of creation."""

@@ -11,8 +11,11 @@ import sys
 from collections.abc import Coroutine, Sequence
 
 from .broker import Broker
+from .listeners.certificates import CertificateError, TlsFiles
 from .settings import BrokerSettings
 from .standalone import OpenHooks
+
+log = logging.getLogger("terrazzo_broker")
 
 CLOSE_TIMEOUT_S = 5.0
 UNLIMITED = 1 << 30  # alone it serves tests and benchmarks, which connect as fast as they can
@@ -23,8 +26,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        settings = BrokerSettings(max_keepalive_s=options.max_keepalive, connects_per_second=UNLIMITED)
-        _run(serve(settings, host=options.host, port=options.port, anonymous=options.allow_anonymous))
+        _check(options)
+        _run(serve(_settings(options), options))
+    except CertificateError as error:
+        print(f"terrazzo_broker: --{error.setting.replace('_', '-')}: {error.reason}", file=sys.stderr)
+        return 1
     except (OSError, ValueError) as error:
         print(f"terrazzo_broker: {error}", file=sys.stderr)
         return 1
@@ -34,11 +40,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="terrazzo_broker", description="An MQTT 3.1.1 and 5.0 broker.")
     parser.add_argument("--host", default="127.0.0.1")
-    parser.add_argument("--port", type=int, default=1883, help="0 takes any free port")
+    parser.add_argument("--port", type=_port, default=1883, help="0 takes any free port")
     parser.add_argument("--allow-anonymous", action="store_true", help="without it everybody is refused")
     parser.add_argument("--max-keepalive", type=int, default=0, metavar="S", help="longest Keep Alive in seconds")
+    parser.add_argument("--tls-port", type=_port, metavar="P", help="TLS 1.2 and 1.3; 0 takes any free port")
+    parser.add_argument("--tls-cert", metavar="FILE", help="PEM, the server's certificate and its chain")
+    parser.add_argument("--tls-key", metavar="FILE", help="PEM, the certificate's key")
+    parser.add_argument("--tls-client-ca", metavar="FILE", help="PEM, who signs certificates that clients may show")
+    parser.add_argument("--websocket-port", type=_port, metavar="P", help="MQTT over WebSocket, path /mqtt")
+    parser.add_argument("--secure-websocket-port", type=_port, metavar="P", help="the same with TLS")
+    parser.add_argument("--unix", metavar="PATH", help="a Unix socket, mode 0660")
+    parser.add_argument(
+        "--proxy-protocol", action="store_true", help="--port and --tls-port take PROXY protocol v2, and nothing else"
+    )
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
     return parser
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port, 0 to 65535")
+    return int(text)
+
+
+def _check(options: argparse.Namespace) -> None:
+    wants_tls = options.tls_port is not None or options.secure_websocket_port is not None
+    for name in ("tls_cert", "tls_key"):
+        if wants_tls and getattr(options, name) is None:
+            raise CertificateError(name, "needed for --tls-port and --secure-websocket-port")
+    if not wants_tls and any((options.tls_cert, options.tls_key, options.tls_client_ca)):
+        raise ValueError("--tls-cert, --tls-key and --tls-client-ca need --tls-port or --secure-websocket-port")
+
+
+def _settings(options: argparse.Namespace) -> BrokerSettings:
+    return BrokerSettings(
+        max_keepalive_s=options.max_keepalive, connects_per_second=UNLIMITED, half_open_per_address=UNLIMITED
+    )
 
 
 def _run(work: Coroutine[None, None, None]) -> None:
@@ -50,18 +87,51 @@ def _run(work: Coroutine[None, None, None]) -> None:
         uvloop.run(work)
 
 
-async def serve(settings: BrokerSettings, *, host: str, port: int, anonymous: bool) -> None:
+async def serve(settings: BrokerSettings, options: argparse.Namespace) -> None:
     """Listens, says where on standard output, and ends in order on a signal."""
-    broker = Broker(settings, OpenHooks(anonymous=anonymous))
-    bound = await broker.listen_tcp(host, port)
+    broker = Broker(settings, OpenHooks(anonymous=options.allow_anonymous))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    gc.freeze()  # what exists by now stays: the collector needn't look at it again
-    print(f"listening on {host}:{bound}", flush=True)
-    await stop.wait()
-    await broker.close(CLOSE_TIMEOUT_S)
+    try:
+        places = await _listen(broker, options)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop.set)
+        loop.add_signal_handler(signal.SIGHUP, _reload_certificates, broker)
+        gc.freeze()  # what exists by now stays: the collector needn't look at it again
+        print(*(f"listening on {place}" for place in places), sep="\n", flush=True)
+        await stop.wait()
+    finally:
+        await broker.close(CLOSE_TIMEOUT_S)
+
+
+async def _listen(broker: Broker, options: argparse.Namespace) -> list[str]:
+    host, proxy = options.host, options.proxy_protocol
+    places = [f"{host}:{await broker.listen_tcp(host, options.port, proxy_protocol=proxy)}"]
+    files = TlsFiles(cert=options.tls_cert, key=options.tls_key, client_ca=options.tls_client_ca)
+    if options.tls_port is not None:
+        port = await broker.listen_tls(
+            host, options.tls_port, cert=files.cert, key=files.key, client_ca=files.client_ca, proxy_protocol=proxy
+        )
+        places.append(f"{host}:{port} (TLS)")
+    if options.websocket_port is not None:
+        places.append(f"{host}:{await broker.listen_websocket(host, options.websocket_port)} (WebSocket)")
+    if options.secure_websocket_port is not None:
+        port = await broker.listen_websocket(host, options.secure_websocket_port, tls=files)
+        places.append(f"{host}:{port} (secure WebSocket)")
+    if options.unix is not None:
+        await broker.listen_unix(options.unix)
+        places.append(f"{options.unix} (Unix socket)")
+    return places
+
+
+def _reload_certificates(broker: Broker) -> None:
+    """What SIGHUP asks for; files that can't be used leave everything as it was."""
+    try:
+        broker.reload_certificates()
+    except CertificateError as error:
+        log.error("certificates stay as they were: %s", error)  # noqa: TRY400 - the text says it all
+    else:
+        log.info("certificates reloaded")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import pytest
 from terrazzo.ingest.intake import Intake, IntakeLimits
 from terrazzo.ingest.report import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
-from terrazzo.store import StoreFull, StoreUnavailable
+from terrazzo.store import RecordsRefused, StoreFull, StoreUnavailable
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
 from terrazzo.terminals.terminal import Terminal
@@ -210,6 +210,41 @@ async def test_a_failing_store_loses_nothing_and_pauses_reading(error):
         await until(lambda: intake.is_healthy)
     assert valve.calls == ["pause", "resume"]
     assert shelf.records == [("g/t1/r", ARRIVED_US, GOOD)]
+
+
+class Choosy(Shelf):
+    """Takes nothing from before 2010, as a server with a retention does; nor rejects, if told so."""
+
+    takes_rejects = True
+
+    async def append(self, records):
+        refused = [
+            record
+            for record in records
+            if record.time_us < 1_262_304_000_000_000 or (record.series == "x/t1" and not self.takes_rejects)
+        ]
+        await super().append([record for record in records if record not in refused])
+        if refused:
+            raise RecordsRefused(refused, "older than the retention")
+
+
+@pytest.mark.parametrize("takes_rejects", [True, False])
+async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledged(takes_rejects):
+    shelf, old = Choosy(), b'{"Time":"2009-01-01T00:00:00Z"}'
+    shelf.takes_rejects = takes_rejects
+    first, second = batch_of(GOOD, old, b"{oops", old), batch_of(*[GOOD] * 300, old)
+    async with running(shelf) as intake:
+        intake.take(first)
+        intake.take(second)
+        await settled(first, second)
+        assert intake.is_healthy
+    assert first.refusals == {1: 0x83, 2: 0x99, 3: 0x83}
+    assert second.refusals == {300: 0x83}
+    assert [record.body for record in shelf.records if record.series == "g/t1/r"] == [GOOD] * 301
+    kept = [msgspec.msgpack.decode(record.body) for record in shelf.records if record.series == "x/t1"]
+    expected = [b"{oops", old, old, old] if takes_rejects else []
+    assert [reject["payload"] for reject in kept] == expected
+    assert all(reject["reason"] == "older than the retention" for reject in kept[1:])
 
 
 @pytest.mark.parametrize("limits", [IntakeLimits(messages=100), IntakeLimits(bytes=700)])

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +16,7 @@ from terrazzo.store import Record
 from terrazzo_broker.hooks import Batch, Inbound
 
 PAYLOAD_FORMAT_INVALID = 0x99
+STORE_REFUSES = 0x83  # Implementation specific error
 
 _STRIDE = 256  # messages between two looks at the clock
 
@@ -31,7 +35,7 @@ class IngestStats(msgspec.Struct):
     commit_seconds: float = 0.0
     commit_seconds_max: float = 0.0
     store_failures: int = 0
-    store_refused: int = 0  # records that the store will never take, older than its retention say
+    store_refused: int = 0  # records that the store never takes, older than its retention say; kept as rejects
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
@@ -54,14 +58,36 @@ class Arrival(msgspec.Struct):
     refusals: dict[int, int] = msgspec.field(default_factory=dict)
 
 
+class Span(NamedTuple):
+    """Consecutive records that stand for consecutive messages of one arrival, one each."""
+
+    start: int  # of the group's records
+    arrival: Arrival
+    first: int  # of its messages
+
+
 class Group(msgspec.Struct):
     """What one commit stores, and whom it answers."""
 
     records: list[Record] = msgspec.field(default_factory=list)
+    spans: list[Span] = msgspec.field(default_factory=list)
     arrivals: list[Arrival] = msgspec.field(default_factory=list)  # decoded to the end
     answers: list[Answer] = msgspec.field(default_factory=list)
     messages: int = 0
     size: int = 0
+
+    def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
+        """Rejects for records that the store will never take; their publishes are answered accordingly."""
+        left = Counter(refused)
+        rejects = []
+        for span, end in zip(self.spans, [*(span.start for span in self.spans[1:]), len(self.records)], strict=True):
+            batch = span.arrival.batch
+            for index, record in enumerate(self.records[span.start : end], span.first):
+                if left[record] > 0 and index not in span.arrival.refusals:  # a reject stays one
+                    left[record] -= 1
+                    span.arrival.refusals[index] = STORE_REFUSES
+                    rejects.append(reject_record(batch.messages[index], reason, batch.arrived_us))
+        return rejects
 
     def settle(self) -> None:
         """Answers all batches; the records are durable."""
@@ -97,6 +123,7 @@ class Recorder:
         batch = arrival.batch
         arrived_us = batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
+        group.spans.append(Span(len(group.records), arrival, span[0]))
         append = group.records.append
         tag: ReportTag | None = None
         for index in range(*span):
@@ -128,5 +155,10 @@ class Recorder:
 
     def _reject(self, message: Inbound, reject: Reject, arrived_us: int) -> Record:
         self._stats.rejects[reject.kind.value] += 1
-        body = {"topic": message.tag.series, "reason": str(reject), "payload": message.payload}
-        return Record(message.tag.rejects, arrived_us, _encode_reject(body))
+        return reject_record(message, str(reject), arrived_us)
+
+
+def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:
+    """What is kept of a publish that does not become a record: its topic, its bytes, and why."""
+    body = {"topic": message.tag.series, "reason": reason, "payload": message.payload}
+    return Record(message.tag.rejects, arrived_us, _encode_reject(body))

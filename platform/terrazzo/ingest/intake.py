@@ -163,34 +163,38 @@ class Intake:
         """Stores a group, however long the store is away, then answers for it."""
         started_s = time.perf_counter()
         retry_s = _RETRY_FIRST_S
-        while group.records and not await self._append(group.records):
-            await asyncio.sleep(retry_s)
-            retry_s = min(retry_s * 2, _RETRY_MOST_S)
+        records = group.records
+        while records:
+            left = await self._append(group, records)
+            if left is records:
+                await asyncio.sleep(retry_s)
+                retry_s = min(retry_s * 2, _RETRY_MOST_S)
+            records = left
         self._count(group, time.perf_counter() - started_s)
         group.settle()
         self._tell(group)
         self._resume_if_drained()
 
-    async def _append(self, records: Sequence[Record]) -> bool:
+    async def _append(self, group: Group, records: list[Record]) -> list[Record]:
+        """Tries once; what is still to be stored: nothing, all of it again, or rejects for what is never taken."""
         try:
             await self._store.append(records)
         except RecordsRefused as error:
-            # Sent again they would be refused again; the others of the group are stored, and all are acknowledged.
-            self.stats.store_refused += len(error.records)
-            self._failure_log.warning("%d records are lost: %s", len(error.records), error)
             self._failing = False
-            return True
+            self._failure_log.warning("%d records are kept as rejects: %s", len(error.records), error)
+            self.stats.store_refused += len(error.records)
+            return group.refuse(error.records, str(error)) if records is group.records else []
         except StoreUnavailable as error:
             self._failure_log.warning("the store does not take %d records, retrying: %s", len(records), error)
         except Exception:  # noqa: BLE001 - whatever goes wrong there, acknowledged must mean stored
             _log.exception("the store failed on %d records, retrying", len(records))
         else:
             self._failing = False
-            return True
+            return []
         self.stats.store_failures += 1
         self._failing = True
         self._pause()
-        return False
+        return records
 
     def _count(self, group: Group, seconds: float) -> None:
         stats = self.stats

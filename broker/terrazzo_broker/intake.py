@@ -14,10 +14,12 @@ from mqtt5 import DisconnectReasonCode
 from .codec.errors import PacketError, protocol_error
 from .codec.reader import CONNECT
 from .codec.wire import parse_frame
+from .codec.writer import PUBACK
 from .handlers import handle_packet
 from .hooks import Inbound
 from .message import Message
 from .routing import Route
+from .session import Session
 from .state import State
 
 if TYPE_CHECKING:
@@ -71,6 +73,10 @@ def feed(connection: Connection, data: bytes) -> None:
             if taken:
                 position = taken
                 continue
+        elif header == PUBACK and end - start == 2 and connection.session is not None:
+            position = _take_pubacks(connection.session, data, position)
+            connection.pump()
+            continue
         position = end
         handle_packet(connection, header, data, start, end, now_us)
         if connection.state in (State.DECIDING, State.CLOSED):
@@ -104,6 +110,18 @@ def _take_run(connection: Connection, data: bytes, position: int, start: int, no
                 route, data[position:end], len(run.ends), version=connection.version, now_us=now_us
             )
     return end
+
+
+def _take_pubacks(session: Session, data: bytes, position: int) -> int:
+    """Takes the plain PUBACKs that follow each other; where they end. [MQTT-4.3.2-5]"""
+    size = len(data)
+    while position + 4 <= size and data.startswith(_PUBACK, position):
+        identifier = data[position + 2] << 8 | data[position + 3]
+        if not identifier:
+            raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]
+        session.acknowledge(identifier)
+        position += 4
+    return position
 
 
 def scan_run(data: bytes, position: int, field: bytes, *, version: int) -> Run:

@@ -233,11 +233,15 @@ async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledg
     shelf, old = Choosy(), b'{"Time":"2009-01-01T00:00:00Z"}'
     shelf.takes_rejects = takes_rejects
     first, second = batch_of(GOOD, old, b"{oops", old), batch_of(*[GOOD] * 300, old)
+    heard: list = []
     async with running(shelf) as intake:
+        intake.listen(heard.extend)
         intake.take(first)
         intake.take(second)
         await settled(first, second)
         assert intake.is_healthy
+    assert old not in [record.body for record in heard]
+    assert len(heard) == 305
     assert first.refusals == {1: 0x83, 2: 0x99, 3: 0x83}
     assert second.refusals == {300: 0x83}
     assert [record.body for record in shelf.records if record.series == "g/t1/r"] == [GOOD] * 301

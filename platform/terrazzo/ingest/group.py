@@ -77,7 +77,10 @@ class Group(msgspec.Struct):
     size: int = 0
 
     def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
-        """Rejects for records that the store will never take; their publishes are answered accordingly."""
+        """Puts rejects in the place of records that the store will never take; returns them.
+
+        Their publishes are answered accordingly.
+        """
         left = Counter(refused)
         rejects = []
         for span, end in zip(self.spans, [*(span.start for span in self.spans[1:]), len(self.records)], strict=True):
@@ -87,6 +90,7 @@ class Group(msgspec.Struct):
                     left[record] -= 1
                     span.arrival.refusals[index] = STORE_REFUSES
                     rejects.append(reject_record(batch.messages[index], reason, batch.arrived_us))
+                    self.records[span.start + index - span.first] = rejects[-1]
         return rejects
 
     def settle(self) -> None:

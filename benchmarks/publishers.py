@@ -10,11 +10,15 @@ import json
 import random
 import selectors
 import socket
-import struct
 import sys
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from mqtt_bytes import login, publish
 
 BLOCK = 25  # publishes written at once
 
@@ -45,29 +49,6 @@ def payload(rng: random.Random) -> bytes:
     return json.dumps({**points, "State": rng.choice(["run", "stop"])}, separators=(",", ":")).encode()
 
 
-def with_length(first: int, body: bytes) -> bytes:
-    """A control packet: first byte, remaining length, body."""
-    length, size = b"", len(body)
-    while True:
-        size, low = divmod(size, 128)
-        length += bytes([low | 128 if size else low])
-        if not size:
-            return bytes([first]) + length + body
-
-
-def text(value: str) -> bytes:
-    return struct.pack(">H", len(value)) + value.encode()
-
-
-def connect_packet(uid: str) -> bytes:
-    username, pin = credentials(uid)
-    return with_length(0x10, text("MQTT") + bytes([4, 0xC2, 0, 0]) + text(uid) + text(username) + text(pin))
-
-
-def publish_packet(topic: str, packet_id: int, body: bytes) -> bytes:
-    return with_length(0x32, text(topic) + struct.pack(">H", packet_id) + body)
-
-
 class Connection:
     """One publishing connection; ``pump`` is called whenever its socket is ready."""
 
@@ -80,7 +61,7 @@ class Connection:
         self.blocks = self._precode(uid, random.Random(f"{load.seed}{uid}"), load.window)
         self.socket = socket.create_connection((load.host, load.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.sendall(connect_packet(uid))
+        self.socket.sendall(login(uid, *credentials(uid)))
         answer = self.socket.recv(4)
         if answer[:1] != b"\x20" or answer[3] != 0:
             raise SystemExit(f"{uid}: CONNACK {answer.hex()}")
@@ -89,7 +70,7 @@ class Connection:
     @staticmethod
     def _precode(uid: str, rng: random.Random, window: int) -> Iterator[bytes]:
         ids = range(1, window * 2 + 1)
-        packets = [publish_packet(f"g/{uid}/r", packet_id, payload(rng)) for packet_id in ids]
+        packets = [publish(f"g/{uid}/r", payload(rng), packet_id=packet_id) for packet_id in ids]
         blocks = [b"".join(packets[start : start + BLOCK]) for start in range(0, len(packets), BLOCK)]
         while True:
             yield from blocks

@@ -7,21 +7,13 @@ import struct
 import threading
 from pathlib import Path
 
+from mqtt_bytes import login, publish
 from running import Platform, wait_for
 
 ROUNDS = 10
 TERMINALS = ("kill-1", "kill-2", "kill-3")
 WINDOW = 100  # publishes in flight on a connection
 PAGE = 1000
-
-
-def packet(first: int, body: bytes) -> bytes:
-    assert len(body) < 128, "one byte of remaining length"
-    return bytes([first, len(body)]) + body
-
-
-def text(value: str) -> bytes:
-    return struct.pack(">H", len(value)) + value.encode()
 
 
 class Publisher:
@@ -33,8 +25,7 @@ class Publisher:
         self.acknowledged: set[int] = set()
         self._in_flight: dict[int, int] = {}  # packet id -> number
         self._socket = socket.create_connection(("127.0.0.1", port))
-        fields = text("MQTT") + bytes([4, 0xC2, 0, 0]) + text(uid) + text(f"u-{uid}") + text(f"pin-{uid}")
-        self._socket.sendall(packet(0x10, fields))
+        self._socket.sendall(login(uid, f"u-{uid}", f"pin-{uid}"))
         assert self._socket.recv(4) == b"\x20\x02\x00\x00"
         self.thread = threading.Thread(target=self._run, name=f"publisher {uid}")
         self.thread.start()
@@ -63,7 +54,7 @@ class Publisher:
     def _publish(self, packet_id: int) -> bytes:
         number, self.next = self.next, self.next + 1
         self._in_flight[packet_id] = number
-        return packet(0x32, text(f"g/{self.uid}/r") + struct.pack(">H", packet_id) + b'{"n":%d}' % number)
+        return publish(f"g/{self.uid}/r", b'{"n":%d}' % number, packet_id=packet_id)
 
 
 def stored_numbers(platform: Platform, uid: str) -> list[int]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
+from mqtt_bytes import login, publish
 from running import Platform, wait_for
 
 UID = "bad-1"
-CONNACK = b"\x20\x02\x00\x00"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -30,38 +29,14 @@ def alive_afterwards(platform: Platform) -> Iterator[None]:
     assert platform.process.poll() is None
 
 
-def text(value: str) -> bytes:
-    return struct.pack(">H", len(value)) + value.encode()
-
-
-def packet(first: int, body: bytes) -> bytes:
-    length, size = b"", len(body)
-    while True:
-        size, low = divmod(size, 128)
-        length += bytes([low | 128 if size else low])
-        if not size:
-            return bytes([first]) + length + body
-
-
-def connect_packet(uid: str, protocol: int) -> bytes:
-    properties = b"\x00" if protocol == 5 else b""
-    fields = text("MQTT") + bytes([protocol, 0xC2, 0, 30]) + properties
-    return packet(0x10, fields + text(uid) + text(f"u-{uid}") + text(f"pin-{uid}"))
-
-
 @contextmanager
 def connected(platform: Platform, uid: str = UID, protocol: int = 4) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", platform.mqtt), timeout=10) as peer:
-        peer.sendall(connect_packet(uid, protocol))
+        peer.sendall(login(uid, f"u-{uid}", f"pin-{uid}", protocol=protocol, keep_alive_s=30))
         answer = peer.recv(256)
         assert answer[0] == 0x20
         assert answer[3] == 0, answer
         yield peer
-
-
-def publish(topic: str, body: bytes, *, protocol: int = 4, packet_id: int = 1) -> bytes:
-    properties = b"\x00" if protocol == 5 else b""
-    return packet(0x32, text(topic) + struct.pack(">H", packet_id) + properties + body)
 
 
 def reason_of_puback(peer: socket.socket) -> int:

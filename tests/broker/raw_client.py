@@ -6,11 +6,19 @@ MQTT 5 goes through ``mqtt5``; MQTT 3.1.1 is written and read here, sharing no c
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Self
 
 import mqtt5
 
 TIMEOUT_S = 5.0
+
+
+async def until(condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> None:
+    """Waits until ``condition()`` is true."""
+    async with asyncio.timeout(timeout_s):
+        while not condition():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 def field(data: bytes | str) -> bytes:

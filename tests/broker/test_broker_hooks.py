@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import mqtt5
 import pytest
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
-from raw_client import Closed, RawClient, publish_4
+from raw_client import Closed, RawClient, publish_4, until
 
 from terrazzo_broker import Accept, Challenge, Inbound, PublishGrant, Refuse
-
-
-async def until(condition, timeout_s: float = 5.0) -> None:
-    """Waits until ``condition()`` is true."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 def durable(client, topic):

@@ -5,14 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import mqtt5
-from raw_client import TIMEOUT_S, publish_4
-
-
-async def until(condition, timeout_s: float = TIMEOUT_S) -> None:
-    """Waits until ``condition()`` is true."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+from raw_client import publish_4, until
 
 
 async def flood(publisher, packet: bytes, enough) -> None:

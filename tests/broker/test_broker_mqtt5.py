@@ -6,16 +6,9 @@ import asyncio
 
 import mqtt5
 import pytest
-from raw_client import TIMEOUT_S, frame
+from raw_client import frame, until
 
 NO_LOCAL, AS_PUBLISHED, IF_NEW, NEVER = 4, 8, 16, 32
-
-
-async def until(condition) -> None:
-    """Waits until ``condition()`` is true."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 async def test_connack_tells_the_limits(start, dial):

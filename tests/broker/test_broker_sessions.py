@@ -7,14 +7,7 @@ import asyncio
 import mqtt5
 import pytest
 from mqtt5 import DisconnectReasonCode, QoS
-from raw_client import TIMEOUT_S
-
-
-async def until(condition) -> None:
-    """Waits until ``condition()`` is true."""
-    async with asyncio.timeout(TIMEOUT_S):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
+from raw_client import until
 
 
 async def gone(running, client, client_id: str) -> None:

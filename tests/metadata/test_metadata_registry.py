@@ -178,19 +178,25 @@ async def test_terminal_made_again_under_its_uid_is_not_dropped_by_the_echo(stan
     assert stand.registry.terminal("G1") is not None
 
 
-async def test_cancelled_change_is_either_whole_or_not_there(stand: Stand) -> None:
+async def test_cancelled_change_is_either_whole_or_not_there_and_holds_no_lock(stand: Stand) -> None:
     watcher = ChangeWatcher(stand.database)
     await watcher.start()
     stand.entities.follow(watcher)
-    for number in range(12):
+    cancelled = []  # their tracebacks keep alive what the changes were using
+    start_s = time.monotonic()
+    for number in range(60):
         task = asyncio.create_task(stand.terminal(f"G{number}"))
-        await asyncio.sleep(number * 0.0005)
+        await asyncio.sleep(number * 0.0001)
         task.cancel()
+        cancelled.append(task)
         await asyncio.wait({task})
+        await stand.terminal(f"after-{number}")
+    assert time.monotonic() - start_s < 4, "a lock was held until SQLite's busy timeout"
+    assert any(task.cancelled() for task in cancelled)
     await watcher.poll()
-    stored = {row["uid"] for row in (await stand.entities.terminals.page(ROOT)).rows}
+    stored = {row["uid"] for row in (await stand.entities.terminals.page(ROOT, page_size=1000)).rows}
     assert {terminal.uid for terminal in stand.registry.terminals()} == stored
-    await stand.terminal("after")  # and the connections still work
+    assert {f"after-{number}" for number in range(60)} <= stored
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)

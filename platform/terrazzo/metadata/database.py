@@ -112,6 +112,7 @@ def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
     engine = create_async_engine(parsed, connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S})
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin)
+    event.listen(engine.sync_engine, "invalidate", _roll_back)
     return engine
 
 
@@ -143,6 +144,15 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _roll_back(connection: Any, _record: Any, _error: Any) -> None:
+    """Before a connection is closed because its task was cancelled.
+
+    SQLite keeps a closed connection's lock as long as a cursor of it is alive, and the traceback of the cancellation
+    may keep one alive for long.
+    """
+    connection.rollback()
 
 
 def _begin(connection: sa.Connection) -> None:

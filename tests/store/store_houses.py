@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +31,13 @@ class InfluxHouse:
     spool: Path
     spool_bytes: int = 1 << 20
 
-    async def open(self, **settings: str) -> InfluxStore:
+    async def open(self, *, writer: str = "", **settings: str) -> InfluxStore:
         given = InfluxSettings(url=self.url, database=self.database, **settings)
-        return await InfluxStore.open(given, spool=self.spool, spool_bytes=self.spool_bytes)
+        return await InfluxStore.open(given, spool=self.spool, spool_bytes=self.spool_bytes, writer=writer)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Waits for a condition, not longer than a minute."""
+    async with asyncio.timeout(60):
+        while not condition():  # noqa: ASYNC110 - the condition is another party's
+            await asyncio.sleep(0.01)

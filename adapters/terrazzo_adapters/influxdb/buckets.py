@@ -41,7 +41,7 @@ def _ensure_bucket(client: Any, settings: InfluxSettings, name: str) -> None:
     org_id = organisations[0].id
     bucket = client.buckets_api().find_bucket_by_name(name)
     if bucket is None:
-        bucket = client.buckets_api().create_bucket(bucket_name=name, org_id=org_id)
+        bucket = client.buckets_api().create_bucket(bucket_name=name, org=organisations[0])
     _ensure_mapping(client, org_id=org_id, bucket_id=bucket.id, database=settings.database_name)
 
 

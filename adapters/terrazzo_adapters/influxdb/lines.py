@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -44,11 +43,14 @@ def encode_line(point: Point, *, writer: str, without: set[str] | None) -> str:
         writer: tells several processes that write to one database apart.
         without: fields to leave out; None leaves out all but body and arrival.
     """
-    tie = tie_tag(point.tie, writer)
-    fields = [f"{BODY}={quoted(body_text(point.body))}", f"{ARRIVAL}={point.arrival}i"]
+    head = line_head(point.series, tie_tag(point.tie, writer))
+    fields = f"{BODY}={quoted(body_text(point.body))},{ARRIVAL}={point.arrival}i"
     if without is not None:
-        fields += [f"{line_field(name)}={value}" for name, value in chart_fields(point.body) if name not in without]
-    return f"{line_head(point.series, tie)} {','.join(fields)} {time_ns(point)}"
+        charted = chart_fields(point.body)
+        for name in without & charted.keys() if without else ():
+            del charted[name]
+        fields += "".join([f",{line_field(name)}={value}" for name, value in charted.items()])
+    return f"{head} {fields} {time_ns(point)}"
 
 
 def time_ns(point: Point) -> int:
@@ -89,50 +91,48 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def chart_fields(body: bytes) -> list[tuple[str, str]]:
-    """The names and values of the fields that charts can use; none for a body that is no object."""
+def chart_fields(body: bytes) -> dict[str, str]:
+    """The fields that charts can use, not escaped, and their values; none for a body that is no object."""
     try:
         decoded = msgspec.json.decode(body) if body[:1] == b"{" else msgspec.msgpack.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return []
-    if not isinstance(decoded, dict):
-        return []
+        return {}
     fields: dict[str, str] = {}
-    for name, value in _flat(decoded, "", _DEEPEST):
-        if len(fields) == _MOST_FIELDS:
-            break
-        field = _field(name, value)
-        if field is not None:
-            fields[field[0]] = field[1]
-    return list(fields.items())
+    if isinstance(decoded, dict):
+        _collect(decoded, "", _DEEPEST, fields)
+    return fields
 
 
-def _flat(points: dict[Any, Any], prefix: str, depth: int) -> Iterator[tuple[str, Any]]:
+def _collect(points: dict[Any, Any], prefix: str, depth: int, fields: dict[str, str]) -> None:
     for name, value in points.items():
-        path = f"{prefix}{name}"
+        if len(fields) == _MOST_FIELDS:
+            return
         if isinstance(value, dict):
             if depth:
-                yield from _flat(value, f"{path}.", depth - 1)
-        else:
-            yield path, value
+                _collect(value, f"{prefix}{name}.", depth - 1, fields)
+            continue
+        text, suffix = _value(value)
+        path = f"{prefix}{name}"
+        if text and path and len(path) <= _LONGEST_NAME:
+            fields[field_name(path, suffix)] = text
 
 
-def _field(name: str, value: Any) -> tuple[str, str] | None:
-    if not name or len(name) > _LONGEST_NAME:
-        return None
-    if isinstance(value, bool):
-        return field_name(name, "|flag"), "true" if value else "false"
-    if isinstance(value, str) and len(value) <= _LONGEST_TEXT and "\0" not in value:
-        return field_name(name, "|text"), quoted(value)
-    if isinstance(value, int | float):
-        number = _float(value)
-        return None if number is None else (field_name(name), number)
-    return None
+def _value(value: Any) -> tuple[str, str]:
+    """A value as line protocol has it, and its field's suffix; empty for what is no field."""
+    kind = type(value)
+    if kind is float:
+        return repr(value) if math.isfinite(value) else "", ""
+    if kind is int:
+        return _whole_number(value), ""
+    if kind is str and len(value) <= _LONGEST_TEXT and "\0" not in value:
+        return quoted(value), "|text"
+    if kind is bool:
+        return "true" if value else "false", "|flag"
+    return "", ""
 
 
-def _float(value: float) -> str | None:
+def _whole_number(value: int) -> str:
     try:
-        number = float(value)
+        return repr(float(value))
     except OverflowError:
-        return None
-    return repr(number) if math.isfinite(number) else None
+        return ""

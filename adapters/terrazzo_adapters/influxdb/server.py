@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import io
 import re
 from typing import Any
 
@@ -88,7 +90,7 @@ class Server:
             Refused: some lines can never be written.
         """
         parameters = {"db": self._database, "precision": "ns"}
-        status, _, body = await self._request("POST", "/write", parameters, lines.encode())
+        status, _, body = await self._request("POST", "/write", parameters, io.BytesIO(lines.encode()))
         if status in (200, 204):
             return
         text = _text(body)
@@ -119,7 +121,7 @@ class Server:
             raise StoreUnavailable(f"{self._url}/query did not answer as InfluxDB does: {_text(body)}") from None
 
     async def _request(
-        self, method: str, path: str, parameters: dict[str, str], data: bytes | aiohttp.FormData | None = None
+        self, method: str, path: str, parameters: dict[str, str], data: io.BytesIO | aiohttp.FormData | None = None
     ) -> tuple[int, Any, bytes]:
         try:
             async with self._http.request(method, self._url + path, params=parameters, data=data) as response:
@@ -135,7 +137,8 @@ def _authorization(settings: InfluxSettings) -> dict[str, str]:
     if settings.token:
         return {"Authorization": f"Token {settings.token}"}
     if settings.username:
-        return {"Authorization": aiohttp.BasicAuth(settings.username, settings.password, "utf-8").encode()}
+        credentials = base64.b64encode(f"{settings.username}:{settings.password}".encode()).decode()
+        return {"Authorization": f"Basic {credentials}"}
     return {}
 
 

@@ -51,9 +51,6 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
     if broker.storage.is_failing and session.is_persistent:
         broker.stats.storage_refusals += 1
         return SubAckReasonCode.QUOTA_EXCEEDED
-    if broker.storage.is_failing and session.is_persistent:
-        broker.stats.storage_refusals += 1
-        return SubAckReasonCode.QUOTA_EXCEEDED
     return None if broker.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
 
 

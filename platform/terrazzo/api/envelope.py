@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -52,8 +51,7 @@ class Failure(msgspec.Struct, frozen=True):
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """One encoded answer, whatever the transport; ``status`` and ``retry_after_s`` are HTTP's."""
 
     body: bytes
@@ -97,8 +95,7 @@ class Reply(Protocol):
     def failure(self, failure: Failure) -> Answer: ...
 
 
-@dataclass(frozen=True, slots=True)
-class GatewayReply:
+class GatewayReply(msgspec.Struct, frozen=True):
     """An answer of the gateway to one request; ``actionid`` goes back as it came."""
 
     resp: str
@@ -121,8 +118,7 @@ UNREAD = GatewayReply("", EMPTY_TEXT)
 """Answers what could not be read as far as its ``action``."""
 
 
-@dataclass(frozen=True, slots=True)
-class ComponentReply:
+class ComponentReply(msgspec.Struct, frozen=True):
     """An answer of a component; ``shape`` makes its result from the operation's."""
 
     shape: Callable[[Any], Any] = lambda result: result

@@ -15,8 +15,7 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 """``handle_x(services, actor, request) -> result``. Without a permission the second argument is the ``Caller``."""
 
 
-@dataclass(slots=True)
-class Caller:
+class Caller(msgspec.Struct):
     """Whoever is at the other end of a connection, or of one HTTP request."""
 
     address: str

@@ -14,7 +14,6 @@ from terrazzo.bus import MessageBus
 from terrazzo.metadata.port import Repository, Row, Rows
 from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.registry import Registry
-from terrazzo.times import now_us
 
 ReadinessCheck = Callable[[], Awaitable[None]]
 """Returns when a part accepts work and raises otherwise; the error's text is shown to operators."""
@@ -95,4 +94,3 @@ class Services:
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
     collectors: Sequence[Collector] = ()
-    clock: Callable[[], int] = now_us

@@ -69,7 +69,8 @@ class Intake:
         self._wake = asyncio.Event()
         self._paused = False
         self._failing = False  # the last append failed
-        self._closing = False
+        self._draining = self._closing = False
+        self._committed = asyncio.Event()  # a group has been answered for
         self._writer: asyncio.Task[None] | None = None
         self._record_listeners: list[Callable[[Sequence[Record]], None]] = []
         self._answer_listeners: list[Callable[[Answer], None]] = []
@@ -93,9 +94,20 @@ class Intake:
         """Whether the writer runs and the store took the last group."""
         return self._writer is not None and not self._writer.done() and not self._failing
 
+    async def drain(self, timeout_s: float) -> None:
+        """Waits until everything taken so far is stored and acknowledged; from now on reading stays paused."""
+        self._draining = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self.stats.backlog:
+                    self._committed.clear()
+                    await self._committed.wait()
+        except TimeoutError:
+            _log.warning("%d messages are not stored within %g s", self.stats.backlog, timeout_s)
+
     async def stop(self, timeout_s: float = 8.0) -> None:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
-        self._closing = True
+        self._draining = self._closing = True
         self._wake.set()
         if self._writer is not None:
             done, _ = await asyncio.wait({self._writer}, timeout=timeout_s)
@@ -173,6 +185,7 @@ class Intake:
         self._count(group, time.perf_counter() - started_s)
         group.settle()
         self._tell(group)
+        self._committed.set()
         self._resume_if_drained()
 
     async def _append(self, group: Group, records: list[Record]) -> list[Record]:
@@ -225,7 +238,7 @@ class Intake:
     def _resume_if_drained(self) -> None:
         stats, limits = self.stats, self._limits
         drained = stats.backlog <= limits.messages // 2 and stats.backlog_bytes <= limits.bytes // 2
-        if self._paused and drained and not self._closing:
+        if self._paused and drained and not self._draining:
             self._paused = False
             self._gate.resume_intake()
 

@@ -9,11 +9,13 @@ import logging
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
+from pathlib import Path
 
 from .broker import Broker
 from .listeners.certificates import CertificateError, TlsFiles
 from .settings import BrokerSettings
 from .standalone import OpenHooks
+from .storage import MemoryStorage, Storage, StorageError
 
 log = logging.getLogger("terrazzo_broker")
 
@@ -31,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CertificateError as error:
         print(f"terrazzo_broker: --{error.setting.replace('_', '-')}: {error.reason}", file=sys.stderr)
         return 1
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, StorageError) as error:
         print(f"terrazzo_broker: {error}", file=sys.stderr)
         return 1
     return 0
@@ -53,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--proxy-protocol", action="store_true", help="--port and --tls-port take PROXY protocol v2, and nothing else"
     )
+    parser.add_argument("--data", type=Path, metavar="DIR", help="keeps sessions, messages and wills over a restart")
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
     return parser
 
@@ -89,7 +92,7 @@ def _run(work: Coroutine[None, None, None]) -> None:
 
 async def serve(settings: BrokerSettings, options: argparse.Namespace) -> None:
     """Listens, says where on standard output, and ends in order on a signal."""
-    broker = Broker(settings, OpenHooks(anonymous=options.allow_anonymous))
+    broker = Broker(settings, OpenHooks(anonymous=options.allow_anonymous), _storage(options))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     try:
@@ -102,6 +105,14 @@ async def serve(settings: BrokerSettings, options: argparse.Namespace) -> None:
         await stop.wait()
     finally:
         await broker.close(CLOSE_TIMEOUT_S)
+
+
+def _storage(options: argparse.Namespace) -> Storage:
+    if options.data is None:
+        return MemoryStorage()
+    from .persistence import DiskStorage  # not before it is asked for: RocksDB takes a while to load
+
+    return DiskStorage(options.data)
 
 
 async def _listen(broker: Broker, options: argparse.Namespace) -> list[str]:

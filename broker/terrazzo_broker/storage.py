@@ -35,7 +35,10 @@ class Storage(Protocol):
     retained: RetainedMessages
     deadlines: Deadlines  # of sessions ("s" + client id) and wills ("w" + client id)
     active: Connection | None
-    is_failing: bool  # nothing can be written now: what would have to be is refused
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether nothing can be written now; what would have to be is refused meanwhile."""
 
     def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree) -> None:
         """Loads what was stored; called once, before anything else.

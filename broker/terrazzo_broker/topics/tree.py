@@ -65,6 +65,10 @@ class SubscriptionTree:
         self.epoch = 0
         self.count = 0
 
+    def forget_matches(self) -> None:
+        """Has cached matches worked out anew."""
+        self.epoch += 1
+
     def add(self, pattern: str, group: str | None, session: Session, subscription: Subscription) -> None:
         """Subscribes, or replaces the session's subscription to the same filter. [MQTT-3.8.4-3]"""
         node = self._root

@@ -1,0 +1,128 @@
+"""What has changed since the last commit, in the form in which it will be stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from . import keys
+from .records import StoredMessage, encode_entry
+
+SHARED_BYTES = 512  # a longer payload that waits in several sessions is stored once
+_OVERHEAD_BYTES = 200  # of the Python objects that hold one change
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One commit: values by key, None deletes; then ranges of keys that are deleted."""
+
+    values: dict[bytes, bytes | None]
+    ended: list[int]  # sessions
+
+    @property
+    def ranges(self) -> list[tuple[bytes, bytes]]:
+        """The keys of the sessions that have ended."""
+        return [keys.session_range(number) for number in self.ended]
+
+
+class Changes:
+    """Collects changes until they are taken.
+
+    A queue entry that goes again before it was taken is never written.
+    """
+
+    __slots__ = ("_assigned", "_bodies", "_body_of", "_ended", "_entries", "_next_body", "_values", "size")
+
+    def __init__(self) -> None:
+        self.size = 0  # bytes, about
+        self._values: dict[bytes, bytes | None] = {}
+        self._entries: dict[bytes, tuple[StoredMessage, int]] = {}  # not written yet, with the packet identifier
+        self._ended: list[int] = []
+        self._assigned: set[bytes] = set()  # entries whose packet identifier is in a record of its own
+        self._bodies: dict[int, int] = {}  # how many entries share each
+        self._body_of: dict[bytes, int] = {}
+        self._next_body = 1
+
+    def __bool__(self) -> bool:
+        return bool(self._values or self._entries or self._ended)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Sets a record."""
+        self._values[key] = value
+        self.size += len(value) + _OVERHEAD_BYTES
+
+    def delete(self, key: bytes) -> None:
+        """Removes a record."""
+        self._values[key] = None
+
+    def keep(self, message: StoredMessage, packet_id: int) -> None:
+        """Adds a queue entry that wasn't there; ``packet_id`` 0: it isn't sent yet."""
+        self._entries[message.key] = message, packet_id
+        self.size += message.size + _OVERHEAD_BYTES
+
+    def assign(self, message: StoredMessage, packet_id: int) -> None:
+        """A queue entry is sent."""
+        if message.key in self._entries:
+            self._entries[message.key] = message, packet_id
+        else:
+            self._assigned.add(message.key)
+            self._values[keys.identifier_key(message.key)] = packet_id.to_bytes(2, "big")
+
+    def drop(self, message: StoredMessage) -> None:
+        """Removes a queue entry."""
+        key = message.key
+        if self._entries.pop(key, None) is not None:
+            self.size -= message.size + _OVERHEAD_BYTES
+            return
+        self._values[key] = None
+        if key in self._assigned:
+            self._assigned.discard(key)
+            self._values[keys.identifier_key(key)] = None
+        body = self._body_of.pop(key, None)
+        if body is not None:
+            self._let_go(body)
+
+    def end(self, session: int) -> None:
+        """Removes all that a session has, except its queue entries' bodies, which go with ``drop``."""
+        self._ended.append(session)
+
+    def note_assigned(self, key: bytes) -> None:
+        """The packet identifier of this queue entry is in a record of its own."""
+        self._assigned.add(key)
+
+    def share(self, key: bytes, body: int) -> None:
+        """This queue entry has its payload in a body."""
+        self._body_of[key] = body
+        self._bodies[body] = self._bodies.get(body, 0) + 1
+        self._next_body = max(self._next_body, body + 1)
+
+    def take(self) -> Batch:
+        """Everything collected; what changes from now on is the next batch's."""
+        values, entries, ended = self._values, self._entries, self._ended
+        self._values, self._entries, self._ended, self.size = {}, {}, [], 0
+        copies = Counter(id(each.payload) for each, _ in entries.values() if len(each.payload) > SHARED_BYTES)
+        if not any(count > 1 for count in copies.values()):
+            for key, (message, packet_id) in entries.items():
+                values[key] = encode_entry(message, packet_id)
+            return Batch(values, ended)
+        bodies: dict[int, int] = {}  # by the payload object, which lives as long as this call
+        for key, (message, packet_id) in entries.items():
+            body = None
+            if copies[id(message.payload)] > 1:
+                body = bodies.setdefault(id(message.payload), self._next_body)
+                values[keys.body_key(body)] = message.payload
+                self.share(key, body)
+            values[key] = encode_entry(message, packet_id, body)
+        return Batch(values, ended)
+
+    def put_back(self, batch: Batch) -> None:
+        """A batch couldn't be written, or only perhaps: it goes into the next one, under what has changed since."""
+        self._values = {**batch.values, **self._values}
+        self._ended = batch.ended + self._ended
+        self.size += sum(len(value or b"") + _OVERHEAD_BYTES for value in batch.values.values())
+
+    def _let_go(self, body: int) -> None:
+        self._bodies[body] -= 1
+        if not self._bodies[body]:
+            del self._bodies[body]
+            self._values[keys.body_key(body)] = None

@@ -1,0 +1,137 @@
+"""RocksDB: its options, its errors in words, batches that are on disk when a call returns."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from rocksdict import AccessType, DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
+
+from ..storage import StorageError
+
+_MIB = 1 << 20
+_STALL_PAUSE_S = 0.002
+_STALL_S = 5.0
+_FULL = ("No space left on device", "Disk quota exceeded", "File too large")
+_LOCKED = ("lock hold by", "While lock file")
+
+
+class Database:
+    """One folder's database; one process has it at a time. Its methods are called on one thread at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._write_options = _write_options()
+        self._db: Rdict | None = None
+
+    def open(self) -> None:
+        """Opens, creates what isn't there.
+
+        Raises:
+            StorageError: another process has it, the folder can't be written, the files are damaged.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._in_words(error) from None
+        with self._worded():
+            self._db = Rdict(str(self.folder), _options(), access_type=AccessType.read_write())
+
+    def items(self) -> Iterator[tuple[bytes, bytes]]:
+        """All keys and values in the order of the keys."""
+        assert self._db is not None
+        with self._worded():
+            yield from self._db.items()
+
+    def commit(self, values: Mapping[bytes, bytes | None], ranges: Iterable[tuple[bytes, bytes]] = ()) -> None:
+        """Puts values, deletes the keys whose value is None, then all keys in the ranges; all of it or nothing.
+
+        After a failure the next call opens the database again, as RocksDB takes no more writes then.
+
+        Raises:
+            StorageError: whether it is stored shows only when it has succeeded once.
+        """
+        if self._db is None:
+            self.open()
+        try:
+            with self._worded():
+                self._write(values, ranges)
+        except StorageError:
+            self.close()
+            raise
+
+    def _write(self, values: Mapping[bytes, bytes | None], ranges: Iterable[tuple[bytes, bytes]]) -> None:
+        assert self._db is not None
+        batch = WriteBatch(raw_mode=True)
+        for key, value in values.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        for first, beyond in ranges:
+            batch.delete_range(first, beyond)
+        deadline_s = time.monotonic() + _STALL_S
+        while not self._written(batch):
+            if time.monotonic() > deadline_s:
+                raise StorageError(f"the broker's storage in {self.folder} is too slow")
+            time.sleep(_STALL_PAUSE_S)
+        self._db.flush_wal(sync=True)
+
+    def _written(self, batch: WriteBatch) -> bool:
+        assert self._db is not None
+        try:
+            self._db.write(batch, self._write_options)
+        except Exception as error:
+            if "Write stall" in str(error):
+                return False
+            raise
+        return True
+
+    def close(self) -> None:
+        """Lets the folder go; what was committed is there."""
+        db, self._db = self._db, None
+        if db is not None:
+            with contextlib.suppress(StorageError), self._worded():  # what was synced is in the log
+                db.close()
+
+    @contextlib.contextmanager
+    def _worded(self) -> Iterator[None]:
+        """Turns rocksdict's errors, bare ``Exception`` with nothing but a text, into ours."""
+        try:
+            yield
+        except Exception as error:
+            if type(error) is not Exception:
+                raise
+            # Without the traceback: it would keep iterators, and with them the folder's lock.
+            raise self._in_words(error.with_traceback(None)) from None
+
+    def _in_words(self, error: Exception) -> StorageError:
+        text = str(error)
+        if any(sign in text for sign in _FULL):
+            return StorageError(f"no space left for the broker's storage in {self.folder}: {text}")
+        if any(sign in text for sign in _LOCKED):
+            return StorageError(f"the broker's storage in {self.folder} is in use by another process")
+        return StorageError(f"the broker's storage in {self.folder} failed: {text}")
+
+
+def _options() -> Options:
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_write_buffer_size(8 * _MIB)  # bounds the log, and with it what a start has to read again
+    options.set_max_write_buffer_number(3)
+    options.set_max_background_jobs(2)
+    options.set_keep_log_file_num(2)
+    options.set_allow_concurrent_memtable_write(False)  # one thread writes
+    options.set_compression_type(DBCompressionType.lz4())
+    return options
+
+
+def _write_options() -> WriteOptions:
+    options = WriteOptions()
+    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, and a stall (too many
+    # unmerged files) is refused, instead of sat out with the whole process held.
+    options.sync = False
+    options.no_slowdown = True
+    return options

@@ -1,0 +1,205 @@
+"""The broker's storage in a folder."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mqtt5
+
+from ..deadlines import Deadlines
+from ..hooks import Client
+from ..session import Session
+from ..settings import BrokerSettings
+from ..stats import Stats
+from ..storage import StorageError
+from ..topics.names import split_shared
+from ..topics.retained import RetainedMessages
+from ..topics.tree import SubscriptionTree
+from ..wills import PendingWill
+from . import keys
+from .database import Database
+from .image import FORMAT, Image, SessionImage, read_image
+from .journal import Journal
+from .journaled_retained import JournaledRetained
+from .journaled_session import JournaledSession
+from .records import StoredWill, encode_will
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+_ALIVE_US = 5_000_000  # as exactly is it known when a broker was killed
+
+
+def _wall_clock_us() -> int:
+    return time.time_ns() // 1000
+
+
+class DiskStorage:
+    """Sessions that outlive their connections, retained messages and wills, kept in ``folder`` by RocksDB.
+
+    Other sessions are in memory only. ``now_us`` is the clock, UTC microseconds.
+    """
+
+    def __init__(self, folder: Path, *, now_us: Callable[[], int] = _wall_clock_us) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.deadlines = Deadlines()
+        self._database = Database(folder)
+        self._now_us = now_us
+        self._journal = Journal(self._database, now_us)
+        self._retained = JournaledRetained(self._journal)
+        self.retained: RetainedMessages = self._retained
+        self._wills: dict[str, PendingWill] = {}
+        self._noted_wills: set[str] = set()  # client ids whose will is on disk
+        self._numbers = itertools.count(1)
+        self._places = itertools.count(1)
+        self._alive_us = 0
+
+    @property
+    def active(self) -> Connection | None:
+        """The connection whose packets are being handled."""
+        return self._journal.active
+
+    @active.setter
+    def active(self, connection: Connection | None) -> None:
+        self._journal.active = connection
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether the disk takes no writes."""
+        return self._journal.is_failing
+
+    # The start
+
+    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree) -> None:
+        """Opens the folder and loads what is there.
+
+        Raises:
+            StorageError: another process has it, or it can't be read.
+        """
+        image = self._read()
+        self._journal.stats = stats
+        self._journal.on_health = tree.forget_matches
+        now_us = self._now_us()
+        last_seen_us = min(image.alive_us or now_us, now_us)
+        self._numbers = itertools.count(max((each.number for each in image.sessions), default=0) + 1)
+        self._places = itertools.count(image.last_place + 1)
+        for key, body in image.body_of.items():
+            self._journal.changes.share(key, body)
+        for each in image.sessions:
+            self._restore_session(each, settings, stats, last_seen_us=last_seen_us)
+        self._subscribe_all(tree)
+        for message in image.retained:
+            self._retained.restore(message)
+        for client_id, will in image.wills.items():
+            self._restore_will(client_id, will, last_seen_us)
+        for number in image.unused_bodies:
+            self._journal.changes.delete(keys.body_key(number))
+
+    def _read(self) -> Image:
+        self._database.open()
+        try:
+            image = read_image(self._database.items())
+            if image.is_new:
+                self._database.commit({keys.VERSION: FORMAT})
+        except StorageError:
+            self._database.close()
+            raise
+        return image
+
+    def _restore_session(
+        self, image: SessionImage, settings: BrokerSettings, stats: Stats, *, last_seen_us: int
+    ) -> None:
+        head = image.head
+        assert head is not None
+        session = self._new_session(head.client_id, image.number, settings, stats)
+        session.restore(image)
+        if head.is_connected:
+            session.close(last_seen_us)
+        if session.expires_us:
+            self.deadlines.set("s" + session.client_id, session.expires_us)
+
+    def _new_session(self, client_id: str, number: int, settings: BrokerSettings, stats: Stats) -> JournaledSession:
+        session = JournaledSession(
+            client_id, settings, stats, journal=self._journal, number=number, places=self._places
+        )
+        self.sessions[client_id] = session
+        return session
+
+    def _subscribe_all(self, tree: SubscriptionTree) -> None:
+        for session in self.sessions.values():
+            for subscription in session.subscriptions.values():
+                shared = split_shared(subscription.filter)
+                assert shared is not None
+                tree.add(shared.filter, shared.group, session, subscription)
+
+    def _restore_will(self, client_id: str, stored: StoredWill, last_seen_us: int) -> None:
+        """A client that was connected to a broker that was killed has lost its connection. [MQTT-3.1.2-8]"""
+        due_us = stored.due_us
+        if due_us is None:
+            session = self.sessions.get(client_id)
+            due_us = last_seen_us + min(stored.delay_s, session.expiry_s if session is not None else 0) * 1_000_000
+        self._noted_wills.add(client_id)
+        self.leave_will(stored.pending(client_id), due_us)
+
+    # Sessions
+
+    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
+        """A new session; on disk if it is to outlive its connection."""
+        if outlives:
+            return self._new_session(client_id, next(self._numbers), settings, stats)
+        session = self.sessions[client_id] = Session(client_id, settings, stats)
+        return session
+
+    def discard(self, session: Session) -> None:
+        """Forgets a session that has ended; what is on disk goes when it is told to end."""
+        self.sessions.pop(session.client_id, None)
+
+    # Wills
+
+    def note_will(self, will: mqtt5.Will, client: Client) -> None:
+        """Writes down a connected client's will, so that it is published if the broker is killed."""
+        self._write_will(will, client, None)
+        if self.sessions[client.client_id].is_persistent:
+            self._journal.promise()
+        else:
+            self._journal.later()
+
+    def leave_will(self, pending: PendingWill, due_us: int) -> None:
+        """Keeps the will of a client that has gone, until ``due_us``."""
+        client_id = pending.client.client_id
+        self._wills[client_id] = pending
+        self.deadlines.set("w" + client_id, due_us)
+        self._write_will(pending.will, pending.client, due_us)
+        self._journal.later()
+
+    def _write_will(self, will: mqtt5.Will, client: Client, due_us: int | None) -> None:
+        self._noted_wills.add(client.client_id)
+        self._journal.changes.put(keys.WILL + client.client_id.encode(), encode_will(will, client, due_us))
+
+    def take_will(self, client_id: str) -> PendingWill | None:
+        """Forgets a client's will; the one that waited."""
+        if client_id in self._noted_wills:
+            self._noted_wills.discard(client_id)
+            self._journal.changes.delete(keys.WILL + client_id.encode())
+            self._journal.later()
+        self.deadlines.cancel("w" + client_id)
+        return self._wills.pop(client_id, None)
+
+    # Time
+
+    def on_sweep(self, now_us: int) -> None:
+        """Writes down every few seconds that the broker runs: from then on expiries count if it is killed."""
+        if self._journal.changes:
+            self._journal.later()
+        elif now_us - self._alive_us > _ALIVE_US and (self.sessions or self._noted_wills):
+            self._alive_us = now_us
+            self._journal.changes.put(keys.ALIVE, now_us.to_bytes(8, "big"))
+            self._journal.later()
+
+    async def close(self) -> None:
+        """Commits everything and lets the folder go."""
+        await self._journal.close()

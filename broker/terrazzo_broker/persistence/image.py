@@ -1,0 +1,204 @@
+"""Everything that is stored, read once at the start."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from ..message import Message
+from ..storage import StorageError
+from ..topics.tree import Subscription
+from . import keys
+from .records import (
+    Entry,
+    RecordError,
+    StoredMessage,
+    StoredSession,
+    StoredWill,
+    decode_entry,
+    decode_number,
+    decode_session,
+    decode_subscription,
+    decode_will,
+)
+
+FORMAT = b"1"
+
+
+@dataclass(slots=True)
+class SessionImage:
+    """One session. ``queue`` has what was sent (by packet identifier) and what wasn't (0), in order."""
+
+    number: int
+    head: StoredSession | None = None
+    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    received: list[int] = field(default_factory=list)
+    confirmed: dict[int, int] = field(default_factory=dict)  # packet identifier by place
+    assigned: dict[bytes, int] = field(default_factory=dict)  # packet identifier by place, as it stands in the key
+    queue: list[tuple[int, StoredMessage]] = field(default_factory=list)
+
+    @property
+    def inflight(self) -> dict[int, StoredMessage | None]:
+        """What was sent, in the order of sending; None where PUBREC has come."""
+        sent: list[tuple[int, int, StoredMessage | None]] = [
+            (decode_number(message.key[keys.PLACE_AT :], 8), identifier, message)
+            for identifier, message in self.queue
+            if identifier
+        ]
+        sent.extend((place, identifier, None) for place, identifier in self.confirmed.items())
+        sent.sort(key=lambda each: each[0])
+        return {identifier: message for _, identifier, message in sent}
+
+    @property
+    def waiting(self) -> deque[StoredMessage]:
+        """What wasn't sent yet."""
+        return deque(message for identifier, message in self.queue if not identifier)
+
+
+@dataclass(slots=True)
+class Image:
+    """All records."""
+
+    is_new: bool = True
+    alive_us: int = 0
+    last_place: int = 0
+    sessions: list[SessionImage] = field(default_factory=list)
+    retained: list[Message] = field(default_factory=list)
+    wills: dict[str, StoredWill] = field(default_factory=dict)
+    bodies: dict[int, bytes] = field(default_factory=dict)
+    body_of: dict[bytes, int] = field(default_factory=dict)  # by the entry's key
+
+    @property
+    def unused_bodies(self) -> list[int]:
+        """Payloads that no queue entry needs."""
+        return sorted(self.bodies.keys() - set(self.body_of.values()))
+
+
+def read_image(items: Iterable[tuple[bytes, bytes]]) -> Image:
+    """All records, given in the order of their keys.
+
+    Raises:
+        StorageError: of another format, or a record that can't be read; says which.
+    """
+    image = Image()
+    for key, value in items:
+        if image.is_new and key > keys.VERSION:
+            raise StorageError(f"the folder holds something else than a broker's state: {key[:64]!r}")
+        try:
+            _READERS[key[:1]](image, key, value)
+        except KeyError:
+            raise StorageError(f"the stored record {key[:64]!r} is of no known kind") from None
+        except RecordError as error:
+            raise StorageError(f"the stored record {key[:64]!r} can't be read: {error}") from None
+    return image
+
+
+def _read_version(image: Image, key: bytes, value: bytes) -> None:
+    if value != FORMAT:
+        raise StorageError(f"stored in format {value!r}, and this program reads only {FORMAT!r}")
+    image.is_new = False
+
+
+def _read_alive(image: Image, key: bytes, value: bytes) -> None:
+    image.alive_us = decode_number(value, 8)
+
+
+def _read_body(image: Image, key: bytes, value: bytes) -> None:
+    image.bodies[decode_number(key[1:], 8)] = value
+
+
+def _read_retained(image: Image, key: bytes, value: bytes) -> None:
+    image.retained.append(_message(image, decode_entry(value)))
+
+
+def _read_will(image: Image, key: bytes, value: bytes) -> None:
+    image.wills[_text(key[1:])] = decode_will(value)
+
+
+def _read_session(image: Image, key: bytes, value: bytes) -> None:
+    number = decode_number(key[1 : keys.PREFIX_BYTES], 4)
+    if not image.sessions or image.sessions[-1].number != number:
+        image.sessions.append(SessionImage(number))
+    session = image.sessions[-1]
+    _SESSION_READERS[key[keys.PREFIX_BYTES : keys.PLACE_AT]](image, session, key, value)
+
+
+_READERS: dict[bytes, Callable[[Image, bytes, bytes], None]] = {
+    keys.VERSION: _read_version,
+    keys.ALIVE: _read_alive,
+    keys.BODY: _read_body,
+    keys.RETAINED: _read_retained,
+    keys.WILL: _read_will,
+    keys.SESSION: _read_session,
+}
+
+
+def _read_head(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    session.head = decode_session(value)
+
+
+def _read_identifier(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    session.assigned[key[keys.PLACE_AT :]] = decode_number(value, 2)
+
+
+def _read_confirmed(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    place = decode_number(value, 8)
+    session.confirmed[place] = decode_number(key[keys.PLACE_AT :], 2)
+    image.last_place = max(image.last_place, place)
+
+
+def _read_queued(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    place = key[keys.PLACE_AT :]
+    entry = decode_entry(value)
+    if entry.body is not None:
+        image.body_of[key] = entry.body
+    message = StoredMessage(
+        entry.topic,
+        _payload(image, entry),
+        entry.qos,
+        entry.retain,
+        entry.properties,
+        entry.expires_us,
+        key=key,
+    )
+    session.queue.append((session.assigned.get(place, entry.packet_id), message))
+    image.last_place = max(image.last_place, decode_number(place, 8))
+
+
+def _read_received(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    session.received.append(decode_number(key[keys.PLACE_AT :], 2))
+
+
+def _read_subscription(image: Image, session: SessionImage, key: bytes, value: bytes) -> None:
+    subscription = decode_subscription(key[keys.PLACE_AT :], value)
+    session.subscriptions[subscription.filter] = subscription
+
+
+_SESSION_READERS: dict[bytes, Callable[[Image, SessionImage, bytes, bytes], None]] = {
+    keys.HEAD: _read_head,
+    keys.IDENTIFIER: _read_identifier,
+    keys.CONFIRMED: _read_confirmed,
+    keys.QUEUED: _read_queued,
+    keys.RECEIVED: _read_received,
+    keys.SUBSCRIPTION: _read_subscription,
+}
+
+
+def _message(image: Image, entry: Entry) -> Message:
+    return Message(entry.topic, _payload(image, entry), entry.qos, entry.retain, entry.properties, entry.expires_us)
+
+
+def _payload(image: Image, entry: Entry) -> bytes:
+    if entry.body is None:
+        return entry.payload
+    if entry.body not in image.bodies:
+        raise RecordError(f"its payload, number {entry.body}, is missing")
+    return image.bodies[entry.body]
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise RecordError("not UTF-8") from None

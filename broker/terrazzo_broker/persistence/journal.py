@@ -1,0 +1,174 @@
+"""Commits changes in groups, and lets the answers that rest on them go afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mqtt5 import DisconnectReasonCode
+
+from ..limited_log import limited_logger
+from ..state import Hold
+from ..stats import Stats
+from ..storage import StorageError
+from . import keys
+from .changes import Batch, Changes
+from .database import Database
+
+if TYPE_CHECKING:
+    from ..connection import Connection
+
+log = limited_logger("terrazzo_broker.persistence")
+
+LAZY_S = 0.05  # how long a change that nobody waits for may take to be committed
+RETRY_S = 1.0  # after a failure
+GROUP_BYTES = 8 << 20  # with more than this uncommitted, whoever adds to it isn't read
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A commit under way, and the output of each connection that waits for it."""
+
+    batch: Batch
+    withheld: list[tuple[Connection, list[bytes]]]
+    written: asyncio.Future[None]
+
+
+class Journal:
+    """One commit at a time, on a thread; what changes meanwhile is the next one.
+
+    ``active`` is the connection whose packets are being handled. ``on_health`` is called when ``is_failing`` changes.
+    """
+
+    def __init__(self, database: Database, now_us: Callable[[], int]) -> None:
+        self.changes = Changes()
+        self.stats = Stats()
+        self.active: Connection | None = None
+        self.is_failing = False
+        self.on_health: Callable[[], None] = lambda: None
+        self._database = database
+        self._now_us = now_us
+        self._waiting: dict[Connection, None] = {}
+        self._unread: set[Connection] = set()
+        self._group: _Group | None = None
+        self._next: asyncio.Handle | None = None  # the start of the next commit
+        self._is_urgent = False  # that it is to start at once
+        self._is_closed = False
+        self._thread = ThreadPoolExecutor(1, "broker storage")
+
+    # What sessions ask for
+
+    def promise(self) -> None:
+        """What was just changed must be durable before the active connection is answered."""
+        if self.active is not None:
+            self.wait(self.active)
+        else:
+            self._start(at_once=True)
+
+    def wait(self, connection: Connection | None) -> None:
+        """What was just changed must be durable before anything more leaves on a connection."""
+        if connection is not None and connection not in self._waiting:
+            self._waiting[connection] = None
+            connection.withhold()
+        if connection is not None and self.changes.size > GROUP_BYTES and connection not in self._unread:
+            self._unread.add(connection)
+            connection.hold(Hold.STORAGE)
+        self._start(at_once=True)
+
+    def later(self) -> None:
+        """What was just changed may be lost if the broker is killed right now."""
+        self._start(at_once=False)
+
+    # Commits
+
+    def _start(self, *, at_once: bool) -> None:
+        if self._group is not None or self._is_closed or self.is_failing or (self._next and self._is_urgent):
+            return
+        if self._next is None or at_once:
+            self._schedule(0 if at_once else LAZY_S)
+
+    def _schedule(self, delay_s: float) -> None:
+        if self._next is not None:
+            self._next.cancel()
+        loop = asyncio.get_running_loop()
+        self._is_urgent = not delay_s
+        self._next = loop.call_later(delay_s, self._begin) if delay_s else loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._next = None
+        withheld = [(connection, connection.take_withheld()) for connection in self._waiting]
+        self._waiting.clear()
+        if not self.changes and not self.is_failing:  # everything has gone again already
+            return self._let_go(withheld)
+        self.changes.put(keys.ALIVE, self._now_us().to_bytes(8, "big"))
+        batch = self.changes.take()
+        written = asyncio.get_running_loop().run_in_executor(
+            self._thread, self._database.commit, batch.values, batch.ranges
+        )
+        self._group = _Group(batch, withheld, written)
+        written.add_done_callback(self._end)
+        return None
+
+    def _end(self, written: asyncio.Future[None]) -> None:
+        group, self._group = self._group, None
+        assert group is not None
+        error = written.exception()
+        if error is None:
+            self._succeed(group)
+        else:
+            self._fail(group, error)
+        for connection in self._unread:
+            connection.release(Hold.STORAGE)
+        self._unread.clear()
+        if not self._is_closed and not self.is_failing and (self._waiting or self.changes):
+            self._start(at_once=bool(self._waiting))
+
+    def _succeed(self, group: _Group) -> None:
+        self.stats.storage_commits += 1
+        if self.is_failing:
+            self.is_failing = False
+            self.on_health()
+            log.warning("the storage takes writes again")
+        self._let_go(group.withheld)
+
+    def _let_go(self, withheld: list[tuple[Connection, list[bytes]]]) -> None:
+        for connection, packets in withheld:
+            connection.let_go(packets, more=connection in self._waiting)
+
+    def _fail(self, group: _Group, error: BaseException) -> None:
+        """Nobody is told that it is stored: they come back, and ask again."""
+        self.stats.storage_failures += 1
+        self.changes.put_back(group.batch)
+        if not self.is_failing:
+            self.is_failing = True
+            self.on_health()
+        trace = None if isinstance(error, StorageError) else error
+        log.error("%s; persistent sessions are refused until it takes writes again", error, exc_info=trace)
+        waiting = [connection for connection, _ in group.withheld] + list(self._waiting)
+        self._waiting.clear()
+        for connection in waiting:
+            connection.close("messages can't be stored", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
+        if not self._is_closed:
+            self._schedule(RETRY_S)
+
+    async def close(self) -> None:
+        """Commits everything and lets the folder go."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self._next is not None:
+            self._next.cancel()
+            self._next = None
+        if self._group is not None:
+            await asyncio.wait([self._group.written])
+        if self.changes:
+            self._begin()
+            assert self._group is not None
+            await asyncio.wait([self._group.written])
+        if self.changes:
+            log.error("the last changes are lost: the storage takes no writes")
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.close)
+        self._thread.shutdown()

@@ -1,0 +1,47 @@
+"""Where each record lives in the database.
+
+    V                                  version of this layout
+    A                                  when the broker was last known to run
+    b <body, 8>                        a payload that several queue entries share
+    s <session, 4> 0                   a session
+    s <session, 4> i <place, 8>        packet identifier of a queue entry that was sent after it had been stored
+    s <session, 4> p <identifier, 2>   place of an entry that its receiver has confirmed with PUBREC
+    s <session, 4> q <place, 8>        a message that the client hasn't acknowledged, in the order of sending
+    s <session, 4> r <identifier, 2>   a QoS 2 publish received from the client and not released yet
+    s <session, 4> t <filter>          a subscription
+    t <topic>                          a retained message
+    w <client id>                      a will
+
+Numbers are big-endian; neither places nor session numbers are ever used twice.
+"""
+
+from __future__ import annotations
+
+VERSION = b"V"
+ALIVE = b"A"
+
+BODY, SESSION, RETAINED, WILL = b"b", b"s", b"t", b"w"
+HEAD, IDENTIFIER, CONFIRMED, QUEUED, RECEIVED, SUBSCRIPTION = b"\0", b"i", b"p", b"q", b"r", b"t"
+
+PREFIX_BYTES = 5  # of everything that belongs to one session
+PLACE_AT = PREFIX_BYTES + 1
+
+
+def session_prefix(session: int) -> bytes:
+    """How all keys of a session start."""
+    return SESSION + session.to_bytes(4, "big")
+
+
+def session_range(session: int) -> tuple[bytes, bytes]:
+    """The first key that may be a session's, and the first that can't."""
+    return session_prefix(session), SESSION + (session + 1).to_bytes(4, "big")
+
+
+def body_key(number: int) -> bytes:
+    """Of a shared payload."""
+    return BODY + number.to_bytes(8, "big")
+
+
+def identifier_key(queued_key: bytes) -> bytes:
+    """Of the packet identifier that belongs to a queue entry."""
+    return queued_key[:PREFIX_BYTES] + IDENTIFIER + queued_key[PLACE_AT:]

@@ -1,0 +1,240 @@
+"""What stands under the keys: bytes to values and back."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import mqtt5
+import msgspec
+
+from ..hooks import Client
+from ..message import Message
+from ..topics.tree import Subscription
+from ..wills import PendingWill
+
+_ENTRY = struct.Struct(">BHQHI")  # flags, packet identifier, expires_us, bytes of the topic, of the properties
+_QOS, _RETAIN, _HAS_BODY = 0x03, 0x04, 0x08
+
+
+class RecordError(ValueError):
+    """A record that isn't one."""
+
+
+class StoredMessage(Message, frozen=True, gc=False, kw_only=True):
+    """A message that waits in one persistent session; ``key`` is its queue entry's."""
+
+    key: bytes
+
+
+class Entry(NamedTuple):
+    """A queue entry or a retained message as stored; where ``body`` is a number the payload is elsewhere."""
+
+    packet_id: int  # 0: not sent yet
+    topic: bytes
+    payload: bytes
+    qos: int
+    retain: bool
+    properties: bytes
+    expires_us: int
+    body: int | None
+
+
+def encode_entry(message: Message, packet_id: int = 0, body: int | None = None) -> bytes:
+    """A message with the packet identifier that it was sent under; its payload, or the number of its body."""
+    flags = message.qos | (_RETAIN if message.retain else 0)
+    payload = message.payload
+    if body is not None:
+        flags |= _HAS_BODY
+        payload = body.to_bytes(8, "big")
+    topic, properties = message.topic, message.properties
+    head = _ENTRY.pack(flags, packet_id, message.expires_us, len(topic), len(properties))
+    return head + topic + properties + payload
+
+
+def decode_entry(data: bytes) -> Entry:
+    """The inverse.
+
+    Raises:
+        RecordError: cut off, or of a QoS that there isn't.
+    """
+    if len(data) < _ENTRY.size:
+        raise RecordError(f"a message record of {len(data)} bytes")
+    flags, packet_id, expires_us, topic_bytes, properties_bytes = _ENTRY.unpack_from(data)
+    topic_end = _ENTRY.size + topic_bytes
+    properties_end = topic_end + properties_bytes
+    if properties_end > len(data) or flags & _QOS == 3:
+        raise RecordError(f"a message record of {len(data)} bytes that should have {properties_end} or more")
+    rest = data[properties_end:]
+    return Entry(
+        packet_id=packet_id,
+        topic=data[_ENTRY.size : topic_end],
+        payload=b"" if flags & _HAS_BODY else rest,
+        qos=flags & _QOS,
+        retain=bool(flags & _RETAIN),
+        properties=data[topic_end:properties_end],
+        expires_us=expires_us,
+        body=decode_number(rest, 8) if flags & _HAS_BODY else None,
+    )
+
+
+def decode_number(data: bytes, size: int) -> int:
+    """A big-endian number of exactly ``size`` bytes.
+
+    Raises:
+        RecordError: another size.
+    """
+    if len(data) != size:
+        raise RecordError(f"a number of {len(data)} bytes instead of {size}")
+    return int.from_bytes(data, "big")
+
+
+class StoredSession(msgspec.Struct, frozen=True, array_like=True):
+    """A session without what is queued and subscribed."""
+
+    client_id: str
+    expiry_s: int
+    expires_us: int  # 0 is never
+    is_connected: bool
+
+
+class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
+    qos: int
+    no_local: bool
+    retain_as_published: bool
+    retain_handling: int
+    identifier: int
+
+
+class StoredWill(msgspec.Struct, frozen=True, array_like=True):
+    """A will and the client that left it. ``due_us`` is None while that client is connected."""
+
+    due_us: int | None
+    delay_s: int
+    topic: str
+    payload: bytes
+    qos: int
+    retain: bool
+    payload_format_indicator: int
+    message_expiry_s: int | None
+    content_type: str | None
+    response_topic: str | None
+    correlation_data: bytes | None
+    user_properties: list[tuple[str, str]]
+    username: str | None
+    protocol: int
+    address: str
+    port: int
+    listener: str
+    connected_us: int
+    keep_alive_s: int
+
+    def pending(self, client_id: str) -> PendingWill:
+        """The will again. Its client has no identity: that was the embedding program's, and is gone."""
+        will = mqtt5.Will(
+            self.topic,
+            payload=self.payload,
+            qos=mqtt5.QoS(self.qos),
+            retain=self.retain,
+            payload_format_indicator=self.payload_format_indicator,
+            message_expiry_interval=self.message_expiry_s,
+            content_type=self.content_type,
+            response_topic=self.response_topic,
+            correlation_data=self.correlation_data,
+            will_delay_interval=self.delay_s,
+            user_properties=self.user_properties,
+        )
+        client = Client(
+            client_id=client_id,
+            username=self.username,
+            protocol=self.protocol,
+            address=self.address,
+            port=self.port,
+            listener=self.listener,
+            connected_us=self.connected_us,
+            keep_alive_s=self.keep_alive_s,
+        )
+        return PendingWill(will, client)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_sessions = msgspec.msgpack.Decoder(StoredSession)
+_subscriptions = msgspec.msgpack.Decoder(_StoredSubscription)
+_wills = msgspec.msgpack.Decoder(StoredWill)
+
+
+def encode_session(stored: StoredSession) -> bytes:
+    """MessagePack."""
+    return _encoder.encode(stored)
+
+
+def decode_session(data: bytes) -> StoredSession:
+    """Raises ``RecordError``."""
+    try:
+        return _sessions.decode(data)
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"not a session: {error}") from None
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """MessagePack; the filter is in the key."""
+    return _encoder.encode(
+        _StoredSubscription(
+            subscription.qos,
+            subscription.no_local,
+            subscription.retain_as_published,
+            subscription.retain_handling,
+            subscription.identifier,
+        )
+    )
+
+
+def decode_subscription(pattern: bytes, data: bytes) -> Subscription:
+    """Raises ``RecordError``."""
+    try:
+        stored = _subscriptions.decode(data)
+        return Subscription(
+            pattern.decode(),
+            stored.qos,
+            stored.no_local,
+            stored.retain_as_published,
+            stored.retain_handling,
+            stored.identifier,
+        )
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RecordError(f"not a subscription: {error}") from None
+
+
+def encode_will(will: mqtt5.Will, client: Client, due_us: int | None) -> bytes:
+    """MessagePack; the client id is in the key."""
+    return _encoder.encode(
+        StoredWill(
+            due_us=due_us,
+            delay_s=will.will_delay_interval,
+            topic=will.topic,
+            payload=will.payload or b"",
+            qos=int(will.qos),
+            retain=will.retain,
+            payload_format_indicator=will.payload_format_indicator,
+            message_expiry_s=will.message_expiry_interval,
+            content_type=will.content_type,
+            response_topic=will.response_topic,
+            correlation_data=will.correlation_data,
+            user_properties=list(will.user_properties),
+            username=client.username,
+            protocol=client.protocol,
+            address=client.address,
+            port=client.port,
+            listener=client.listener,
+            connected_us=client.connected_us,
+            keep_alive_s=client.keep_alive_s,
+        )
+    )
+
+
+def decode_will(data: bytes) -> StoredWill:
+    """Raises ``RecordError``."""
+    try:
+        return _wills.decode(data)
+    except msgspec.MsgspecError as error:
+        raise RecordError(f"not a will: {error}") from None

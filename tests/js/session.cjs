@@ -29,6 +29,9 @@ function connect(options) {
   const client = mqtt.connect({
     host: options.host,
     port: options.port,
+    protocol: options.protocol, // ws or wss: over WebSocket, at `path`
+    path: options.path,
+    ca: options.ca,
     clientId: options.clientId,
     username: options.username ?? undefined,
     password: scram ? undefined : (options.password ?? undefined),

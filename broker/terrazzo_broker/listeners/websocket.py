@@ -31,6 +31,7 @@ class _Visitor(NamedTuple):
     """A peer that hasn't upgraded to WebSocket yet."""
 
     address: str
+    port: int
     born_s: float
     deadline: asyncio.TimerHandle
 
@@ -71,8 +72,10 @@ class WebSocketListener:
     def on_visitor(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
         """A connection that HTTP starts on; the reception has counted it as not logged in."""
         timeout_s = self._broker.settings.connect_timeout_s
+        address, port = transport.get_extra_info("peername")[:2]
         self._visitors[protocol] = _Visitor(
-            address=str(transport.get_extra_info("peername")[0]),
+            address=address,
+            port=port,
             born_s=self._broker.clock(),
             deadline=asyncio.get_running_loop().call_later(timeout_s, self._give_up, transport),
         )
@@ -117,7 +120,7 @@ class WebSocketListener:
 
     def _connection(self, visitor: _Visitor) -> Connection:
         connection = Connection(self._broker, self._gate)
-        connection.address = visitor.address
+        connection.address, connection.port = visitor.address, visitor.port
         connection.born_s = visitor.born_s
         connection.is_half_open = True
         return connection

@@ -70,11 +70,12 @@ class WebSocketTransport(asyncio.Transport):
             message = await self._websocket.receive()
             await self._readable.wait()
             if message.type is WSMsgType.BINARY:
-                if not self._is_closing:
+                if message.data and not self._is_closing:
                     connection.data_received(message.data)
             elif message.type is WSMsgType.TEXT:
                 self._refuse_text(connection)
             elif message.type is WSMsgType.ERROR:
+                connection.broker.stats.protocol_errors += 1  # aiohttp has told the peer
                 return _as_error(message.data)
             else:
                 return None

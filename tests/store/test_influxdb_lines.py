@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import msgspec
 from hypothesis import HealthCheck, given, settings
@@ -73,29 +74,17 @@ def test_a_line_is_what_influxdb_client_makes_of_it(uid, channel, payload, tie):
     assert parts(line) == parts(oracle.to_line_protocol())
 
 
-def parts(line: str) -> tuple[list[str], list[tuple[str, object]], str]:
+LINE = re.compile(r"((?:\\.|[^\\ ])+) (.+) (\d+)", re.DOTALL)
+FIELD = re.compile(r'((?:\\.|[^\\,= ])+)=("(?:\\.|[^\\"])*"|[^,"]*)(?:,|$)', re.DOTALL)
+
+
+def parts(line: str) -> tuple[list[str], list[tuple[str, str]], str]:
     """A line in an order of its own: the oracle sorts tags and fields, and writes floats without ``.0``."""
-    head, fields, time = split(line, " ")
-    return sorted(split(head, ",")), sorted(map(field, split(fields, ","))), time
-
-
-def field(text: str) -> tuple[str, object]:
-    name, value = split(text, "=")
-    return name, str(float(value)) if value[-1].isdigit() else value
-
-
-def split(line: str, mark: str) -> list[str]:
-    """Splits where the mark is neither escaped nor within quotes."""
-    found, part, quoted, escaped = [], "", False, False
-    for letter in line:
-        if letter == mark and not quoted and not escaped:
-            found.append(part)
-            part = ""
-            continue
-        quoted ^= letter == '"' and not escaped and part.endswith("=") | quoted
-        escaped = letter == "\\" and not escaped
-        part += letter
-    return [*found, part]
+    head, text, time = LINE.fullmatch(line).groups()
+    fields = FIELD.findall(text)
+    assert ",".join(f"{name}={value}" for name, value in fields) == text
+    values = [(name, str(float(value)) if value[-1].isdigit() else value) for name, value in fields]
+    return sorted(re.split(r"(?<!\\),", head)), sorted(values), time
 
 
 series = st.one_of(

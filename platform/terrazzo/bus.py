@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
@@ -45,3 +45,45 @@ class MessageBus(Protocol):
 
     def disconnect(self, uid: str) -> None:
         """Ends a terminal's live connection (v5 reason 0x98)."""
+
+
+class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
+    """One live MQTT connection."""
+
+    client_id: str
+    username: str
+    protocol: str
+    address: str
+    port: int
+    listener: str
+    since_us: int
+    last_seen_us: int
+    keep_alive_s: int
+    messages_in: int
+    messages_out: int
+
+
+class BrokerSubscription(msgspec.Struct, frozen=True, kw_only=True):
+    """One subscription of one session, connected or not. ``filter`` with ``$share/<group>/`` where it is shared."""
+
+    client_id: str
+    filter: str
+    qos: int
+    online: bool
+    queued: int  # messages that wait for the client
+
+
+class BrokerView(Protocol):
+    """What operators may see and do of the broker itself."""
+
+    def counters(self) -> Mapping[str, int]:
+        """Connections and sessions now, messages and bytes since the start, refusals and drops."""
+
+    def clients(self) -> Iterable[ConnectedClient]:
+        """All live connections."""
+
+    def subscriptions(self) -> Iterable[BrokerSubscription]:
+        """All subscriptions of all sessions."""
+
+    def kick(self, client_id: str) -> bool:
+        """Ends a live connection (v5 reason 0x98); False where there is none."""

@@ -14,6 +14,7 @@ import msgspec
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.access.key_file import write_private
+from terrazzo.access.users import SYSTEM
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.port import Conditions, Repository, Row
 
@@ -21,7 +22,6 @@ COMPANY = "Demo Works"
 USERS = {"demo-admin": "admin", "demo-operator": "operator", "demo-viewer": "viewer"}
 PASSWORD = "demo-password"
 SPARE = "demo-spare"
-_SYSTEM = Actor(user_id=1, username="demo", company_id=1, role=Role.ADMIN, is_super=True)
 _STOP_S = 5.0
 
 
@@ -53,7 +53,7 @@ OBJECTS = {
 
 async def prepare_demo(entities: Entities) -> None:
     """Makes the company, users, terminals and objects that are not there yet."""
-    company = await _ensure(entities.companies, _SYSTEM, "name", {"name": COMPANY, "description": "Made by --demo"})
+    company = await _ensure(entities.companies, SYSTEM, "name", {"name": COMPANY, "description": "Made by --demo"})
     actor = Actor(user_id=1, username="demo", company_id=company["id"], role=Role.ADMIN)
     files = {"lua_file": "http://127.0.0.1/demo.lua", "lua_version": "1.1", "mcu_version": "2.0"}
     config = await _ensure(entities.configurations, actor, "name", {"name": "Demo configuration", **files})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 
-from terrazzo.bus import Fate, Presence
+from terrazzo.bus import BrokerSubscription, ConnectedClient, Fate, Presence
 from terrazzo.ingest.report import ANSWER_CHANNEL, Seals
-from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.presence import PROTOCOLS, PresenceBook
 from terrazzo.terminals.registry import Registry
 from terrazzo_broker.broker import Broker
-from terrazzo_broker.hooks import Outcome
+from terrazzo_broker.hooks import Client, Outcome
 
 ADMINISTRATIVE_ACTION = 0x98
 
@@ -48,8 +48,37 @@ class EmbeddedBus:
 
     def disconnect(self, uid: str) -> None:
         """Ends a terminal's live connection."""
-        if self._broker is not None:
-            self._broker.disconnect(uid, ADMINISTRATIVE_ACTION)
+        self.kick(uid)
+
+    def counters(self) -> Mapping[str, int]:
+        """The broker's plain counters, and how many sessions it keeps."""
+        if self._broker is None:
+            return {}
+        dropped = sum(self._broker.stats.dropped.values())
+        return {**self._broker.stats.counters(), "sessions": len(self._broker.sessions), "messages_dropped": dropped}
+
+    def clients(self) -> Iterable[ConnectedClient]:
+        """All live connections."""
+        return [] if self._broker is None else [_connected(client) for client in self._broker.clients()]
+
+    def subscriptions(self) -> Iterable[BrokerSubscription]:
+        """All subscriptions of all sessions."""
+        sessions = [] if self._broker is None else self._broker.sessions.values()
+        return [
+            BrokerSubscription(
+                client_id=session.client_id,
+                filter=subscription.filter,
+                qos=subscription.qos,
+                online=session.connection is not None,
+                queued=session.queued,
+            )
+            for session in sessions
+            for subscription in session.subscriptions.values()
+        ]
+
+    def kick(self, client_id: str) -> bool:
+        """Ends a live connection; the session stays."""
+        return self._broker is not None and self._broker.disconnect(client_id, ADMINISTRATIVE_ACTION)
 
     def end(self, uid: str) -> None:
         """Ends a terminal's connection and session."""
@@ -76,3 +105,19 @@ def _fate(outcome: Outcome) -> Fate:
     if not outcome.acknowledged:
         return Fate.LOST
     return Fate.REFUSED if outcome.reason >= 0x80 else Fate.DELIVERED
+
+
+def _connected(client: Client) -> ConnectedClient:
+    return ConnectedClient(
+        client_id=client.client_id,
+        username=client.username or "",
+        protocol=PROTOCOLS[client.protocol],
+        address=client.address,
+        port=client.port,
+        listener=client.listener,
+        since_us=client.connected_us,
+        last_seen_us=client.last_packet_us or client.connected_us,
+        keep_alive_s=client.keep_alive_s,
+        messages_in=client.messages_in,
+        messages_out=client.messages_out,
+    )

@@ -134,7 +134,7 @@ class Platform:
             settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
             store = await InfluxStore.open(settings, spool=self.config.data_dir / "spool")
         else:
-            store = await RocksStore.open(self.config.data_dir / "series")
+            store = await RocksStore.open(self.config.store_dir)
         self._stack.push_async_callback(store.close)
         if section.retention_days:
             self._run("retention", _RETENTION_S, lambda: _forget_old(store, section.retention_days))
@@ -229,6 +229,7 @@ class Platform:
             registry=metadata.registry,
             store=self.store,
             bus=self.terminals.bus,
+            broker=self.terminals.bus,
             commands=self.terminals.commands,
             login=UserLogin(
                 metadata.entities, metadata.tokens, failures=limits.login_failures, window_s=limits.login_window_s

@@ -137,6 +137,7 @@ async def open_rig(
             registry=registry,
             store=store,
             bus=bus,
+            broker=bus,
             commands=commands,
             login=UserLogin(entities, tokens, clock=clock),
             tokens=tokens,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from prometheus_client.registry import Collector
 
 from terrazzo.access.actor import Actor
-from terrazzo.bus import MessageBus
+from terrazzo.bus import BrokerView, MessageBus
 from terrazzo.metadata.port import Repository, Row, Rows
 from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.registry import Registry
@@ -86,6 +86,7 @@ class Services:
     registry: Registry
     store: TimeSeriesStore
     bus: MessageBus
+    broker: BrokerView
     commands: Commands
     login: UserLogin
     tokens: Tokens

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terrazzo.api import commands, grid, presence, rejects, session, terminals
+from terrazzo.api import broker, commands, grid, presence, rejects, session, terminals
 from terrazzo.api.operation import Table
 
 TABLE = Table(
@@ -13,5 +13,6 @@ TABLE = Table(
         *grid.OPERATIONS,
         *rejects.OPERATIONS,
         *commands.OPERATIONS,
+        *broker.OPERATIONS,
     )
 )

@@ -7,7 +7,7 @@ import msgspec
 from terrazzo.bus import Presence
 from terrazzo_broker.hooks import Client
 
-_PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
+PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
 _NEVER_SEEN = Presence(online=False)
 
 
@@ -74,7 +74,7 @@ class PresenceBook:
             online=online,
             since_us=client.connected_us if online else None,
             address=client.address,
-            protocol=_PROTOCOLS.get(client.protocol, f"MQTT {client.protocol}"),
+            protocol=PROTOCOLS[client.protocol],
             messages=client.messages_in,
             last_seen_us=client.last_packet_us or client.connected_us,
             last_telemetry_us=None if trace is None else trace.last_telemetry_us,

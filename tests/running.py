@@ -137,6 +137,15 @@ class Platform(ServerProcess):
         assert answer["code"] == 200, answer
         return answer.get("result")
 
+    def unready_parts(self) -> list[str]:
+        """The parts that ``/readyz`` says are not ready."""
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=10) as answer:
+                state = json.load(answer)
+        except urllib.error.HTTPError as error:
+            state = json.load(error)
+        return [name for name, part in state["parts"].items() if not part["ready"]]
+
     def login(self, username: str = "admin", password: str = PASSWORD) -> Self:
         self.token = self.call("login", username=username, password=password)["token"]
         return self
@@ -187,9 +196,11 @@ class Mosquitto(ServerProcess):
 class Influxd(ServerProcess):
     """Debian's InfluxDB 1.6 with a folder and ports of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, ports: tuple[int, int] | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.port, rpc = free_port(), free_port()
+        self.folder = folder
+        self.ports = ports or (free_port(), free_port())
+        self.port, rpc = self.ports
         self.url = f"http://127.0.0.1:{self.port}"
         config = folder / "influxdb.conf"
         config.write_text(
@@ -208,3 +219,7 @@ bind-address = "127.0.0.1:{rpc}"
         )
         super().__init__([require_program("influxd"), "-config", str(config)], log=folder / "influxd.log")
         self.wait_ready(lambda: answers(f"{self.url}/ping"))
+
+    def again(self) -> Influxd:
+        """A new process on the same folder and ports."""
+        return Influxd(self.folder, ports=self.ports)

@@ -1,0 +1,96 @@
+"""The platform on a real InfluxDB: what is acknowledged is read back, an outage of the server included."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import paho.mqtt.client as mqtt
+import pytest
+
+from running import Influxd, Platform, wait_for
+
+UID = "influx-1"
+SPAN = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1000}
+
+
+@pytest.fixture
+def influxd(tmp_path: Path) -> Iterator[Influxd]:
+    with Influxd(tmp_path / "influxdb") as running:
+        yield running
+
+
+@pytest.fixture
+def platform(tmp_path: Path, influxd: Influxd) -> Iterator[Platform]:
+    store = {
+        "TERRAZZO_STORE__KIND": "influxdb",
+        "TERRAZZO_STORE__URL": influxd.url,
+        "TERRAZZO_STORE__DATABASE": "plant",
+    }
+    with Platform(tmp_path / "data", env=store) as running:
+        running.login().add_terminal(UID, running.add_config())
+        yield running
+
+
+class Terminal:
+    """Publishes numbers and knows which were acknowledged."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.acknowledged: set[int] = set()
+        self._numbers: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, UID, reconnect_on_failure=False)
+        self.client.username_pw_set(f"u-{UID}", f"pin-{UID}")
+        self.client.on_publish = self._on_publish
+        self.client.connect("127.0.0.1", platform.mqtt)
+        self.client.loop_start()
+        wait_for(self.client.is_connected, "connected")
+
+    def publish(self, number: int) -> None:
+        with self._lock:
+            info = self.client.publish(f"g/{UID}/r", b'{"n": %d, "s": "x", "deep": {"b": null}}' % number, qos=1)
+            self._numbers[info.mid] = number
+
+    def _on_publish(self, _client: object, _data: object, mid: int, _reason: object, _properties: object) -> None:
+        with self._lock:
+            self.acknowledged.add(self._numbers[mid])
+
+
+def stored(platform: Platform) -> list[int]:
+    answer = platform.ask("get_grid_list", terminal_id=UID, topic=["r"], **SPAN)
+    if answer["code"] != 200:
+        return []
+    assert answer["result"]["total_records"] == len(answer["result"]["data"])
+    return [record["payload"]["n"] for record in answer["result"]["data"]]
+
+
+def test_acknowledged_reports_survive_an_outage_of_the_server(platform: Platform, influxd: Influxd) -> None:
+    terminal = Terminal(platform)
+    for number in range(100):
+        terminal.publish(number)
+    wait_for(lambda: len(terminal.acknowledged) == 100, "a hundred acknowledged")
+    assert stored(platform) == list(range(99, -1, -1))
+    (record,) = platform.call("get_last_grid", terminal_id=UID)["data"]
+    assert record["payload"] == {"n": 99, "s": "x", "deep": {"b": None}}
+
+    influxd.kill()
+    for number in range(100, 200):
+        terminal.publish(number)
+    wait_for(lambda: len(terminal.acknowledged) == 200, "spooled, hence acknowledged")
+    terminal.client.disconnect()
+    terminal.client.loop_stop()
+    platform.kill()  # what was acknowledged is on disk, server or no server
+
+    with influxd.again(), platform.again() as second:
+        second.login()
+        wait_for(lambda: len(stored(second)) >= 200, "all of it is in the server")
+        assert stored(second) == list(range(199, -1, -1))
+
+
+def test_a_server_that_is_away_is_named(influxd: Influxd, platform: Platform) -> None:
+    influxd.kill()
+    wait_for(lambda: "store" in platform.unready_parts(), "not ready without its store")
+    answer = platform.ask("get_last_grid", terminal_id=UID)
+    assert answer["code"] == 500
+    assert "InfluxDB" in answer["info"]

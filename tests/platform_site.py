@@ -92,7 +92,8 @@ class Site:
             on_ready=self.commands.on_ready,
         )
         self.intake.listen_answers(self.commands.on_answer)
-        self.broker = Broker(options.get("broker", BrokerSettings(sweep_interval_s=0.05)), hooks)
+        settings = options.get("broker", BrokerSettings(sweep_interval_s=0.05))
+        self.broker = Broker(settings, hooks, may_receive=hooks.may_receive)
         self.bus.attach(self.broker)
         self.activations.start()
         self.intake.start()

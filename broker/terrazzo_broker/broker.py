@@ -18,7 +18,7 @@ from .codec.publish import PublishEncoder
 from .codec.reasons import disconnect_reason
 from .connection import Connection
 from .handlers.connect import conclude
-from .hooks import Client, Delivery, Hooks, Inbound, PublishGrant, Refuse, Verdict
+from .hooks import Client, Delivery, Hooks, Inbound, MayReceive, PublishGrant, Refuse, Verdict
 from .listeners.certificates import Certificates, TlsFiles
 from .listeners.listener import Listener
 from .listeners.tcp import listen_received, listen_tcp
@@ -44,10 +44,18 @@ _PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
 class Broker:
     """An MQTT 3.1.1 and 5.0 broker on the running event loop.
 
-    ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop.
+    ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop. ``may_receive`` narrows who is
+    sent what within their subscriptions.
     """
 
-    def __init__(self, settings: BrokerSettings, hooks: Hooks, storage: Storage | None = None) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        hooks: Hooks,
+        storage: Storage | None = None,
+        *,
+        may_receive: MayReceive | None = None,
+    ) -> None:
         self.settings = settings
         self.hooks = hooks
         self.stats = Stats()
@@ -55,7 +63,7 @@ class Broker:
         self.sessions = self.storage.sessions
         self.retained = self.storage.retained
         self.tree = SubscriptionTree()
-        self.router = Router(self.tree)
+        self.router = Router(self.tree, may_receive)
         self.admission = Admission(settings, self.stats)
         self.connections: set[Connection] = set()
         self.intake_paused = False
@@ -323,6 +331,14 @@ class Broker:
             task.set_name(name)
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def retained_for(self, connection: Connection, pattern: str, now_us: int) -> Iterable[Message]:
+        """The retained messages that a new subscription of this client gets."""
+        found = self.retained.match(pattern, now_us)
+        may_receive, session = self.router.may_receive, connection.session
+        if may_receive is None or session is None:
+            return found
+        return [message for message in found if may_receive(session.client_id, message.topic.decode())]
 
     # Sessions
 

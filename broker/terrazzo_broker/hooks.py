@@ -142,6 +142,11 @@ class Hooks(Protocol):
         """These filters were granted, or restored with a session right after ``on_connected``."""
 
 
+MayReceive = Callable[[str, str], bool]
+"""Whether a client (id) may be sent messages on a topic that it has subscribed to. The answer is cached with the route
+and asked again when any subscription changes."""
+
+
 class Delivery(Protocol):
     """How a message sent with ``Broker.send`` fared; called once, on the loop."""
 

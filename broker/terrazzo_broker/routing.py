@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .codec.publish import Wire, render_all
 from .codec.wire import encode_length, parse_frame
-from .hooks import PublishGrant
+from .hooks import MayReceive, PublishGrant
 from .message import Message
 from .topics.tree import SharedGroup, Subscription, SubscriptionTree
 
@@ -58,16 +58,28 @@ class Route:
 
 
 class Router:
-    """Finds the receivers of messages and hands the messages to their sessions."""
+    """Finds the receivers of messages and hands the messages to their sessions.
 
-    __slots__ = ("tree",)
+    ``may_receive``: asked with a client id and a topic, once a route; None: whoever has subscribed.
+    """
 
-    def __init__(self, tree: SubscriptionTree) -> None:
+    __slots__ = ("may_receive", "tree")
+
+    def __init__(self, tree: SubscriptionTree, may_receive: MayReceive | None = None) -> None:
         self.tree = tree
+        self.may_receive = may_receive
 
     def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None) -> Route:
         """The way of publishes by ``publisher`` (a client id) that came under the topic ``sent_as``."""
         plain, groups = self.tree.match(grant.topic)
+        may_receive = self.may_receive
+        if may_receive is not None:
+
+            def allowed(session: Session) -> bool:
+                return may_receive(session.client_id, grant.topic)
+
+            plain = [each for each in plain if allowed(each[0])]
+            groups = [among for each in groups if (among := each.among(allowed)) is not None]
         return Route(grant, sent_as, merge(plain, publisher), groups)
 
     def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:

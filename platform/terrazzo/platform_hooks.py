@@ -67,6 +67,13 @@ class PlatformHooks:
         acl = self._acl(client)
         return acl is not None and acl.may_subscribe(topic_filter)
 
+    def may_receive(self, client_id: str, topic: str) -> bool:
+        """Reports stay within their company, however wide a subscription is (DESIGN 7, Companies)."""
+        kind, _, rest = topic.partition("/")
+        owner = self._registry.terminal(rest.partition("/")[0]) if kind == "g" else None
+        receiver = self._registry.terminal(client_id)
+        return owner is None or receiver is None or owner.company_id == receiver.company_id
+
     def take(self, batch: Batch) -> None:
         """To the store."""
         self._intake.take(batch)

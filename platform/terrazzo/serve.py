@@ -182,7 +182,7 @@ class Platform:
             activations=activations,
             on_ready=commands.on_ready,
         )
-        broker = Broker(broker_settings(self.config), hooks)
+        broker = Broker(broker_settings(self.config), hooks, may_receive=hooks.may_receive)
         bus.attach(broker)
         await self._start_terminals(broker, intake, commands, activations)
         return Terminals(broker, bus, intake, commands, login)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -30,6 +30,15 @@ class SharedGroup:
     def __init__(self) -> None:
         self.members: dict[Session, Subscription] = {}
         self.turn = 0
+
+    def among(self, may_receive: Callable[[Session], bool]) -> SharedGroup | None:
+        """The group of those members only; None where that is nobody."""
+        members = {session: wish for session, wish in self.members.items() if may_receive(session)}
+        if len(members) == len(self.members):
+            return self
+        group = SharedGroup()
+        group.members = members
+        return group if members else None
 
     def pick(self) -> tuple[Session, Subscription]:
         """The next member, a connected one if there is any."""

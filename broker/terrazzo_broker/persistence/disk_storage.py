@@ -83,7 +83,7 @@ class DiskStorage:
         image = self._read()
         self._journal.stats = stats
         self._journal.on_health = tree.forget_matches
-        now_us = self._now_us()
+        now_us = self._alive_us = self._now_us()
         last_seen_us = min(image.alive_us or now_us, now_us)
         self._numbers = itertools.count(max((each.number for each in image.sessions), default=0) + 1)
         self._places = itertools.count(image.last_place + 1)

@@ -317,11 +317,12 @@ class Connection(asyncio.Protocol):
         """The batch that the durable publishes of this read go into."""
         if self.batch is None:
             assert self.client is not None
-            self._acknowledge_so_far()
+            self.acknowledge_so_far()
             self.batch = DurableBatch(self.client, now_us, self, self.session)
         return self.batch
 
-    def _acknowledge_so_far(self) -> None:
+    def acknowledge_so_far(self) -> None:
+        """Sends the acknowledgements collected in this read."""
         if not self.acks:
             return
         data = b"".join(self.acks)
@@ -333,7 +334,7 @@ class Connection(asyncio.Protocol):
 
     def finish_read(self) -> None:
         """The end of one read: acknowledgements leave, the batch goes to the embedding program."""
-        self._acknowledge_so_far()
+        self.acknowledge_so_far()
         batch, self.batch = self.batch, None
         if batch is None:
             return
@@ -388,9 +389,12 @@ class Connection(asyncio.Protocol):
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it."""
         log.info("%s: %s", self, text)
-        if self.state in (State.NEW, State.DECIDING, State.CHALLENGED):
+        if self.state not in (State.NEW, State.DECIDING, State.CHALLENGED):
+            return self.close(text, reason=reason)
+        if self.version == 5:
             return self.refuse(connack_reason(reason), text)
-        return self.close(text, reason=reason)
+        self.broker.stats.connects_refused += 1  # 3.1.1 has no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6]
+        return self.close(text)
 
     def refuse(self, reason: ConnAckReasonCode, text: str) -> None:
         """Answers a CONNECT with a refusal and closes. [MQTT-3.1.4-2] [MQTT-3.2.2-7]"""

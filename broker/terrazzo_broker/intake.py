@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
-from .codec.reader import CONNECT
+from .codec.reader import CONNECT, PUBLISH
 from .codec.wire import parse_frame
 from .codec.writer import PUBACK
 from .handlers import handle_packet
@@ -78,6 +78,8 @@ def feed(connection: Connection, data: bytes) -> None:
             connection.pump()
             continue
         position = end
+        if connection.acks and header >> 4 != PUBLISH:
+            connection.acknowledge_so_far()  # answers leave in the order of what they answer
         handle_packet(connection, header, data, start, end, now_us)
         if connection.state in (State.DECIDING, State.CLOSED):
             break

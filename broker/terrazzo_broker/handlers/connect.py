@@ -32,7 +32,7 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
         packet, connection.version = parse_connect(header, cursor)
     except UnsupportedProtocol as error:  # [MQTT-3.1.2-2]
         connection.version = 0
-        connection.write(_REFUSED_LEVEL_5 if error.level > 5 else _REFUSED_LEVEL_3)
+        connection.write(_REFUSED_LEVEL_5 if error.level >= 5 else _REFUSED_LEVEL_3)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
     refusal = connection.broker.admit(connection, packet.client_id)
     if refusal is not None:

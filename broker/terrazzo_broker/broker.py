@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 import mqtt5
@@ -23,6 +23,7 @@ from .listeners.certificates import Certificates, TlsFiles
 from .listeners.listener import Listener
 from .listeners.tcp import listen_received, listen_tcp
 from .listeners.unix import listen_unix
+from .local_session import LocalSession
 from .message import Message, PublishProperties, TrackedMessage
 from .routing import Router
 from .session import Session
@@ -67,6 +68,7 @@ class Broker:
         self.admission = Admission(settings, self.stats)
         self.connections: set[Connection] = set()
         self.intake_paused = False
+        self.loop_mark = b""  # encoded properties; publishes that carry them have been here before
         self.clock = time.monotonic
         self._started_s = self.clock()
         self._listeners: list[Listener] = []
@@ -196,9 +198,24 @@ class Broker:
         qos: int = 0,
         retain: bool = False,
         properties: PublishProperties | None = None,
+        publisher: str | None = None,
     ) -> int:
-        """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to."""
-        return self._distribute(PublishGrant(topic), None, payload, qos, retain, properties or PublishProperties())
+        """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to.
+
+        ``publisher``: whose no-local subscriptions don't count.
+        """
+        given = properties or PublishProperties()
+        return self._distribute(PublishGrant(topic), None, payload, qos, retain, given, publisher=publisher)
+
+    def subscribe_local(self, name: str, filters: Mapping[str, int], take: Callable[[Message], bool]) -> None:
+        """Hands ``take`` each message that a filter matches, at most at the filter's QoS, its retain flag kept.
+
+        Messages published as ``publisher=name`` are left out. ``take`` is called on the loop before the publisher is
+        answered; False says that there is no room.
+        """
+        session = LocalSession(name, self.settings, self.stats, take=take)
+        for pattern, qos in filters.items():
+            self.subscribe(session, Subscription(pattern, qos, no_local=True, retain_as_published=True))
 
     def send(
         self,
@@ -495,6 +512,8 @@ class Broker:
         qos: int,
         retain: bool,
         properties: PublishProperties,
+        *,
+        publisher: str | None = None,
     ) -> int:
         now_us = self.now_us()
         expiry_s = properties.message_expiry_s
@@ -508,7 +527,7 @@ class Broker:
         )
         if retain:
             self.retain(grant.topic, message)
-        route = self.router.route(grant, message.topic, client.client_id if client is not None else None)
+        route = self.router.route(grant, message.topic, client.client_id if client is not None else publisher)
         self.router.deliver(route, [message], now_us)
         if grant.durable and client is not None:
             batch = DurableBatch(client, now_us, None, None)

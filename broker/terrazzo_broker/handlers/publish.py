@@ -38,6 +38,9 @@ def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: 
     elif publish.is_text and not _is_utf8(publish.payload):
         connection.broker.stats.drop("payload format invalid")
         _acknowledge(connection, publish, _PAYLOAD_FORMAT_INVALID)
+    elif connection.broker.loop_mark and connection.broker.loop_mark in publish.properties:
+        connection.broker.stats.drop("came back over a bridge")
+        _acknowledge(connection, publish, 0)
     elif connection.broker.storage.is_failing and publish.qos and (publish.retain or route.is_stored):
         _refuse_unstorable(connection, publish)
     else:

@@ -124,6 +124,11 @@ class Peer:
         self._send(0x30 | qos << 1 | retain, text(topic) + struct.pack(">H", identifier) + payload)
 
     @property
+    def is_cut_off(self) -> bool:
+        """Whether the broker has ended the connection."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    @property
     def unfinished(self) -> int:
         """How many publishes the broker hasn't finished."""
         return len(self._unfinished)

@@ -177,6 +177,12 @@ class Platform(ServerProcess):
         self.call("update_terminal", **{**self.call("get_terminal_item", uid=uid), **fields})
 
 
+def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """``terrazzo serve`` where it is expected to refuse: its output and exit status."""
+    command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data)]
+    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30)
+
+
 class Mosquitto(ServerProcess):
     """Debian's Mosquitto, open to everyone on loopback unless other lines are given."""
 

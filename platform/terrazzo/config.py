@@ -301,7 +301,7 @@ def _from_text(kind: inspect.Type, text: str) -> Any:
 
 def _check(kind: inspect.Type, given: _Given) -> Any:
     if isinstance(kind, inspect.UnionType):  # a port that may be off
-        if given.value in ("off", "", False):
+        if given.value is False or given.value in ("off", ""):  # 0 is any free port
             return None
         kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
     check = _CHECKS[type(kind)]

@@ -27,6 +27,7 @@ from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
+from terrazzo.listeners import bound, listen_mqtt
 from terrazzo.metadata.changes import ChangesLost, ChangeWatcher
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
@@ -43,6 +44,7 @@ from terrazzo.terminals.registry import Registry
 from terrazzo.times import now_us
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
+from terrazzo_broker.listeners.certificates import CertificateError
 from terrazzo_broker.settings import BrokerSettings
 
 _log = logging.getLogger(__name__)
@@ -83,7 +85,7 @@ class Addresses:
     """Where the platform listens."""
 
     http: str
-    mqtt: str
+    mqtt: list[str]  # the plain one first
     mqtt_port: int
 
 
@@ -214,13 +216,18 @@ class Platform:
         services = self._services()
         http = HttpServer(services)
         self._stack.push_async_callback(http.stop)
-        mqtt_port = await _bound("mqtt", self.terminals.broker.listen_tcp, config.mqtt.host, config.mqtt.port)
-        http_port = await _bound("http", http.start, config.http.host, config.http.port)
-        return Addresses(
-            http=f"http://{config.http.host}:{http_port}",
-            mqtt=f"mqtt://{config.mqtt.host}:{mqtt_port}",
-            mqtt_port=mqtt_port,
-        )
+        mqtt_port, mqtt = await listen_mqtt(self.terminals.broker, config.mqtt)
+        http_port = await bound("http.port", http.start, config.http.host, config.http.port)
+        return Addresses(http=f"http://{config.http.host}:{http_port}", mqtt=mqtt, mqtt_port=mqtt_port)
+
+    def reload_certificates(self) -> None:
+        """Reads the TLS files again, for connections still to come; files that can't be used change nothing."""
+        try:
+            self.terminals.broker.reload_certificates()
+        except CertificateError as error:
+            _log.error("mqtt.%s; the old certificate stays in use", error)
+        else:
+            _log.info("TLS files read again")
 
     def _services(self) -> Services:
         metadata, limits = self.metadata, self.config.limits
@@ -311,7 +318,6 @@ def check_is_served(config: Config) -> None:
     unserved = {
         "broker.kind = external": config.broker.kind == "external",
         "tcp.enabled = true": config.tcp.enabled,
-        "mqtt.tls_port": config.mqtt.tls_port is not None,
     }
     for key, asked in unserved.items():
         if asked:
@@ -351,6 +357,7 @@ async def run(config: Config, *, started: Callable[[Platform, Addresses], Awaita
         loop.add_signal_handler(each, stopping.set)
     platform = Platform(config)
     addresses = await platform.start()
+    loop.add_signal_handler(signal.SIGHUP, platform.reload_certificates)
     try:
         await started(platform, addresses)
         await _first_of(stopping, platform.failed)
@@ -364,13 +371,6 @@ async def _first_of(*events: asyncio.Event) -> None:
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-
-
-async def _bound(section: str, listen: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
-    try:
-        return await listen(host, port)
-    except OSError as error:
-        raise ConfigError(f"{section}.port: cannot listen on {host}:{port}: {error.strerror or error}") from None
 
 
 async def _forget_old(store: TimeSeriesStore, days: int) -> None:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import stat
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import paho.mqtt.client as mqtt
 import pytest
 
-from running import Platform, answers, wait_for
-
-
-def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data)]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30)
+from running import Platform, answers, serve, wait_for
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,9 @@ class Login:
         if not terminal.is_available or self._registry.terminal(terminal.uid) is not terminal:
             self.stats.not_authorized += 1
             return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal is disabled")
+        if request.certificate_name not in (None, terminal.uid):
+            self.stats.not_authorized += 1
+            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the client certificate names another terminal")
         self.stats.accepted += 1
         if self._failures is not None:  # the address's failures stay: one good account must not cover guesses at others
             self._failures.succeed(self._keys(request)[0])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
+BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
 
 class Connection(asyncio.Protocol):
@@ -46,6 +47,7 @@ class Connection(asyncio.Protocol):
         "batch",
         "born_s",
         "broker",
+        "burst",
         "certificate_name",
         "challenge",
         "client",
@@ -92,6 +94,7 @@ class Connection(asyncio.Protocol):
         self.born_s = self.seen_s = broker.clock()
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
+        self.burst = 0  # bytes read since the others had their turn
         self.holds = Hold(0)
 
         self.out: list[bytes] = []
@@ -132,6 +135,9 @@ class Connection(asyncio.Protocol):
             return None
         self.seen_s = self.broker.clock()
         self.broker.stats.bytes_in += len(data)
+        self.burst += len(data)
+        if self.burst > BURST_BYTES:
+            self._let_others()
         if self.state is State.DECIDING:
             return self._await_decision(data)
         if self.partial is not None:
@@ -140,6 +146,12 @@ class Connection(asyncio.Protocol):
                 return None
             data, self.partial = bytes(self.partial), None
         return self.process(data)
+
+    def _let_others(self) -> None:
+        """uvloop reads one socket up to 32 times before it looks at the next: that's for them to wait."""
+        self.burst = 0
+        self.hold(Hold.TURN)
+        asyncio.get_running_loop().call_soon(self.release, Hold.TURN)
 
     def _await_decision(self, data: bytes) -> None:
         """A client may send on before it has its CONNACK; within bounds. [MQTT-3.1.4-5]"""
@@ -160,6 +172,8 @@ class Connection(asyncio.Protocol):
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
         finally:
             self.broker.storage.active = None
+        if self.write_paused and self.is_stuck:
+            self.hold(Hold.ANSWERS)
 
     def keep(self, rest: bytes, needed: int) -> None:
         """Keeps the start of a packet until ``needed`` bytes are there."""
@@ -207,6 +221,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self.write_paused = False
         self.flush()
+        self.release(Hold.ANSWERS)
         if self.session is not None:
             self.pump()
 

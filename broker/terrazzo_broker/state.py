@@ -22,6 +22,8 @@ class Hold(IntFlag):
     INTAKE = 2  # the embedding program is behind
     RATE = 4  # the client publishes faster than it may
     STORAGE = 8  # the disk is behind
+    ANSWERS = 16  # the client doesn't read what its own packets are answered with
+    TURN = 32  # the others' turn: it has been read a lot at once
 
 
 class Withheld(IntEnum):

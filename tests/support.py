@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from glob import glob
 
 import pytest
+
+_FURTHER_FOLDERS = ["/usr/sbin", "/sbin", "/usr/local/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
 
 
 def require_program(name: str) -> str:
     """The path of a program that a test needs; skips without it, fails where CI promises it."""
-    path = shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin:/usr/local/sbin")
+    path = shutil.which(name) or shutil.which(name, path=os.pathsep.join(_FURTHER_FOLDERS))
     if path is None:
         if os.environ.get("TERRAZZO_REQUIRE_SERVERS") == "1":
             pytest.fail(f"{name} is not installed, and this run promises it")

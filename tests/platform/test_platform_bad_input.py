@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -132,7 +132,8 @@ def test_an_undecodable_payload_is_kept_as_a_reject(platform: Platform, body: by
 def test_a_string_of_a_mebibyte_is_refused_and_one_below_the_limit_is_stored(platform: Platform) -> None:
     for size, fits in ((2**20, False), (2**20 - 200, True)):
         with connected(platform, protocol=5) as peer:
-            peer.sendall(publish(f"g/{UID}/i", b'{"s":"' + b"x" * size + b'"}', protocol=5))
+            with suppress(ConnectionError):  # the broker need not take the last byte before it closes
+                peer.sendall(publish(f"g/{UID}/i", b'{"s":"' + b"x" * size + b'"}', protocol=5))
             if fits:
                 assert reason_of_puback(peer) in (0, 0x10)
             else:

@@ -8,7 +8,7 @@ import mqtt5
 from mqtt5 import QoS
 from raw_client import field, frame
 
-from terrazzo_broker.codec.subscribe import Subscribe, Wish
+from terrazzo_broker.codec.subscribe import Subscribe, Unsubscribe, Wish
 
 
 class Row(NamedTuple):
@@ -93,8 +93,8 @@ def subscriptions() -> list[Row]:
             ),
             Subscribe(0x1234, [plain, rich], 128, [("k", "v")]),
         ),
-        Row("UNSUBSCRIBE", 4, frame(0xA2, ID, field("a"), field("b")), mqtt5.UnsubscribePacket(0x1234, ["a", "b"])),
-        Row("UNSUBSCRIBE", 5, frame(0xA2, ID, b"\0", field("a")), mqtt5.UnsubscribePacket(0x1234, ["a"])),
+        Row("UNSUBSCRIBE", 4, frame(0xA2, ID, field("a"), field("b")), Unsubscribe(0x1234, ["a", "b"])),
+        Row("UNSUBSCRIBE", 5, frame(0xA2, ID, b"\0", field("a")), Unsubscribe(0x1234, ["a"])),
     ]
 
 
@@ -226,6 +226,7 @@ BAD: list[BadRow] = [
     BadRow("subscription identifier 0", 5, frame(0x82, ID, b"\2\x0b\0", field("a"), b"\0"), 0x82),
     BadRow("subscription identifier twice", 5, frame(0x82, ID, b"\4\x0b\1\x0b\2", field("a"), b"\0"), 0x82),
     BadRow("no local on a shared subscription", 5, frame(0x82, ID, b"\0", field("$share/g/a"), b"\x04"), 0x82),
+    BadRow("UNSUBSCRIBE from nothing", 5, frame(0xA2, ID, b"\0", field("")), 0x81),
     BadRow("UNSUBSCRIBE without filters", 5, frame(0xA2, ID, b"\0"), 0x82),
     BadRow("PUBACK with wrong flags", 5, frame(0x41, ID), 0x81),
     BadRow("PUBREL with wrong flags", 5, frame(0x60, ID), 0x81),

@@ -15,7 +15,7 @@ import mqtt5
 from ..topics.names import is_topic_name
 from .errors import PacketError, UnsupportedProtocol, malformed, protocol_error
 from .properties import parse_properties
-from .subscribe import Subscribe, parse_subscribe
+from .subscribe import Subscribe, Unsubscribe, parse_subscribe, parse_unsubscribe
 from .wire import Cursor
 
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
@@ -26,7 +26,7 @@ _FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}  # [MQTT-2.1.3-1]; all others
 _Code = TypeVar("_Code", bound=int)
 
 
-def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Subscribe:
+def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Subscribe | Unsubscribe:
     """Reads the packet whose first byte is ``header`` and whose body is the cursor's.
 
     Raises:
@@ -127,17 +127,6 @@ def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]
     return read
 
 
-def _unsubscribe(cursor: Cursor, version: int) -> mqtt5.Packet:
-    packet_id = cursor.packet_id()
-    values = parse_properties(cursor, "unsubscribe") if version == 5 else {}
-    patterns = []
-    while cursor.position < cursor.end:
-        patterns.append(cursor.string())
-    if not patterns:
-        raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2]
-    return mqtt5.UnsubscribePacket(packet_id, patterns, **values)
-
-
 def _pingreq(cursor: Cursor, version: int) -> mqtt5.Packet:
     return mqtt5.PingReqPacket()
 
@@ -158,13 +147,13 @@ def _auth(cursor: Cursor, version: int) -> mqtt5.Packet:
     return mqtt5.AuthPacket(reason_code=reason, **values)
 
 
-_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | Subscribe]] = {
+_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | Subscribe | Unsubscribe]] = {
     PUBACK: _ack_reader(mqtt5.PubAckPacket, mqtt5.PubAckReasonCode),
     PUBREC: _ack_reader(mqtt5.PubRecPacket, mqtt5.PubRecReasonCode),
     PUBREL: _ack_reader(mqtt5.PubRelPacket, mqtt5.PubRelReasonCode),
     PUBCOMP: _ack_reader(mqtt5.PubCompPacket, mqtt5.PubCompReasonCode),
     SUBSCRIBE: parse_subscribe,
-    UNSUBSCRIBE: _unsubscribe,
+    UNSUBSCRIBE: parse_unsubscribe,
     PINGREQ: _pingreq,
     DISCONNECT: _disconnect,
     AUTH: _auth,

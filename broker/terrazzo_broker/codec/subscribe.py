@@ -1,4 +1,5 @@
-"""SUBSCRIBE as values of our own: ``mqtt5``'s refuse a malformed filter where SUBACK has a code for it."""
+"""SUBSCRIBE and UNSUBSCRIBE as values of our own: ``mqtt5``'s refuse a malformed filter, and the answers to both have
+a code for it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from .wire import Cursor
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """One topic filter with its options; the filter's text hasn't been looked at."""
+    """One topic filter, not empty, with its options; the filter's text hasn't been looked at further."""
 
     pattern: str
     qos: int
@@ -25,6 +26,14 @@ class Subscribe(msgspec.Struct, frozen=True):
     packet_id: int
     wishes: list[Wish]
     identifier: int = 0
+    user_properties: list[tuple[str, str]] = []
+
+
+class Unsubscribe(msgspec.Struct, frozen=True):
+    """An UNSUBSCRIBE; the filters' text hasn't been looked at."""
+
+    packet_id: int
+    patterns: list[str]
     user_properties: list[tuple[str, str]] = []
 
 
@@ -45,7 +54,7 @@ def parse_subscribe(cursor: Cursor, version: int) -> Subscribe:
 
 
 def _wish(cursor: Cursor, version: int) -> Wish:
-    pattern, options = cursor.string(), cursor.integer(1)
+    pattern, options = _pattern(cursor), cursor.integer(1)
     if options & (0xC0 if version == 5 else 0xFC):
         raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]
     if options & 3 == 3 or options & 0x30 == 0x30:
@@ -53,3 +62,26 @@ def _wish(cursor: Cursor, version: int) -> Wish:
     if options & 4 and pattern.startswith("$share/"):
         raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
     return Wish(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)
+
+
+def parse_unsubscribe(cursor: Cursor, version: int) -> Unsubscribe:
+    """Reads the body of an UNSUBSCRIBE.
+
+    Raises:
+        PacketError: 0x81 or 0x82.
+    """
+    packet_id = cursor.packet_id()
+    values = parse_properties(cursor, "unsubscribe") if version == 5 else {}
+    patterns = []
+    while cursor.position < cursor.end:
+        patterns.append(_pattern(cursor))
+    if not patterns:
+        raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2]
+    return Unsubscribe(packet_id, patterns, values.get("user_properties", []))
+
+
+def _pattern(cursor: Cursor) -> str:
+    pattern = cursor.string()  # [MQTT-3.8.3-1] [MQTT-3.10.3-1]
+    if not pattern:
+        raise malformed("an empty topic filter")  # [MQTT-4.7.3-1]
+    return pattern

@@ -9,7 +9,7 @@ import mqtt5
 
 from ..codec.errors import protocol_error
 from ..codec.reader import CONNECT, PUBLISH, parse_packet
-from ..codec.subscribe import Subscribe
+from ..codec.subscribe import Subscribe, Unsubscribe
 from ..codec.wire import Cursor
 from ..state import State
 from .auth import handle_auth
@@ -32,7 +32,7 @@ _ACK_PACKETS = (mqtt5.PubAckPacket, mqtt5.PubRecPacket, mqtt5.PubRelPacket, mqtt
 
 _HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
     Subscribe: handle_subscribe,
-    mqtt5.UnsubscribePacket: handle_unsubscribe,
+    Unsubscribe: handle_unsubscribe,
     mqtt5.PingReqPacket: handle_pingreq,
     mqtt5.DisconnectPacket: handle_disconnect,
     mqtt5.AuthPacket: handle_auth,

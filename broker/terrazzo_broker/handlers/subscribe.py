@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import mqtt5
 from mqtt5 import SubAckReasonCode
 
-from ..codec.errors import malformed
 from ..codec.subscribe import Subscribe, Wish
 from ..codec.wire import encode_length
 from ..routing import shaped
@@ -41,8 +40,6 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
     broker, session, client = connection.broker, connection.session, connection.client
     assert session is not None
     assert client is not None
-    if not pattern:
-        raise malformed("an empty topic filter")  # [MQTT-4.7.3-1]
     shared = split_shared(pattern)
     if shared is None or not is_topic_filter(shared.filter, levels=broker.settings.topic_levels):
         return SubAckReasonCode.TOPIC_FILTER_INVALID

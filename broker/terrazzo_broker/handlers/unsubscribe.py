@@ -7,18 +7,30 @@ from typing import TYPE_CHECKING
 import mqtt5
 from mqtt5 import UnsubAckReasonCode
 
+from ..codec.subscribe import Unsubscribe
+from ..topics.names import is_topic_filter, split_shared
+
 if TYPE_CHECKING:
     from ..connection import Connection
 
 
-def handle_unsubscribe(connection: Connection, packet: mqtt5.UnsubscribePacket) -> None:
+def handle_unsubscribe(connection: Connection, packet: Unsubscribe) -> None:
     """Drops each filter that is the same character by character. [MQTT-3.10.4-1] [MQTT-3.11.3-1]"""
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
     reasons = []
-    for pattern in packet.patterns:
+    for pattern in packet.patterns:  # [MQTT-3.10.4-6]
         existed = connection.broker.unsubscribe(session, pattern)
         client.filters.discard(pattern)
-        reasons.append(UnsubAckReasonCode.SUCCESS if existed else UnsubAckReasonCode.NO_SUBSCRIPTION_EXISTED)
+        reasons.append(
+            UnsubAckReasonCode.SUCCESS if existed else _why_not(pattern, connection.broker.settings.topic_levels)
+        )
     connection.send_packet(mqtt5.UnsubAckPacket(packet.packet_id, reasons))  # [MQTT-3.10.4-4] [MQTT-3.10.4-5]
+
+
+def _why_not(pattern: str, levels: int) -> UnsubAckReasonCode:
+    shared = split_shared(pattern)
+    if shared is None or not is_topic_filter(shared.filter, levels=levels):
+        return UnsubAckReasonCode.TOPIC_FILTER_INVALID
+    return UnsubAckReasonCode.NO_SUBSCRIPTION_EXISTED

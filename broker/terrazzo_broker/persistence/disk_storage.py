@@ -49,7 +49,8 @@ class DiskStorage:
         self.deadlines = Deadlines()
         self._database = Database(folder)
         self._now_us = now_us
-        self._journal = Journal(self._database, now_us)
+        self.active: Connection | None = None
+        self._journal = Journal(self._database, now_us=now_us, active=lambda: self.active)
         self._retained = JournaledRetained(self._journal)
         self.retained: RetainedMessages = self._retained
         self._wills: dict[str, PendingWill] = {}
@@ -57,15 +58,6 @@ class DiskStorage:
         self._numbers = itertools.count(1)
         self._places = itertools.count(1)
         self._alive_us = 0
-
-    @property
-    def active(self) -> Connection | None:
-        """The connection whose packets are being handled."""
-        return self._journal.active
-
-    @active.setter
-    def active(self, connection: Connection | None) -> None:
-        self._journal.active = connection
 
     @property
     def is_failing(self) -> bool:

@@ -40,17 +40,19 @@ class _Group:
 class Journal:
     """One commit at a time, on a thread; what changes meanwhile is the next one.
 
-    ``active`` is the connection whose packets are being handled. ``on_health`` is called when ``is_failing`` changes.
+    ``active`` tells the connection whose packets are being handled; ``on_health`` is called when ``is_failing`` changes.
     """
 
-    def __init__(self, database: Database, now_us: Callable[[], int]) -> None:
+    def __init__(
+        self, database: Database, *, now_us: Callable[[], int], active: Callable[[], Connection | None]
+    ) -> None:
         self.changes = Changes()
         self.stats = Stats()
-        self.active: Connection | None = None
         self.is_failing = False
         self.on_health: Callable[[], None] = lambda: None
         self._database = database
         self._now_us = now_us
+        self._active = active
         self._waiting: dict[Connection, None] = {}
         self._unread: set[Connection] = set()
         self._group: _Group | None = None
@@ -63,8 +65,9 @@ class Journal:
 
     def promise(self) -> None:
         """What was just changed must be durable before the active connection is answered."""
-        if self.active is not None:
-            self.wait(self.active)
+        active = self._active()
+        if active is not None:
+            self.wait(active)
         else:
             self._start(at_once=True)
 

@@ -18,7 +18,14 @@ SOURCE_ROOTS = {
     "simulators": "terrazzo_simulators",
 }
 COMPOSITION = Path("platform/terrazzo/serve.py")
-PORTS = {"terrazzo.store", "terrazzo.bus", "terrazzo.errors", "terrazzo.times"}
+PORTS = {
+    "terrazzo.store",
+    "terrazzo.bus",
+    "terrazzo.bridge",
+    "terrazzo.errors",
+    "terrazzo.times",
+    "terrazzo.sparse_log",
+}
 
 
 def imported_modules(path: Path) -> Iterator[str]:

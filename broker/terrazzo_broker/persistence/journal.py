@@ -40,7 +40,8 @@ class _Group:
 class Journal:
     """One commit at a time, on a thread; what changes meanwhile is the next one.
 
-    ``active`` tells the connection whose packets are being handled; ``on_health`` is called when ``is_failing`` changes.
+    ``active`` tells the connection whose packets are being handled; ``on_health`` is called when ``is_failing``
+    changes.
     """
 
     def __init__(

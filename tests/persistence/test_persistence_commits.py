@@ -29,17 +29,23 @@ class Rig:
         self.gate = threading.Event()
         self.gate.set()
         self.commits = 0
-        self._commit = Database.commit
-        self.storage._database.commit = self._held_up  # type: ignore[method-assign]
+        self.fails = False
+        self.storage._database.write = self._write  # type: ignore[method-assign]
+        self.storage._database.sync = self._sync  # type: ignore[method-assign]
         settings = BrokerSettings(sweep_interval_s=0.02, sys_interval_s=0)
         self.broker = Broker(settings, OpenHooks(anonymous=True), self.storage)
         self.broker.now_us = now_us  # type: ignore[method-assign]
         self.port = 0
         self._clients: list[Client] = []
 
-    def _held_up(self, *arguments: Any) -> None:
+    def _write(self, *arguments: Any) -> bool:
+        if self.fails:
+            raise StorageError("no space left")
+        return Database.write(self.storage._database, *arguments)
+
+    def _sync(self) -> None:
         assert self.gate.wait(10)
-        self._commit(self.storage._database, *arguments)
+        Database.sync(self.storage._database)
         self.commits += 1
 
     async def open(self) -> Client:
@@ -327,14 +333,7 @@ async def test_a_disk_that_fails_refuses_and_recovers(
     bystander = await rig.dial("b", expiry_s=0)
     await subscriber.subscribe(("t", 1))
     await bystander.subscribe(("u", 1))
-    working, fails = rig._commit, True
-
-    def commit(database: Database, *arguments: Any) -> None:
-        if fails:
-            raise StorageError("no space left")
-        working(database, *arguments)
-
-    rig._commit = commit
+    rig.fails = True
     publisher.publish("t", b"first", qos=1, packet_id=1)
     assert (await publisher.receive()).reason_code == mqtt5.DisconnectReasonCode.QUOTA_EXCEEDED
     publisher = await rig.dial("p", expiry_s=0)
@@ -354,7 +353,7 @@ async def test_a_disk_that_fails_refuses_and_recovers(
     assert stats.storage_failures >= 1
     assert stats.storage_refusals == 3
 
-    fails = False
+    rig.fails = False
     await until(lambda: not rig.storage.is_failing, "recovery")
     publisher.publish("t", b"fourth", qos=1, packet_id=5)
     assert (await publisher.receive()).reason_code == mqtt5.PubAckReasonCode.SUCCESS

@@ -18,8 +18,16 @@ _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
 
+Values = Mapping[bytes, bytes | None]
+Ranges = Iterable[tuple[bytes, bytes]]
+
+
+class _Stalled(Exception):
+    """Too many files wait to be merged."""
+
+
 class Database:
-    """One folder's database; one process has it at a time. Its methods are called on one thread at a time."""
+    """One folder's database; one process has it at a time, and one thread calls it at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -45,49 +53,57 @@ class Database:
         with self._worded():
             yield from self._db.items()
 
-    def commit(self, values: Mapping[bytes, bytes | None], ranges: Iterable[tuple[bytes, bytes]] = ()) -> None:
-        """Puts values, deletes the keys whose value is None, then all keys in the ranges; all of it or nothing.
-
-        After a failure the next call opens the database again, as RocksDB takes no more writes then.
+    def commit(self, values: Values, ranges: Ranges = ()) -> None:
+        """``write`` and ``sync``, once the database is open and has no stall.
 
         Raises:
             StorageError: whether it is stored shows only when it has succeeded once.
         """
         if self._db is None:
             self.open()
-        try:
-            with self._worded():
-                self._write(values, ranges)
-        except StorageError:
-            self.close()
-            raise
-
-    def _write(self, values: Mapping[bytes, bytes | None], ranges: Iterable[tuple[bytes, bytes]]) -> None:
-        assert self._db is not None
-        batch = WriteBatch(raw_mode=True)
-        for key, value in values.items():
-            if value is None:
-                batch.delete(key)
-            else:
-                batch.put(key, value)
-        for first, beyond in ranges:
-            batch.delete_range(first, beyond)
         deadline_s = time.monotonic() + _STALL_S
-        while not self._written(batch):
+        while not self.write(values, ranges):
             if time.monotonic() > deadline_s:
                 raise StorageError(f"the broker's storage in {self.folder} is too slow")
             time.sleep(_STALL_PAUSE_S)
-        self._db.flush_wal(sync=True)
+        self.sync()
 
-    def _written(self, batch: WriteBatch) -> bool:
-        assert self._db is not None
+    def write(self, values: Values, ranges: Ranges = ()) -> bool:
+        """Puts values, deletes the keys whose value is None, then all keys in the ranges; all of it or nothing.
+
+        It survives the end of the process, but that of the machine only after ``sync``. False, and nothing is written:
+        the database is closed, or has to catch up first.
+
+        Raises:
+            StorageError: perhaps it is written; RocksDB takes nothing more, and is closed.
+        """
+        if self._db is None:
+            return False
         try:
-            self._db.write(batch, self._write_options)
-        except Exception as error:
-            if "Write stall" in str(error):
-                return False
-            raise
+            with self._failing():
+                self._db.write(_batch(values, ranges), self._write_options)
+        except _Stalled:
+            return False
         return True
+
+    def sync(self) -> None:
+        """Has everything that was written on the disk.
+
+        Raises:
+            StorageError: perhaps it isn't; RocksDB takes nothing more, and is closed.
+        """
+        assert self._db is not None
+        with self._failing():
+            self._db.flush_wal(sync=True)
+
+    @contextlib.contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            with self._worded():
+                yield
+        except StorageError:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Lets the folder go; what was committed is there."""
@@ -107,13 +123,27 @@ class Database:
             # Without the traceback: it would keep iterators, and with them the folder's lock.
             raise self._in_words(error.with_traceback(None)) from None
 
-    def _in_words(self, error: Exception) -> StorageError:
+    def _in_words(self, error: Exception) -> Exception:
         text = str(error)
+        if "Write stall" in text:
+            return _Stalled(text)
         if any(sign in text for sign in _FULL):
             return StorageError(f"no space left for the broker's storage in {self.folder}: {text}")
         if any(sign in text for sign in _LOCKED):
             return StorageError(f"the broker's storage in {self.folder} is in use by another process")
         return StorageError(f"the broker's storage in {self.folder} failed: {text}")
+
+
+def _batch(values: Values, ranges: Ranges) -> WriteBatch:
+    batch = WriteBatch(raw_mode=True)
+    for key, value in values.items():
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
+    for first, beyond in ranges:
+        batch.delete_range(first, beyond)
+    return batch
 
 
 def _options() -> Options:
@@ -130,8 +160,8 @@ def _options() -> Options:
 
 def _write_options() -> WriteOptions:
     options = WriteOptions()
-    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, and a stall (too many
-    # unmerged files) is refused, instead of sat out with the whole process held.
+    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, on a thread, and a
+    # stall (too many unmerged files) is refused, instead of sat out with the whole process held.
     options.sync = False
     options.no_slowdown = True
     return options

@@ -109,12 +109,22 @@ class Journal:
             return self._let_go(withheld)
         self.changes.put(keys.ALIVE, self._now_us().to_bytes(8, "big"))
         batch = self.changes.take()
-        written = asyncio.get_running_loop().run_in_executor(
-            self._thread, self._database.commit, batch.values, batch.ranges
-        )
+        written = self._write(batch)
         self._group = _Group(batch, withheld, written)
         written.add_done_callback(self._end)
         return None
+
+    def _write(self, batch: Batch) -> asyncio.Future[None]:
+        """Writes here, as rocksdict would hold the interpreter on a thread as well; syncs on the thread."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self._database.write(batch.values, batch.ranges):
+                return loop.run_in_executor(self._thread, self._database.sync)
+        except StorageError as error:
+            failed = loop.create_future()
+            failed.set_exception(error)
+            return failed
+        return loop.run_in_executor(self._thread, self._database.commit, batch.values, batch.ranges)
 
     def _end(self, written: asyncio.Future[None]) -> None:
         group, self._group = self._group, None

@@ -1,14 +1,14 @@
 """Configuration: TOML, over it the environment (``TERRAZZO_<SECTION>__<KEY>``); a bad key or value is fatal.
 
-Each section is a Struct: its fields are the keys, their defaults and ranges. ``docs/configuration.md`` says what each
+Each section is a Struct: its fields are the keys, their defaults and ranges. Of a section in ``ARRAYS`` there may be
+several, named by number in the environment (``TERRAZZO_BRIDGE__1__PASSWORD``). ``docs/configuration.md`` says what each
 one means.
 """
 
 from __future__ import annotations
 
-import difflib
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, available_timezones
@@ -16,8 +16,12 @@ from zoneinfo import ZoneInfo, available_timezones
 import msgspec
 from msgspec import Meta, inspect
 
+from terrazzo.config_bridge import BridgeSection, check_bridges
+from terrazzo.config_values import ConfigError, Given, build_table, check_value, from_text, suggest
+
+__all__ = ["ARRAYS", "SECTIONS", "Config", "ConfigError", "load_config"]
+
 ENVIRONMENT_PREFIX = "TERRAZZO_"
-_HIDDEN = ("password", "token", "token_key", "secrets_key")  # keys whose values no error shows
 
 Port = Annotated[int, Meta(ge=0, le=65_535)]  # 0: any free one
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -26,10 +30,6 @@ Seconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Bytes = Annotated[int, Meta(ge=1_024, le=256 * 2**20)]
 Host = Annotated[str, Meta(min_length=1)]
 Prefix = Annotated[str, Meta(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]  # of a path: /grid, /v2/grid
-
-
-class ConfigError(Exception):
-    """The configuration can't be used; ``str()`` names the key."""
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,6 +178,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     command: CommandSection = CommandSection()
     api: ApiSection = ApiSection()
     limits: LimitsSection = LimitsSection()
+    bridge: tuple[BridgeSection, ...] = ()
 
     @property
     def data_dir(self) -> Path:
@@ -199,17 +200,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
 
 
+ARRAYS: dict[str, type[msgspec.Struct]] = {"bridge": BridgeSection}
+"""Sections of which there may be several: ``[[bridge]]``."""
+
 SECTIONS: dict[str, type[msgspec.Struct]] = {
-    field.encode_name: field.type for field in msgspec.structs.fields(Config)
+    field.encode_name: field.type for field in msgspec.structs.fields(Config) if field.encode_name not in ARRAYS
 }  # in the order in which they are documented
 
-
-class _Given:
-    """One value from the file or the environment."""
-
-    def __init__(self, value: Any, source: str) -> None:
-        self.value = value
-        self.source = source  # what an error names: the key, or the variable and the key
+Tables = dict[str, list[dict[str, Given]]]
+"""What was given for arrays, by section."""
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
@@ -218,18 +217,21 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     Raises:
         ConfigError: the file can't be read, a section or key is unknown, a value is of the wrong type or out of range.
     """
-    given = _read_file(path) if path is not None else {}
-    given |= _read_environment(environ)
+    tables: Tables = {section: [] for section in ARRAYS}
+    given = _read_file(path, tables) if path is not None else {}
+    given |= _read_environment(environ, tables)
     values: dict[str, dict[str, Any]] = {}
     for (section, key), each in given.items():
-        values.setdefault(section, {})[key] = _check(_type_of(section, key), each)
+        values.setdefault(section, {})[key] = check_value(_type_of(section, key), each)
     sections: dict[str, Any] = {name: SECTIONS[name](**keys) for name, keys in values.items()}
+    for name, kind in ARRAYS.items():
+        sections[name] = tuple(build_table(kind, each, f"{name}[{n}]") for n, each in enumerate(tables[name], 1))
     config = Config(**sections)
     _check_together(config, given)
     return config
 
 
-def _read_file(path: Path) -> dict[tuple[str, str], _Given]:
+def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -239,131 +241,87 @@ def _read_file(path: Path) -> dict[tuple[str, str], _Given]:
     given = {}
     for section, keys in document.items():
         _known_section(section, section)
+        if section in ARRAYS:
+            tables[section] = _read_tables(section, keys)
+            continue
         if not isinstance(keys, dict):
             raise ConfigError(f"{section}: expected a section [{section}], got {keys!r}")
         for key, value in keys.items():
             _known_key(section, key, f"{section}.{key}")
-            given[section, key] = _Given(value, f"{section}.{key}")
+            given[section, key] = Given(value, f"{section}.{key}")
     return given
 
 
-def _read_environment(environ: Mapping[str, str]) -> dict[tuple[str, str], _Given]:
+def _read_environment(environ: Mapping[str, str], tables: Tables) -> dict[tuple[str, str], Given]:
     given = {}
     for variable, text in sorted(environ.items()):
         section, separator, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
         if not variable.startswith(ENVIRONMENT_PREFIX) or not separator:
             continue  # TERRAZZO_ alone is free for other uses
+        if section in ARRAYS:
+            _put_in_table(tables[section], variable, section, key, text)
+            continue
         source = f"{variable}: {section}.{key}"
         _known_section(section, f"{variable}: {section}")
         _known_key(section, key, source)
-        given[section, key] = _Given(_from_text(_type_of(section, key), text), source)
+        given[section, key] = Given(from_text(_type_of(section, key), text), source)
     return given
+
+
+def _read_tables(section: str, given: Any) -> list[dict[str, Given]]:
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+        raise ConfigError(f"{section}: expected sections [[{section}]], got {given!r:.100}")
+    return [
+        {key: Given(value, f"{section}[{number}].{key}") for key, value in table.items()}
+        for number, table in enumerate(given, 1)
+    ]
+
+
+def _put_in_table(tables: list[dict[str, Given]], variable: str, section: str, rest: str, text: str) -> None:
+    """``TERRAZZO_BRIDGE__<number>__<KEY>``: of the first, second, ... table, or of one more than the file has."""
+    digits, _, key = rest.partition("__")
+    if not digits.isdecimal() or not 1 <= int(digits) <= len(tables) + 1:
+        shape = f"{ENVIRONMENT_PREFIX}{section.upper()}__<number>__<KEY>"
+        raise ConfigError(f"{variable}: expected {shape}, with numbers from 1 on and without gaps")
+    if int(digits) > len(tables):
+        tables.append({})
+    source = f"{variable}: {section}[{digits}].{key}"
+    kinds = _fields_of(ARRAYS[section])
+    if key not in kinds:
+        raise ConfigError(f"{source}: unknown key{suggest(key, list(kinds), f'{section}[{digits}].')}")
+    tables[int(digits) - 1][key] = Given(from_text(kinds[key], text), source)
 
 
 def _known_section(name: str, source: str) -> None:
     if name not in SECTIONS:
-        raise ConfigError(f"{source}: unknown section{_suggest(name, list(SECTIONS))}")
+        raise ConfigError(f"{source}: unknown section{suggest(name, [*SECTIONS, *ARRAYS])}")
 
 
 def _known_key(section: str, key: str, source: str) -> None:
     keys = SECTIONS[section].__struct_fields__
     if key not in keys:
         elsewhere = [f"{other}.{key}" for other, keys_ in SECTIONS.items() if key in keys_.__struct_fields__]
-        near = _suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+        near = suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
         raise ConfigError(f"{source}: unknown key{near}")
 
 
-def _suggest(name: str, known: list[str] | tuple[str, ...], prefix: str = "") -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {prefix}{near[0]}?" if near else ""
-
-
 def _type_of(section: str, key: str) -> inspect.Type:
-    info = inspect.type_info(SECTIONS[section])
+    return _fields_of(SECTIONS[section])[key]
+
+
+def _fields_of(kind: type[msgspec.Struct]) -> dict[str, inspect.Type]:
+    info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
-    return next(field.type for field in info.fields if field.encode_name == key)
+    return {field.encode_name: field.type for field in info.fields}
 
 
-def _from_text(kind: inspect.Type, text: str) -> Any:
-    """An environment variable's text as what TOML would have given; text that doesn't fit is refused later."""
-    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
-    if isinstance(kind, inspect.BoolType):
-        return words.get(text.strip().lower(), text)
-    if isinstance(kind, inspect.StrType | inspect.LiteralType):
-        return text
-    for read in (int, float):
-        try:
-            return read(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _check(kind: inspect.Type, given: _Given) -> Any:
-    if isinstance(kind, inspect.UnionType):  # a port that may be off
-        if given.value is False or given.value in ("off", ""):  # 0 is any free port
-            return None
-        kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
-    check = _CHECKS[type(kind)]
-    value, expected = check(kind, given.value)
-    if expected:
-        shown = "" if given.source.endswith(_HIDDEN) else f", got {given.value!r:.100}"
-        raise ConfigError(f"{given.source}: expected {expected}{shown}")
-    return value
-
-
-def _check_number(kind: Any, value: Any) -> tuple[Any, str]:
-    wanted: tuple[type, ...] = (int,) if isinstance(kind, inspect.IntType) else (int, float)
-    low, high = kind.ge if kind.ge is not None else kind.gt, kind.le
-    fits = isinstance(value, wanted) and not isinstance(value, bool) and value <= high
-    fits = fits and (value >= low if kind.ge is not None else value > low)
-    expected = f"{low}..{high}" if kind.ge is not None else f"more than {low} and at most {high}"
-    return (float(value), "") if fits and float in wanted else (value, "" if fits else expected)
-
-
-def _check_bool(_kind: Any, value: Any) -> tuple[Any, str]:
-    return value, "" if isinstance(value, bool) else "true or false"
-
-
-def _check_choice(kind: Any, value: Any) -> tuple[Any, str]:
-    return value, "" if value in kind.values else " or ".join(kind.values)
-
-
-def _check_text(kind: Any, value: Any) -> tuple[Any, str]:
-    if not isinstance(value, str) or "\0" in value:
-        return value, "text"
-    if kind.min_length and not value:
-        return value, "text that is not empty"
-    try:
-        msgspec.convert(value, Annotated[str, Meta(pattern=kind.pattern)] if kind.pattern else str)
-    except msgspec.ValidationError:
-        return value, _PATTERNS.get(kind.pattern, kind.pattern)
-    return value, ""
-
-
-_CHECKS: dict[type, Callable[[Any, Any], tuple[Any, str]]] = {
-    inspect.IntType: _check_number,
-    inspect.FloatType: _check_number,
-    inspect.BoolType: _check_bool,
-    inspect.LiteralType: _check_choice,
-    inspect.StrType: _check_text,
-}
-
-_PATTERNS = {
-    r"^(/[A-Za-z0-9._~-]+)+$": "a path such as /grid",
-    r"^[^/+#\x00]+$": "a name without / + #",
-    r"^([0-9a-fA-F]{64})?$": "64 hexadecimal digits",
-    r"^(.{32,})?$": "at least 32 characters",
-}
-
-
-def _check_together(config: Config, given: Mapping[tuple[str, str], _Given]) -> None:
+def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> None:
     """Keys that need each other, and values that only the system knows."""
     try:
         _ = config.zone
     except (KeyError, OSError, ValueError):  # unknown, a folder of zones, not a name at all
         source = given["time", "zone"].source
-        near = _suggest(config.time.zone, sorted(available_timezones()))
+        near = suggest(config.time.zone, sorted(available_timezones()))
         raise ConfigError(
             f"{source}: expected a time zone such as Europe/Berlin, got {config.time.zone!r:.100}{near}"
         ) from None
@@ -373,3 +331,4 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], _Given]) -> 
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
+    check_bridges(config.bridge)

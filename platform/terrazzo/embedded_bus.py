@@ -22,6 +22,7 @@ class EmbeddedBus:
         self._presence = presence
         self._seals = seals
         self._broker: Broker | None = None
+        self._holding: set[str] = set()  # who has stopped the reading
 
     def attach(self, broker: Broker) -> None:
         """Names the broker; called once, before it listens."""
@@ -90,14 +91,16 @@ class EmbeddedBus:
         if self._broker is not None:
             self._broker.forget_grants(uid)
 
-    def pause_intake(self) -> None:
-        """Stops reading from terminals."""
+    def pause_intake(self, holder: str = "store") -> None:
+        """Stops reading from terminals until each holder has let go."""
+        self._holding.add(holder)
         if self._broker is not None:
             self._broker.pause_intake()
 
-    def resume_intake(self) -> None:
-        """Reads again."""
-        if self._broker is not None:
+    def resume_intake(self, holder: str = "store") -> None:
+        """Reads again, unless somebody else holds."""
+        self._holding.discard(holder)
+        if self._broker is not None and not self._holding:
             self._broker.resume_intake()
 
 

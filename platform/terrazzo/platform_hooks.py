@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from terrazzo.embedded_bridges import EmbeddedBridges
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals, make_tag
@@ -34,6 +35,7 @@ class PlatformHooks:
         presence: PresenceBook,
         seals: Seals,
         bus: EmbeddedBus,
+        bridges: EmbeddedBridges,
         activations: Activations,
         on_ready: Callable[[str], None],
     ) -> None:
@@ -43,6 +45,7 @@ class PlatformHooks:
         self._presence = presence
         self._seals = seals
         self._bus = bus
+        self._bridges = bridges
         self._activations = activations
         self._on_ready = on_ready
         self._routers: set[str] = set()  # connected terminals that may speak for others
@@ -75,8 +78,8 @@ class PlatformHooks:
         return owner is None or receiver is None or owner.company_id == receiver.company_id
 
     def take(self, batch: Batch) -> None:
-        """To the store."""
-        self._intake.take(batch)
+        """To the store; answered when bridges have on disk what they got of it, too."""
+        self._intake.take(self._bridges.hold(batch))
 
     def on_connected(self, client: Client) -> None:
         """Notes who is there."""

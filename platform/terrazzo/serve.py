@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 from prometheus_client.registry import Collector
@@ -20,9 +21,13 @@ from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.bridge import Bridge
+from terrazzo.bridge_metrics import bridge_metrics
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.config import Config, ConfigError
+from terrazzo.config_bridge import BridgeSection, bridge_settings
+from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
 from terrazzo.ingest.intake import Intake
@@ -78,6 +83,7 @@ class Terminals:
     intake: Intake
     commands: Commands
     login: Login
+    bridges: list[Bridge]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +180,14 @@ class Platform:
             expiry_s=self.config.command.expiry_s,
         )
         intake.listen_answers(commands.on_answer)
+        local = EmbeddedBridges(
+            load_broker_id(self.config.data_dir),
+            registry=metadata.registry,
+            intake=intake,
+            presence=presence,
+            seals=seals,
+            bus=bus,
+        )
         hooks = PlatformHooks(
             registry=metadata.registry,
             login=login,
@@ -181,13 +195,17 @@ class Platform:
             presence=presence,
             seals=seals,
             bus=bus,
+            bridges=local,
             activations=activations,
             on_ready=commands.on_ready,
         )
         broker = Broker(broker_settings(self.config), hooks, may_receive=hooks.may_receive)
         bus.attach(broker)
-        await self._start_terminals(broker, intake, commands, activations)
-        return Terminals(broker, bus, intake, commands, login)
+        local.attach(broker)
+        bridges = self._new_bridges(local)
+        terminals = Terminals(broker, bus, intake, commands, login, bridges)
+        await self._start_terminals(terminals, activations)
+        return terminals
 
     def _open_login(self) -> Login:
         limits = self.config.limits
@@ -196,20 +214,33 @@ class Platform:
         failures = Throttle(limits.login_failures, limits.login_window_s)
         return Login(self.metadata.registry, failures=failures, auto_times=auto_times)
 
-    async def _start_terminals(
-        self, broker: Broker, intake: Intake, commands: Commands, activations: Activations
-    ) -> None:
-        """Undone from the end: reading stops, what was read is stored and acknowledged, connections close, and the
-        wills that this sends are stored too."""
+    def _new_bridges(self, local: EmbeddedBridges) -> list[Bridge]:
+        folder = self.config.data_dir / "bridges"
+        return [
+            new_bridge(section, local, folder=folder, key=f"bridge[{number}]")
+            for number, section in enumerate(self.config.bridge, 1)
+        ]
+
+    async def _start_terminals(self, parts: Terminals, activations: Activations) -> None:
+        """Undone from the end: bridges hang up, reading stops, what was read is stored and acknowledged, connections
+        close, and the wills that this sends are stored and spooled too."""
+        intake, stack = parts.intake, self._stack
         activations.start()
-        self._stack.push_async_callback(activations.stop)
-        await commands.start()
-        self._stack.push_async_callback(commands.stop)
+        stack.push_async_callback(activations.stop)
+        await parts.commands.start()
+        stack.push_async_callback(parts.commands.stop)
+        for bridge in parts.bridges:
+            stack.push_async_callback(bridge.close)
+            await bridge.start()
         intake.start()
-        self._stack.push_async_callback(intake.stop, _GOODBYE_S)
-        self._stack.push_async_callback(broker.close, _GOODBYE_S)
-        self._stack.push_async_callback(intake.drain, _DRAIN_S)
-        self._stack.callback(broker.pause_intake)
+        stack.push_async_callback(intake.stop, _GOODBYE_S)
+        stack.push_async_callback(parts.broker.close, _GOODBYE_S)
+        for bridge in parts.bridges:
+            stack.push_async_callback(bridge.drain, _GOODBYE_S)
+        stack.push_async_callback(intake.drain, _DRAIN_S)
+        stack.callback(parts.bus.pause_intake, "stop")
+        for bridge in parts.bridges:
+            stack.push_async_callback(bridge.hang_up)
 
     async def _listen(self) -> Addresses:
         config = self.config
@@ -276,6 +307,7 @@ class Platform:
             metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
+            *bridge_metrics(self.terminals.bridges),
         ]
 
     def _run(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
@@ -322,6 +354,23 @@ def check_is_served(config: Config) -> None:
     for key, asked in unserved.items():
         if asked:
             raise ConfigError(f"{key}: not served by this version")
+
+
+def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, key: str) -> Bridge:
+    """A bridge by its section of the configuration; ``folder`` is of all bridges.
+
+    Raises:
+        ConfigError: a TLS file can't be used; names the key, which starts with ``key``.
+    """
+    from terrazzo_adapters.bridge import BridgeSettings, MqttBridge, TopicRule  # paho takes a while to load
+
+    given = bridge_settings(section, local.id)
+    for way in ("outgoing", "incoming"):
+        given[way] = tuple(TopicRule(**topic) for topic in given[way])
+    try:
+        return MqttBridge(BridgeSettings(**given), local, folder=folder / section.name)
+    except ValueError as error:
+        raise ConfigError(f"{key}.{error}") from None
 
 
 def broker_settings(config: Config) -> BrokerSettings:

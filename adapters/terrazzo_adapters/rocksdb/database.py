@@ -29,12 +29,15 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _MIB = 1 << 20
+STORE = "time-series store"
 _STALL_PAUSE_S = 0.002
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
 
-def open_database(path: Path, access: AccessType | None = None) -> Rdict:
+def open_database(
+    path: Path, access: AccessType | None = None, *, what: str = STORE, buffer_bytes: int = 32 * _MIB
+) -> Rdict:
     """Opens the database in ``path``, creates it where there is none.
 
     Raises:
@@ -43,15 +46,15 @@ def open_database(path: Path, access: AccessType | None = None) -> Rdict:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise in_words(error, path) from None
-    with worded(path):
-        return Rdict(str(path), _options(), access_type=access or AccessType.read_write())
+        raise in_words(error, path, what) from None
+    with worded(path, what):
+        return Rdict(str(path), _options(buffer_bytes), access_type=access or AccessType.read_write())
 
 
-def _options() -> Options:
+def _options(buffer_bytes: int) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
-    options.set_write_buffer_size(32 * _MIB)
+    options.set_write_buffer_size(buffer_bytes)
     options.set_max_write_buffer_number(3)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(4)
@@ -60,24 +63,24 @@ def _options() -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())
     blocks = BlockBasedOptions()
-    blocks.set_block_cache(Cache(32 * _MIB))
+    blocks.set_block_cache(Cache(buffer_bytes))
     blocks.set_block_size(16 * 1024)
     options.set_block_based_table_factory(blocks)
     return options
 
 
-def in_words(error: Exception, path: Path) -> StoreUnavailable:
+def in_words(error: Exception, path: Path, what: str = STORE) -> StoreUnavailable:
     """The port's error for RocksDB's."""
     text = str(error)
     if any(sign in text for sign in _FULL):
-        return StoreFull(f"no space left for the time-series store in {path}: {text}")
+        return StoreFull(f"no space left for the {what} in {path}: {text}")
     if any(sign in text for sign in _LOCKED):
-        return StoreUnavailable(f"the time-series store in {path} is in use by another process")
-    return StoreUnavailable(f"the time-series store in {path} failed: {text}")
+        return StoreUnavailable(f"the {what} in {path} is in use by another process")
+    return StoreUnavailable(f"the {what} in {path} failed: {text}")
 
 
 @contextmanager
-def worded(path: Path) -> Iterator[None]:
+def worded(path: Path, what: str = STORE) -> Iterator[None]:
     """Turns rocksdict's errors, which are bare ``Exception`` with nothing but a text, into the port's."""
     try:
         yield
@@ -85,17 +88,20 @@ def worded(path: Path) -> Iterator[None]:
         if type(error) is not Exception:
             raise
         # Without the traceback: it would keep a query's iterators, and with them the folder's lock.
-        raise in_words(error.with_traceback(None), path) from None
+        raise in_words(error.with_traceback(None), path, what) from None
 
 
 class Database:
     """One database that readers on several threads and one writing thread share, and that can be closed and reopened.
 
     RocksDB's lock on the folder goes only when the last snapshot and iterator are gone, hence the count of readers.
+    ``what`` it is, for the words of errors; ``buffer_bytes`` of memory for each of writes and reads.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, what: str = STORE, buffer_bytes: int = 32 * _MIB) -> None:
         self.path = path
+        self.what = what
+        self._buffer_bytes = buffer_bytes
         self._write_options = _write_options()
         self._changed = Condition()
         self._readers = 0
@@ -115,12 +121,12 @@ class Database:
             StoreUnavailable: it is closed; says why.
         """
         if self._db is None:
-            raise StoreUnavailable(f"the time-series store in {self.path} does not answer: {self._reason}")
+            raise StoreUnavailable(f"the {self.what} in {self.path} does not answer: {self._reason}")
         return self._db
 
     def open(self) -> None:
         """Opens; raises what ``open_database`` does."""
-        self._db = open_database(self.path)
+        self._db = open_database(self.path, what=self.what, buffer_bytes=self._buffer_bytes)
 
     def close(self, reason: str) -> None:
         """Refuses new readers, who are told ``reason``, waits for those under way, closes."""
@@ -132,18 +138,18 @@ class Database:
         try:
             db.close()
         except Exception as error:  # noqa: BLE001 - it is closed nevertheless; what was synced is in its log
-            _log.warning("closing the time-series store in %s: %s", self.path, error)
+            _log.warning("closing the %s in %s: %s", self.what, self.path, error)
 
-    def commit(self, fill: Callable[[WriteBatch], None]) -> None:
-        """Writes durably all that ``fill`` puts into the batch, or nothing; ``fill`` may be called again.
+    def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> None:
+        """Writes all that ``fill`` puts into the batch, or nothing; ``fill`` may be called again. Durably, if ``sync``.
 
         Raises:
             StoreUnavailable: whether the batch is there shows only when the database has been opened again.
         """
-        with worded(self.path):
+        with worded(self.path, self.what):
             while not self._written(fill):
                 time.sleep(_STALL_PAUSE_S)
-            self.rdict.flush_wal(sync=True)
+            self.rdict.flush_wal(sync=sync)
 
     def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
         batch = WriteBatch(raw_mode=True)
@@ -162,7 +168,7 @@ class Database:
             db = self.rdict
             self._readers += 1
         try:
-            with worded(self.path):
+            with worded(self.path, self.what):
                 return query(db.snapshot(), *args, **kwargs)
         finally:
             with self._changed:

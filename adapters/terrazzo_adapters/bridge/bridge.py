@@ -1,0 +1,166 @@
+"""``MqttBridge``: one bridge to one remote broker, connecting again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import ssl
+from pathlib import Path
+
+from terrazzo.bridge import BridgeStatus, LocalBroker
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+from terrazzo_adapters.bridge.ledger import Capacity, Ledger
+from terrazzo_adapters.bridge.link import Link
+from terrazzo_adapters.bridge.outbox import Outbox
+from terrazzo_adapters.bridge.receiver import Receiver
+from terrazzo_adapters.bridge.sender import Sender
+from terrazzo_adapters.bridge.settings import BridgeSettings
+from terrazzo_adapters.bridge.spool import Spool
+
+_log = logging.getLogger(__name__)
+
+_RETRY_FIRST_S = 0.5
+_STABLE_S = 10.0  # a connection that held so long is followed by a short pause again
+_FAREWELL_S = 1.0  # for acknowledgements of what is on its way
+
+
+class MqttBridge:
+    """``Bridge`` by paho-mqtt. ``folder``: of its spool.
+
+    Raises:
+        ValueError: a TLS file can't be used; names the setting.
+    """
+
+    def __init__(self, settings: BridgeSettings, broker: LocalBroker, *, folder: Path) -> None:
+        self.name = settings.name
+        self._settings = settings
+        self._broker = broker
+        self._context = tls_context(settings) if settings.tls else None
+        self._status = BridgeStatus()
+        self._log = SparseLog(_log)
+        capacity = Capacity(settings.queue_messages, settings.queue_bytes, settings.overflow)
+        self._outbox = Outbox(
+            settings.name,
+            spool=Spool(folder, name=settings.name),
+            ledger=Ledger(capacity),
+            status=self._status,
+            broker=broker,
+        )
+        self._link: Link | None = None
+        self._sender: Sender | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_closing = False
+
+    async def start(self) -> None:
+        """As in the port."""
+        await self._outbox.open()
+        self._outbox.on_ready = self._pump
+        if self._settings.outgoing:
+            self._broker.subscribe(self.name, self._settings.local_filters, self._outbox)
+        self._task = asyncio.create_task(self._run(), name=f"bridge {self.name}")
+
+    def status(self) -> BridgeStatus:
+        """As in the port."""
+        return self._status
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            started_us = now_us()
+            try:
+                await self._cross()
+            except Exception as error:  # noqa: BLE001 - whatever one connection meets, the next one is tried
+                self._note(error)
+            failures = 1 if now_us() - started_us > _STABLE_S * 1e6 else failures + 1
+            most_s = min(self._settings.retry_s, _RETRY_FIRST_S * 2 ** min(failures - 1, 16))
+            await asyncio.sleep(most_s * random.uniform(0.5, 1.0))
+
+    async def _cross(self) -> None:
+        """One connection, from its start to its loss."""
+        settings, status = self._settings, self._status
+        link = Link(settings, self._context)
+        Receiver(link, self._broker, settings=settings, status=status, log=self._log)
+        refused = await link.open()
+        self._outbox.rewind()  # what was on its way over an earlier connection goes again
+        self._link = link
+        self._sender = Sender(
+            link,
+            self._outbox,
+            rules=settings.outgoing,
+            broker_id=self._broker.id,
+            status=status,
+            log=self._log,
+        )
+        status.connects += 1
+        status.connected_since_us = now_us()
+        status.last_error = f"the remote broker refused to subscribe us to {', '.join(refused)}" if refused else ""
+        if refused:
+            _log.warning("bridge %s: %s", self.name, status.last_error)
+        try:
+            self._pump()
+            status.last_error = await asyncio.shield(link.lost)
+            if not self._is_closing:
+                self._log.warning("bridge %s: %s; messages wait on disk", self.name, status.last_error)
+        finally:
+            status.connected_since_us = None
+            self._link = self._sender = None
+            link.cut("given up")
+
+    def _note(self, error: Exception) -> None:
+        self._status.last_error = f"no connection to {self._settings.host}:{self._settings.port}: {_words(error)}"
+        if isinstance(error, OSError):  # LinkError and TimeoutError among them
+            self._log.warning("bridge %s: %s", self.name, self._status.last_error)
+        else:
+            _log.error("bridge %s failed, and goes on", self.name, exc_info=error)
+
+    def _pump(self) -> None:
+        if self._sender is not None:
+            self._sender.pump()
+
+    async def hang_up(self) -> None:
+        """As in the port."""
+        self._is_closing = True
+        link, sender = self._link, self._sender
+        if link is not None and sender is not None:
+            await sender.finish(_FAREWELL_S)
+            await link.close()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def drain(self, timeout_s: float) -> None:
+        """As in the port."""
+        durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._outbox.when_durable(lambda: durable.set_result(None))
+        await asyncio.wait({durable}, timeout=timeout_s)
+
+    async def close(self) -> None:
+        """As in the port."""
+        await self._outbox.close()
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, TimeoutError) and not str(error):
+        return "no answer in time"
+    return str(error) or type(error).__name__
+
+
+def tls_context(settings: BridgeSettings) -> ssl.SSLContext:
+    """TLS 1.2 or later, the remote broker's certificate checked against its host name.
+
+    Raises:
+        ValueError: a file can't be used.
+    """
+    try:
+        context = ssl.create_default_context(cafile=settings.tls_ca or None)
+    except OSError as error:
+        raise ValueError(f"tls_ca: {settings.tls_ca}: {error}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if settings.tls_cert:
+        try:
+            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+        except OSError as error:
+            raise ValueError(f"tls_cert: {settings.tls_cert} with {settings.tls_key}: {error}") from None
+    return context

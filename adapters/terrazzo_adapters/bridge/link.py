@@ -1,0 +1,277 @@
+"""One connection to the remote broker by paho-mqtt, driven by the event loop instead of a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import paho.mqtt.client as mqtt
+from paho.mqtt import MQTTException
+from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
+from paho.mqtt.subscribeoptions import SubscribeOptions
+
+from terrazzo_adapters.bridge.settings import BridgeSettings
+
+WINDOW = 100  # messages on the way, in either direction
+
+_PROTOCOLS = {"3.1.1": mqtt.MQTTv311, "5.0": mqtt.MQTTv5}
+_BROKEN = (ValueError, IndexError, struct.error, MQTTException)  # what paho raises on a malformed packet
+_CONNECT_S = 10.0
+_CLOSE_S = 1.0
+
+
+class LinkError(ConnectionError):
+    """The connection could not be made, or has ended; ``str()`` says why."""
+
+
+class Link:
+    """A connection that is opened once. ``lost`` is done when it is over, with the reason."""
+
+    def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None) -> None:
+        self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
+        self.on_puback: Callable[[int, int], None] = lambda _, __: None  # packet identifier, reason code
+        self.on_drained: Callable[[], None] = lambda: None  # what was written has left
+        self.window = WINDOW  # how many QoS 1 publishes the remote broker takes unacknowledged
+        self.is_v5 = settings.protocol == "5.0"
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self.lost: asyncio.Future[str] = self._loop.create_future()
+        self._connack: asyncio.Future[None] = self._loop.create_future()
+        self._suback: asyncio.Future[list[int]] = self._loop.create_future()
+        self._client = self._make_client(context)
+        self._fd = -1
+        self._is_paused = False
+        self._writing = False
+
+    async def open(self) -> list[str]:
+        """Connects, logs in and subscribes; the filters that were refused.
+
+        Raises:
+            LinkError, OSError, TimeoutError: why not.
+        """
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                await self._connect()
+                await self._connack
+            return await self._subscribe()
+        except BaseException:
+            self.cut("given up")
+            raise
+
+    async def _connect(self) -> None:
+        """TCP, TLS and CONNECT block, hence a thread; one that nobody waits for must not hold the process."""
+        attempt: asyncio.Future[None] = self._loop.create_future()
+        threading.Thread(target=self._reconnect, args=(attempt,), name="bridge connect", daemon=True).start()
+        await attempt
+        self._fd = cast(socket.socket, self._client.socket()).fileno()
+        self._loop.add_reader(self._fd, self._read)
+        self._loop.call_later(1.0, self._keep)
+        self._flush()
+
+    def _reconnect(self, attempt: asyncio.Future[None]) -> None:
+        error: Exception | None = None
+        try:
+            self._client.reconnect()
+        except (OSError, ValueError) as caught:  # ValueError: a name that is none
+            error = caught
+        with suppress(RuntimeError):  # the loop has closed meanwhile
+            self._loop.call_soon_threadsafe(self._on_attempt, attempt, error)
+
+    def _on_attempt(self, attempt: asyncio.Future[None], error: Exception | None) -> None:
+        if attempt.cancelled():
+            self.cut("given up")
+        elif error is not None:
+            attempt.set_exception(error)
+        else:
+            attempt.set_result(None)
+
+    async def _subscribe(self) -> list[str]:
+        filters = self._settings.remote_filters
+        if not filters:
+            return []
+        async with asyncio.timeout(_CONNECT_S):
+            self._client.subscribe([(pattern, self._wish(qos)) for pattern, qos in filters.items()])
+            granted = await self._suback
+        return [pattern for pattern, code in zip(filters, granted, strict=False) if code >= 0x80]
+
+    def _wish(self, qos: int) -> Any:
+        """No-local, so that nothing comes back; the retain flag kept; retained messages once."""
+        if not self.is_v5:
+            return qos
+        return SubscribeOptions(qos, noLocal=True, retainAsPublished=True, retainHandling=1)
+
+    def _make_client(self, context: ssl.SSLContext | None) -> mqtt.Client:
+        settings = self._settings
+        lasting = bool(settings.incoming)
+        client = mqtt.Client(
+            CallbackAPIVersion.VERSION2,
+            client_id=settings.client_id,
+            clean_session=None if self.is_v5 else not lasting,
+            protocol=_PROTOCOLS[settings.protocol],
+            reconnect_on_failure=False,
+            manual_ack=True,
+        )
+        client.connect_timeout = _CONNECT_S
+        client.max_inflight_messages_set(0)  # the sender counts
+        client.max_queued_messages_set(0)
+        if settings.username is not None:
+            client.username_pw_set(settings.username, settings.password)
+        if context is not None:
+            client.tls_set_context(context)
+        address = (settings.host, settings.port, settings.keep_alive_s)
+        if self.is_v5:
+            expiry_s = settings.session_expiry_s if lasting else 0
+            wishes = _properties(PacketTypes.CONNECT, SessionExpiryInterval=expiry_s, ReceiveMaximum=WINDOW)
+            client.connect_async(*address, clean_start=not lasting, properties=wishes)
+        else:
+            client.connect_async(*address)
+        client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
+        client.on_subscribe, client.on_publish = self._on_subscribe, self._on_publish
+        client.on_message = lambda _client, _data, message: self.on_message(message)
+        client.on_socket_register_write = self._on_register_write
+        client.on_socket_unregister_write = self._on_unregister_write
+        client.on_socket_close = self._on_socket_close
+        return client
+
+    # What the bridge does with it
+
+    def publish(
+        self, topic: str, payload: bytes, *, qos: int, retain: bool, properties: Mapping[str, Any]
+    ) -> int | None:
+        """Sends; the packet identifier, or None where the connection has gone.
+
+        Raises:
+            ValueError: MQTT has no such topic, or no room for the message.
+        """
+        given = _properties(PacketTypes.PUBLISH, **properties) if self.is_v5 and properties else None
+        info = self._client.publish(topic, payload, qos=qos, retain=retain, properties=given)
+        return info.mid if info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS else None
+
+    def acknowledge(self, message: mqtt.MQTTMessage) -> None:
+        """Sends the PUBACK of a message that came in."""
+        if not self.lost.done():
+            self._client.ack(message.mid, message.qos)
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether what was written last has not left yet; ``on_drained`` follows."""
+        self._flush()
+        return self._client.want_write()
+
+    def pause_reading(self) -> None:
+        """Reads nothing more."""
+        if not self._is_paused and self._fd >= 0:
+            self._is_paused = True
+            self._loop.remove_reader(self._fd)
+
+    def resume_reading(self) -> None:
+        """Reads again."""
+        if self._is_paused and self._fd >= 0:
+            self._is_paused = False
+            self._loop.add_reader(self._fd, self._read)
+            self._loop.call_soon(self._read)  # TLS may have read ahead
+
+    async def close(self) -> None:
+        """Ends the connection in order."""
+        if self.lost.done():
+            return
+        self._client.disconnect()
+        self._flush()
+        await asyncio.wait({self.lost}, timeout=_CLOSE_S)
+        self.cut("closed")
+
+    def cut(self, why: str) -> None:
+        """Ends the connection at once."""
+        self._end(why)
+        sock = self._client.socket()
+        if sock is None:
+            return
+        with suppress(OSError):  # the peer may have been faster; then there is nothing to shut down
+            cast(socket.socket, sock).shutdown(socket.SHUT_RDWR)
+        self._client.disconnect()  # cannot be written any more, at which paho closes the socket
+        self._client.loop_write()
+
+    def _end(self, why: str) -> None:
+        for waiting in (self._connack, self._suback):
+            if not waiting.done():
+                waiting.set_exception(LinkError(why))
+                waiting.exception()  # perhaps nobody awaits it
+        if not self.lost.done():
+            self.lost.set_result(why)
+
+    # What paho and the loop do
+
+    def _read(self) -> None:
+        try:
+            self._client.loop_read()
+            # What TLS has decrypted already no selector tells of.
+            while not self._is_paused and isinstance(sock := self._client.socket(), ssl.SSLSocket) and sock.pending():
+                self._client.loop_read()
+        except _BROKEN as error:
+            self.cut(f"the remote broker sent a malformed packet: {error}")
+
+    def _flush(self) -> None:
+        """Writes all that has been queued."""
+        if self._fd < 0:
+            return
+        self._client.loop_write()
+        if self._fd >= 0 and self._client.want_write() and not self._writing:
+            self._writing = True
+            self._loop.add_writer(self._fd, self._client.loop_write)
+
+    def _keep(self) -> None:
+        """Keep-alive, once a second."""
+        if not self.lost.done():
+            self._client.loop_misc()
+            self._loop.call_later(1.0, self._keep)
+
+    def _on_register_write(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
+        if self._fd >= 0:  # else it is the connecting thread; _connect flushes afterwards
+            self._loop.call_soon(self._flush)
+
+    def _on_unregister_write(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
+        if self._writing and self._fd >= 0:
+            self._writing = False
+            self._loop.remove_writer(self._fd)
+            self._loop.call_soon(self.on_drained)
+
+    def _on_socket_close(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
+        if self._fd >= 0:
+            self._loop.remove_reader(self._fd)
+            self._loop.remove_writer(self._fd)
+            self._fd = -1
+
+    def _on_connect(self, client: mqtt.Client, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        if self._connack.done():
+            return
+        if reason.is_failure:
+            self._connack.set_exception(LinkError(f"login refused: {reason}"))
+            return
+        self.window = min(WINDOW, getattr(properties, "ReceiveMaximum", WINDOW))
+        self._connack.set_result(None)
+
+    def _on_disconnect(self, client: mqtt.Client, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
+        said = "the remote broker ended the connection" if flags.is_disconnect_packet_from_server else "connection lost"
+        self._end(f"{said}: {reason}")
+
+    def _on_subscribe(self, client: mqtt.Client, userdata: Any, mid: int, reasons: Any, properties: Any) -> None:
+        if not self._suback.done():
+            self._suback.set_result([reason.value for reason in reasons])
+
+    def _on_publish(self, client: mqtt.Client, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
+        self.on_puback(mid, reason.value)
+
+
+def _properties(packet_type: int, **values: Any) -> Properties:
+    properties = Properties(packet_type)  # type: ignore[no-untyped-call]
+    for name, value in values.items():
+        setattr(properties, name, value)
+    return properties

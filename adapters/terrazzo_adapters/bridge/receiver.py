@@ -1,0 +1,94 @@
+"""Messages in: to the local broker, acknowledged to the remote one when they are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from paho.mqtt.client import MQTTMessage
+
+from terrazzo.bridge import BridgeMessage, BridgeRefused, BridgeStatus, LocalBroker, MessageProperties
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+from terrazzo_adapters.bridge.link import Link
+from terrazzo_adapters.bridge.settings import BridgeSettings
+
+_UNTAKEN_MOST = 1_000  # messages that the local broker has not taken yet; reading pauses beyond, until half are
+
+
+class Receiver:
+    """Lives as long as its link."""
+
+    def __init__(
+        self, link: Link, broker: LocalBroker, *, settings: BridgeSettings, status: BridgeStatus, log: SparseLog
+    ) -> None:
+        self._link = link
+        self._broker = broker
+        self._name = settings.name
+        self._rules = settings.incoming
+        self._status = status
+        self._log = log
+        self._untaken = 0
+        link.on_message = self._on_message
+
+    def _on_message(self, incoming: MQTTMessage) -> None:
+        topic = self._local_name(incoming.topic)
+        message = _read_message(incoming, topic or incoming.topic)
+        if message.has_left(self._broker.id):
+            self._status.looped += 1
+            self._link.acknowledge(incoming)
+        elif topic is None:
+            self._refuse(incoming, "no rule names this topic")
+        else:
+            self._take(incoming, message)
+
+    def _local_name(self, topic: str) -> str | None:
+        return next((name for rule in self._rules if (name := rule.to_local(topic)) is not None), None)
+
+    def _take(self, incoming: MQTTMessage, message: BridgeMessage) -> None:
+        self._untaken += 1
+        try:
+            self._broker.publish(self._name, message, lambda: self._on_taken(incoming))
+        except BridgeRefused as error:
+            self._untaken -= 1
+            self._refuse(incoming, str(error))
+        if self._untaken > _UNTAKEN_MOST:
+            self._link.pause_reading()
+
+    def _on_taken(self, incoming: MQTTMessage) -> None:
+        self._untaken -= 1
+        self._status.received += 1
+        self._link.acknowledge(incoming)
+        if self._untaken <= _UNTAKEN_MOST // 2:
+            self._link.resume_reading()
+
+    def _refuse(self, incoming: MQTTMessage, why: str) -> None:
+        """It is acknowledged all the same: it would come again and again."""
+        self._status.refused_here += 1
+        self._status.last_error = f"{incoming.topic!r:.100} from the remote broker is refused: {why}"
+        self._log.warning("bridge %s: %s", self._name, self._status.last_error)
+        self._link.acknowledge(incoming)
+
+
+def _read_message(incoming: MQTTMessage, topic: str) -> BridgeMessage:
+    given: Any = incoming.properties
+    expiry_s = getattr(given, "MessageExpiryInterval", None)
+    return BridgeMessage(
+        topic,
+        bytes(incoming.payload),
+        incoming.qos,
+        incoming.retain,
+        0 if expiry_s is None else now_us() + expiry_s * 1_000_000,
+        _read_properties(given),
+    )
+
+
+def _read_properties(given: Any) -> MessageProperties | None:
+    if given is None or given.isEmpty():
+        return None
+    return MessageProperties(
+        payload_format_indicator=getattr(given, "PayloadFormatIndicator", 0),
+        content_type=getattr(given, "ContentType", None),
+        response_topic=getattr(given, "ResponseTopic", None),
+        correlation_data=getattr(given, "CorrelationData", None),
+        user_properties=tuple((name, value) for name, value in getattr(given, "UserProperty", ())),
+    )

@@ -1,0 +1,86 @@
+"""``BridgeSettings``: the remote broker, and which topics cross to and from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from paho.mqtt.client import topic_matches_sub
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicRule:
+    """Topics that cross in one direction: under the local prefix here and under the remote one there.
+
+    ``filter`` is what stands behind both prefixes.
+    """
+
+    filter: str
+    qos: int = 1
+    local_prefix: str = ""
+    remote_prefix: str = ""
+
+    @property
+    def local_filter(self) -> str:
+        """The filter on this side."""
+        return self.local_prefix + self.filter
+
+    @property
+    def remote_filter(self) -> str:
+        """The filter on the other side."""
+        return self.remote_prefix + self.filter
+
+    def to_remote(self, topic: str) -> str | None:
+        """The other side's name of a local topic, None where the rule is not about it."""
+        if not topic_matches_sub(self.local_filter, topic):
+            return None
+        return self.remote_prefix + topic[len(self.local_prefix) :] or None
+
+    def to_local(self, topic: str) -> str | None:
+        """This side's name of a remote topic, None where the rule is not about it."""
+        if not topic_matches_sub(self.remote_filter, topic):
+            return None
+        return self.local_prefix + topic[len(self.remote_prefix) :] or None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BridgeSettings:
+    """One bridge."""
+
+    name: str
+    host: str
+    port: int
+    tls: bool = False
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    client_id: str
+    protocol: Literal["3.1.1", "5.0"] = "5.0"
+    tls_ca: str = ""  # PEM; empty: the system's authorities
+    tls_cert: str = ""
+    tls_key: str = ""
+    keep_alive_s: int = 60
+    session_expiry_s: int = 604_800  # MQTT 5: how long the remote broker keeps what is to come in
+    retry_s: float = 30.0  # the longest pause between attempts to connect
+    outgoing: tuple[TopicRule, ...] = ()  # the first that matches counts
+    incoming: tuple[TopicRule, ...] = ()
+    queue_messages: int = 100_000
+    queue_bytes: int = 256 << 20
+    overflow: Literal["drop_oldest", "drop_newest"] = "drop_oldest"
+
+    @property
+    def local_filters(self) -> dict[str, int]:
+        """What is to leave, with the highest QoS where two rules share a filter."""
+        return _highest((rule.local_filter, rule.qos) for rule in self.outgoing)
+
+    @property
+    def remote_filters(self) -> dict[str, int]:
+        """What is to come in."""
+        return _highest((rule.remote_filter, rule.qos) for rule in self.incoming)
+
+
+def _highest(filters: Iterable[tuple[str, int]]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for pattern, qos in filters:
+        found[pattern] = max(qos, found.get(pattern, 0))
+    return found

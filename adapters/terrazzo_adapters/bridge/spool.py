@@ -1,0 +1,86 @@
+"""The spool: messages that wait on disk, in order, for the remote broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from rocksdict import WriteBatch
+
+from terrazzo.bridge import BridgeMessage
+from terrazzo_adapters.rocksdb.database import Database, worded
+
+Entry = tuple[int, BridgeMessage]
+"""A message and its number."""
+
+_BUFFER_BYTES = 8 << 20
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(BridgeMessage).decode
+
+
+class Spool:
+    """Messages by number in a RocksDB of its own. Every method belongs to one thread.
+
+    Every method raises ``StoreUnavailable`` when the disk fails it; later calls try again.
+    """
+
+    def __init__(self, path: Path, *, name: str) -> None:
+        self._database = Database(path, what=f"spool of bridge {name}", buffer_bytes=_BUFFER_BYTES)
+
+    def open(self) -> None:
+        """Opens, or creates."""
+        self._database.open()
+
+    def close(self) -> None:
+        """Keeps what waits for the next process."""
+        self._database.close("it is closed")
+
+    def all(self) -> Iterator[Entry]:
+        """Everything that waits."""
+        return self._from(0)
+
+    def read(self, first: int, *, most: int, most_bytes: int) -> list[Entry]:
+        """What waits from the number ``first`` on, at least one message where there is one."""
+        self._ensure_open()
+        found: list[Entry] = []
+        size = 0
+        for entry in self._from(first):
+            found.append(entry)
+            size += entry[1].size
+            if len(found) >= most or size >= most_bytes:
+                break
+        return found
+
+    def _from(self, first: int) -> Iterator[Entry]:
+        with worded(self._database.path, self._database.what):
+            for key, value in self._database.rdict.items(from_key=_key(first)):
+                assert isinstance(key, bytes)  # the database is in raw mode
+                yield int.from_bytes(key[1:]), _decode(value)
+
+    def commit(self, added: Sequence[Entry], gone: Sequence[int], *, sync: bool) -> None:
+        """Adds and forgets messages; what is added is on disk afterwards if ``sync``. Doing it twice changes nothing.
+
+        Without ``sync`` a message that is gone may be back after a crash.
+        """
+
+        def fill(batch: WriteBatch) -> None:
+            for number, message in added:
+                batch.put(_key(number), _encode(message))
+            for number in gone:
+                batch.delete(_key(number))
+
+        self._ensure_open()
+        try:
+            self._database.commit(fill, sync=sync)
+        except Exception as error:
+            self._database.close(str(error))
+            raise
+
+    def _ensure_open(self) -> None:
+        if not self._database.is_open:
+            self._database.open()
+
+
+def _key(number: int) -> bytes:
+    return b"m" + number.to_bytes(8)

@@ -1,0 +1,156 @@
+"""One configuration value: what a key's type takes, and the words for what it doesn't."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, inspect
+
+_HIDDEN = ("password", "token", "token_key", "secrets_key")  # keys whose values no error shows
+
+
+class ConfigError(Exception):
+    """The configuration can't be used; ``str()`` names the key."""
+
+
+class Given:
+    """One value from the file or the environment."""
+
+    def __init__(self, value: Any, source: str) -> None:
+        self.value = value
+        self.source = source  # what an error names: the key, or the variable and the key
+
+
+def suggest(name: str, known: Sequence[str], prefix: str = "") -> str:
+    """`` did you mean``, where a known name is near."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def from_text(kind: inspect.Type, text: str) -> Any:
+    """An environment variable's text as what TOML would have given; text that doesn't fit is refused later."""
+    words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+    if isinstance(kind, inspect.BoolType):
+        return words.get(text.strip().lower(), text)
+    if isinstance(kind, inspect.StrType) or _takes_text(kind):
+        return text
+    if isinstance(kind, inspect.VarTupleType):
+        return _read_value(text)
+    for read in (int, float):
+        try:
+            return read(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _takes_text(kind: inspect.Type) -> bool:
+    return isinstance(kind, inspect.LiteralType) and isinstance(kind.values[0], str)
+
+
+def _read_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        return text
+
+
+def check_value(kind: inspect.Type, given: Given) -> Any:
+    """The value as the key has it.
+
+    Raises:
+        ConfigError: the key doesn't take it.
+    """
+    if isinstance(kind, inspect.VarTupleType):
+        return _check_tables(kind.item_type, given)
+    if isinstance(kind, inspect.UnionType):  # a port that may be off
+        if given.value is False or given.value in ("off", ""):  # 0 is any free port
+            return None
+        kind = next(each for each in kind.types if not isinstance(each, inspect.NoneType))
+    check = _CHECKS[type(kind)]
+    value, expected = check(kind, given.value)
+    if expected:
+        shown = "" if given.source.endswith(_HIDDEN) else f", got {given.value!r:.100}"
+        raise ConfigError(f"{given.source}: expected {expected}{shown}")
+    return value
+
+
+def _check_tables(kind: inspect.Type, given: Given) -> tuple[Any, ...]:
+    assert isinstance(kind, inspect.StructType)
+    if not isinstance(given.value, list):
+        raise ConfigError(f"{given.source}: expected a list of tables [{{ ... }}], got {given.value!r:.100}")
+    return tuple(build_table(kind.cls, each, f"{given.source}[{n}]") for n, each in enumerate(given.value, 1))
+
+
+def build_table(kind: type[msgspec.Struct], table: Any, source: str) -> Any:
+    """One table of an array of tables. Its values may be ``Given``, with a source of their own.
+
+    Raises:
+        ConfigError: no table, an unknown key, a key that is missing, a value that the key doesn't take.
+    """
+    if not isinstance(table, dict):
+        raise ConfigError(f"{source}: expected a table, got {table!r:.100}")
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    fields = {field.encode_name: field for field in info.fields}
+    values = {}
+    for key, value in table.items():
+        given = value if isinstance(value, Given) else Given(value, f"{source}.{key}")
+        if key not in fields:
+            raise ConfigError(f"{given.source}: unknown key{suggest(key, list(fields), f'{source}.')}")
+        values[fields[key].name] = check_value(fields[key].type, given)
+    for key, field in fields.items():
+        if field.required and field.name not in values:
+            raise ConfigError(f"{source}.{key}: is required")
+    return kind(**values)
+
+
+def _check_number(kind: Any, value: Any) -> tuple[Any, str]:
+    wanted: tuple[type, ...] = (int,) if isinstance(kind, inspect.IntType) else (int, float)
+    low, high = kind.ge if kind.ge is not None else kind.gt, kind.le
+    fits = isinstance(value, wanted) and not isinstance(value, bool) and value <= high
+    fits = fits and (value >= low if kind.ge is not None else value > low)
+    expected = f"{low}..{high}" if kind.ge is not None else f"more than {low} and at most {high}"
+    return (float(value), "") if fits and float in wanted else (value, "" if fits else expected)
+
+
+def _check_bool(_kind: Any, value: Any) -> tuple[Any, str]:
+    return value, "" if isinstance(value, bool) else "true or false"
+
+
+def _check_choice(kind: Any, value: Any) -> tuple[Any, str]:
+    fits = value in kind.values and type(value) is type(kind.values[0])
+    return value, "" if fits else " or ".join(map(str, kind.values))
+
+
+def _check_text(kind: Any, value: Any) -> tuple[Any, str]:
+    if not isinstance(value, str) or "\0" in value:
+        return value, "text"
+    if kind.min_length and not value:
+        return value, "text that is not empty"
+    try:
+        msgspec.convert(value, Annotated[str, Meta(pattern=kind.pattern)] if kind.pattern else str)
+    except msgspec.ValidationError:
+        return value, _PATTERNS.get(kind.pattern, kind.pattern)
+    return value, ""
+
+
+_CHECKS: dict[type, Callable[[Any, Any], tuple[Any, str]]] = {
+    inspect.IntType: _check_number,
+    inspect.FloatType: _check_number,
+    inspect.BoolType: _check_bool,
+    inspect.LiteralType: _check_choice,
+    inspect.StrType: _check_text,
+}
+
+_PATTERNS = {
+    r"^(/[A-Za-z0-9._~-]+)+$": "a path such as /grid",
+    r"^[^/+#\x00]+$": "a name without / + #",
+    r"^([0-9a-fA-F]{64})?$": "64 hexadecimal digits",
+    r"^(.{32,})?$": "at least 32 characters",
+    r"^[A-Za-z0-9._-]{1,64}$": "a name of at most 64 letters, digits and . _ -",
+}

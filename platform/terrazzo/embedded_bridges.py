@@ -1,0 +1,214 @@
+"""The embedded broker as bridges see it: ``LocalBroker`` by direct call."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from terrazzo.bridge import MARK, BridgeMessage, BridgeRefused, MessageProperties, Outbox
+from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import ReportTag, Seals, make_tag
+from terrazzo.terminals.acl import TerminalAcl
+from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo.times import now_us
+from terrazzo_broker.broker import Broker
+from terrazzo_broker.codec.properties import parse_properties
+from terrazzo_broker.codec.wire import Cursor, encode_length
+from terrazzo_broker.hooks import Batch, Client, Inbound
+from terrazzo_broker.message import Message, PublishProperties
+
+_CACHED_TAGS = 4_096
+
+
+def load_broker_id(folder: Path) -> str:
+    """The id of the broker whose data folder this is, made at the first start."""
+    file = folder / "broker-id"
+    if not file.exists():
+        file.write_text(uuid.uuid4().hex + "\n", encoding="ascii")
+    return file.read_text(encoding="ascii").strip()
+
+
+class EmbeddedBridges:
+    """``LocalBroker`` over the embedded broker, and the gate that keeps acknowledgements back until bridges have the
+    messages on disk. Reports of known terminals take the way of the terminal's own; nobody else may report."""
+
+    def __init__(
+        self,
+        broker_id: str,
+        *,
+        registry: Registry,
+        intake: Intake,
+        presence: PresenceBook,
+        seals: Seals,
+        bus: EmbeddedBus,
+    ) -> None:
+        self.id = broker_id
+        self._registry = registry
+        self._intake = intake
+        self._presence = presence
+        self._seals = seals
+        self._bus = bus
+        self._outboxes: list[Outbox] = []
+        self._clients: dict[str, Client] = {}
+        self._tags: dict[str, tuple[Terminal, ReportTag]] = {}
+
+    def attach(self, broker: Broker) -> None:
+        """Names the broker; called once, before it listens."""
+        self._broker = broker
+        broker.loop_mark = PublishProperties(user_properties=((MARK, self.id),)).encode()
+
+    # Out
+
+    def subscribe(self, name: str, filters: Mapping[str, int], outbox: Outbox) -> None:
+        """As in the port."""
+        self._outboxes.append(outbox)
+        self._broker.subscribe_local(_publisher(name), filters, lambda message: outbox.offer(_outbound(message)))
+
+    def hold(self, batch: Batch) -> Batch:
+        """The same batch, settled no earlier than every outbox has on disk what it got so far."""
+        behind = [outbox for outbox in self._outboxes if not outbox.is_durable]
+        return _HeldBatch(batch, behind) if behind else batch
+
+    def pause(self, name: str) -> None:
+        """As in the port."""
+        self._bus.pause_intake(_publisher(name))
+
+    def resume(self, name: str) -> None:
+        """As in the port."""
+        self._bus.resume_intake(_publisher(name))
+
+    # In
+
+    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None]) -> None:
+        """As in the port."""
+        if message.topic.startswith("$"):
+            raise BridgeRefused("topics that start with $ belong to this broker")
+        tag = self._tag(message.topic) if message.topic.startswith("g/") else None
+        given = message.properties or MessageProperties()
+        self._broker.publish(
+            message.topic,
+            message.payload,
+            qos=message.qos,
+            retain=message.retain,
+            properties=_properties(message),
+            publisher=_publisher(name),
+        )
+        messages = [] if tag is None else [Inbound(tag, message.payload, given.correlation_data)]
+        batch = self.hold(_BridgedBatch(self._client(name), messages, on_taken))
+        if messages:
+            self._intake.take(batch)
+        else:
+            batch.settle()
+
+    def _tag(self, topic: str) -> ReportTag:
+        uid = topic.split("/", 2)[1]
+        terminal = self._registry.terminal(uid)
+        if terminal is None:
+            raise BridgeRefused(f"no terminal {uid!r:.70}")
+        known = self._tags.get(topic)
+        if known is not None and known[0] is terminal:
+            return known[1]
+        report = TerminalAcl(terminal, self._registry).may_publish(topic) if terminal.is_available else None
+        if report is None:
+            raise BridgeRefused(f"the terminal {uid!r:.70} may not report on this topic")
+        tag = make_tag(report, trace=self._presence.trace(uid), seal=self._seals.of(terminal))
+        if len(self._tags) >= _CACHED_TAGS:
+            self._tags.clear()
+        self._tags[topic] = terminal, tag
+        return tag
+
+    def _client(self, name: str) -> Client:
+        client = self._clients.get(name)
+        if client is None:
+            client = self._clients[name] = Client(
+                client_id=_publisher(name),
+                username=None,
+                protocol=5,
+                address="",
+                port=0,
+                listener="bridge",
+                connected_us=now_us(),
+                keep_alive_s=0,
+            )
+        return client
+
+
+class _BridgedBatch:
+    """One message that a bridge brought, or none that has to be stored."""
+
+    __slots__ = ("_on_taken", "arrived_us", "client", "messages")
+
+    def __init__(self, client: Client, messages: Sequence[Inbound], on_taken: Callable[[], None]) -> None:
+        self.client = client
+        self.messages = messages
+        self.arrived_us = now_us()
+        self._on_taken = on_taken
+
+    def settle(self, refusals: Mapping[int, int] | None = None) -> None:
+        """It is stored, as a record or as a reject."""
+        self._on_taken()
+
+
+class _HeldBatch:
+    """A batch that also waits for outboxes."""
+
+    __slots__ = ("_batch", "_refusals", "_waits_for", "arrived_us", "client", "messages")
+
+    def __init__(self, batch: Batch, outboxes: Sequence[Outbox]) -> None:
+        self.client = batch.client
+        self.messages = batch.messages
+        self.arrived_us = batch.arrived_us
+        self._batch = batch
+        self._refusals: Mapping[int, int] | None = None
+        self._waits_for = 1 + len(outboxes)
+        for outbox in outboxes:
+            outbox.when_durable(self._have_one_less)
+
+    def settle(self, refusals: Mapping[int, int] | None = None) -> None:
+        """It is stored."""
+        self._refusals = refusals
+        self._have_one_less()
+
+    def _have_one_less(self) -> None:
+        self._waits_for -= 1
+        if not self._waits_for:
+            self._batch.settle(self._refusals)
+
+
+def _publisher(name: str) -> str:
+    return f"bridge:{name}"
+
+
+def _outbound(message: Message) -> BridgeMessage:
+    properties = _read_properties(message.properties) if message.properties else None
+    topic = message.topic.decode()
+    return BridgeMessage(topic, message.payload, message.qos, message.retain, message.expires_us, properties)
+
+
+def _read_properties(encoded: bytes) -> MessageProperties:
+    data = encode_length(len(encoded)) + encoded
+    found = parse_properties(Cursor(data, 0, len(data)), "publish")
+    return MessageProperties(
+        payload_format_indicator=found.get("payload_format_indicator", 0),
+        content_type=found.get("content_type"),
+        response_topic=found.get("response_topic"),
+        correlation_data=found.get("correlation_data"),
+        user_properties=tuple(found.get("user_properties", ())),
+    )
+
+
+def _properties(message: BridgeMessage) -> PublishProperties:
+    given = message.properties or MessageProperties()
+    left_us = message.expires_us - now_us()
+    return PublishProperties(
+        payload_format_indicator=given.payload_format_indicator,
+        message_expiry_s=max(0, -(-left_us // 1_000_000)) if message.expires_us else None,
+        content_type=given.content_type,
+        response_topic=given.response_topic,
+        correlation_data=given.correlation_data,
+        user_properties=given.user_properties,
+    )

@@ -20,6 +20,7 @@ from .storage import MemoryStorage, Storage, StorageError
 log = logging.getLogger("terrazzo_broker")
 
 CLOSE_TIMEOUT_S = 5.0
+RECEIVE_MAXIMUM = 1_000  # within what test suites go beyond on purpose; they run out of identifiers at the default
 UNLIMITED = 1 << 30  # alone it serves tests and benchmarks, which connect as fast as they can
 
 
@@ -77,7 +78,10 @@ def _check(options: argparse.Namespace) -> None:
 
 def _settings(options: argparse.Namespace) -> BrokerSettings:
     return BrokerSettings(
-        max_keepalive_s=options.max_keepalive, connects_per_second=UNLIMITED, half_open_per_address=UNLIMITED
+        max_keepalive_s=options.max_keepalive,
+        connects_per_second=UNLIMITED,
+        half_open_per_address=UNLIMITED,
+        inflight_from_client=RECEIVE_MAXIMUM,
     )
 
 

@@ -166,6 +166,7 @@ class Connection(asyncio.Protocol):
             feed(self, data)
         except PacketError as error:
             self.broker.stats.protocol_errors += 1
+            self.acknowledge_so_far()  # the packets before the bad one count
             self.fail(error.reason, error.text)
         except Exception:
             log.exception("%s: internal error", self)
@@ -396,10 +397,18 @@ class Connection(asyncio.Protocol):
     # The end
 
     def send_packet(self, packet: mqtt5.Packet) -> None:
-        """Sends a packet in the client's protocol version."""
+        """Sends a packet in the client's protocol version, unless the client doesn't take one so large."""
         data = encode_packet(packet, self.version)
-        if data:
+        largest = self.largest_packet_bytes
+        if largest is not None and len(data) > largest:  # [MQTT-3.1.2-24] [MQTT-3.1.2-25]
+            log.info("%s: a packet of %d bytes is too large for the client", self, len(data))
+        elif data:
             self.write(data)
+
+    @property
+    def largest_packet_bytes(self) -> int | None:
+        """The Maximum Packet Size of the client; None is any."""
+        return self.encoder.packet_bytes if self.connect_packet is None else self.connect_packet.max_packet_size
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it."""
@@ -415,7 +424,7 @@ class Connection(asyncio.Protocol):
         """Answers a CONNECT with a refusal and closes. [MQTT-3.1.4-2] [MQTT-3.2.2-7]"""
         self.broker.stats.connects_refused += 1
         if self.version:
-            self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=text or None))
+            self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=self._tellable(text)))
         self.close(text or reason.name)
 
     def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
@@ -430,16 +439,28 @@ class Connection(asyncio.Protocol):
             self.write(encode_packet(self._disconnect(reason, why), 5))
         self.seen_s = self.broker.clock()  # from here on the sweep gives it a few seconds to take the last bytes
         self.write_paused = False
+        waits = bool(self.out) and reason != DisconnectReasonCode.SERVER_SHUTTING_DOWN
         self.flush()
-        self.transport.close()
+        self._hang_up(waits_for_peer=waits)
         self.ended(why)
+
+    def _hang_up(self, *, waits_for_peer: bool) -> None:
+        """Closes the socket; after a last word only our half of it, where that can be done: bytes from a peer that
+        talks on would have its system throw away what it hasn't read yet. The sweep ends it if the peer doesn't."""
+        if not (waits_for_peer and self.transport.can_write_eof()) or self.transport.is_closing():
+            self.transport.close()
+            return
+        self.release(self.holds)  # else its end would not be seen
+        self.transport.write_eof()
 
     def _disconnect(self, reason: DisconnectReasonCode, why: str) -> mqtt5.DisconnectPacket:
         return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))
 
     def _tellable(self, why: str) -> str | None:
-        fits = self.encoder.packet_bytes is None or len(why) + 16 <= self.encoder.packet_bytes  # [MQTT-3.14.2-3]
-        return why if fits else None
+        """The reason in words, where the client takes a packet that long. [MQTT-3.2.2-19] [MQTT-3.14.2-3]"""
+        largest = self.largest_packet_bytes
+        fits = largest is None or len(why.encode()) + 16 <= largest
+        return why if why and fits else None
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.broker.on_socket_closed(self)

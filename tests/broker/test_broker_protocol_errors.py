@@ -5,7 +5,9 @@ from __future__ import annotations
 import mqtt5
 import pytest
 from packet_table import BAD, BAD_CONNECTS, BadRow, names
-from raw_client import field, frame
+from raw_client import field, frame, until
+
+from terrazzo_broker import sweep
 
 
 @pytest.mark.parametrize("row", BAD, ids=names(BAD))
@@ -61,6 +63,15 @@ async def test_an_empty_client_id(dial, running):
     refused = await dial("", version=4, clean=False)  # [MQTT-3.1.3-8]
     assert refused.connack == (0x20, b"\0\2")
     await refused.closed()
+
+
+async def test_a_peer_that_does_not_hang_up_is_cut_off(dial, running, monkeypatch):
+    monkeypatch.setattr(sweep, "_LAST_BYTES_S", 0.2)
+    client = await dial("c")
+    client.send(b"\x00\x00")
+    assert [int(packet.reason_code) for packet in await client.rest()] == [0x81]
+    assert running.broker.stats.connections == 1  # only the broker's half is closed
+    await until(lambda: running.broker.stats.connections == 0)
 
 
 async def test_packets_before_a_bad_one_count(dial, running):

@@ -34,6 +34,7 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
         connection.version = 0
         connection.write(_REFUSED_LEVEL_5 if error.level >= 5 else _REFUSED_LEVEL_3)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
+    connection.connect_packet = packet
     refusal = connection.broker.admit(connection, packet.client_id)
     if refusal is not None:
         return connection.refuse(*refusal)
@@ -64,7 +65,6 @@ def _check_will(will: mqtt5.Will | None) -> None:
 
 
 def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
-    connection.connect_packet = packet
     connection.will = packet.will
     connection.request = ConnectRequest(
         client_id=packet.client_id or uuid.uuid4().hex,  # [MQTT-3.1.3-6] [MQTT-3.1.3-7]
@@ -96,19 +96,27 @@ def conclude(connection: Connection, verdict: Verdict) -> None:
     elif connection.broker.storage.is_failing and _expiry(connection, verdict):
         connection.will = None
         connection.refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "sessions can't be stored at the moment")
+    elif not _is_takeable(connection, verdict):
+        connection.will = None
+        connection.refuse(ConnAckReasonCode.PACKET_TOO_LARGE, "")
     else:
         _accept(connection, verdict)
     connection.proceed()
+
+
+def _is_takeable(connection: Connection, verdict: Accept) -> bool:
+    """Whether the client takes a packet as large as its CONNACK has to be. [MQTT-3.1.2-24]"""
+    largest = connection.largest_packet_bytes
+    return largest is None or len(_connack(connection, verdict, session_present=False).write()) <= largest
 
 
 def _accept(connection: Connection, verdict: Accept) -> None:
     broker, packet, request = connection.broker, connection.connect_packet, connection.request
     assert packet is not None
     assert request is not None
-    expiry_s = _expiry(connection, verdict)
+    expiry_s, keep_alive_s = _expiry(connection, verdict), _keep_alive(connection, packet, verdict)
     session, present = broker.open_session(request.client_id, clean_start=packet.clean_start, outlives=expiry_s > 0)
     session.set_expiry(expiry_s)
-    keep_alive_s = _keep_alive(connection, packet, verdict)
     connection.keep_alive_s = keep_alive_s
     connection.encoder = _encoder(connection, packet)
     connection.client = Client(
@@ -165,8 +173,7 @@ def _connack(connection: Connection, verdict: Accept, *, session_present: bool) 
     packet, request, settings = connection.connect_packet, connection.request, connection.broker.settings
     assert packet is not None
     assert request is not None
-    assert connection.session is not None
-    expiry_s = connection.session.expiry_s
+    expiry_s, keep_alive_s = _expiry(connection, verdict), _keep_alive(connection, packet, verdict)
     return mqtt5.ConnAckPacket(
         session_present=session_present,
         session_expiry_interval=expiry_s if expiry_s != packet.session_expiry_interval else None,
@@ -174,7 +181,7 @@ def _connack(connection: Connection, verdict: Accept, *, session_present: bool) 
         topic_alias_max=settings.topic_alias_maximum,
         max_packet_size=settings.packet_bytes,
         assigned_client_id=None if packet.client_id else request.client_id,
-        server_keep_alive=connection.keep_alive_s if connection.keep_alive_s != packet.keep_alive else None,
+        server_keep_alive=keep_alive_s if keep_alive_s != packet.keep_alive else None,
         authentication_method=request.auth_method,  # [MQTT-4.12.0-5]
         authentication_data=verdict.auth_data,
     )

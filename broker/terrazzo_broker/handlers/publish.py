@@ -104,7 +104,8 @@ def _is_repeated(connection: Connection, packet_id: int) -> bool:
         if session.incoming[packet_id] is None:
             connection.acknowledge(ack(PUBREC, packet_id, 0, connection.version))
         return True
-    if len(session.incoming) >= connection.broker.settings.inflight_from_client:  # [MQTT-3.3.4-7]
+    if connection.version == 5 and len(session.incoming) >= connection.broker.settings.inflight_from_client:
+        # [MQTT-3.3.4-7]; a client of 3.1.1 is bounded by its identifiers
         raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
     return False
 

@@ -140,6 +140,10 @@ class WebSocketTransport(asyncio.Transport):
         """Bytes that wait to be sent."""
         return self._waiting_bytes
 
+    def can_write_eof(self) -> bool:
+        """The close frame does it."""
+        return False
+
     # The end
 
     def _stop(self) -> None:

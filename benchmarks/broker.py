@@ -21,8 +21,10 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from broker_load import Subscriber, connect, frame
-from broker_load import field as encode
+from broker_load import Subscriber, connect
+
+from mqtt_bytes import field as encode
+from mqtt_bytes import frame
 
 LOAD = Path(__file__).with_name("broker_load.py")
 PAYLOAD_BYTES = 110

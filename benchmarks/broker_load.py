@@ -13,20 +13,13 @@ import select
 import socket
 import sys
 import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from mqtt_bytes import field, frame
 
 READ_BYTES = 1 << 18
-
-
-def field(data: bytes) -> bytes:
-    """A string or binary field."""
-    return len(data).to_bytes(2, "big") + data
-
-
-def frame(first: int, body: bytes) -> bytes:
-    """A packet with its remaining length."""
-    length = len(body)
-    encoded = bytes((length,)) if length < 128 else bytes((length & 127 | 128, length >> 7))
-    return bytes((first,)) + encoded + body
 
 
 def connect(port: int, client_id: str, version: int) -> socket.socket:

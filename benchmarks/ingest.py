@@ -9,14 +9,12 @@ Needs ``mosquitto`` and ``influxd``; the load generator runs on the same machine
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.parse
-import urllib.request
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,8 +24,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from publishers import Load, credentials
 
-from running import Influxd, Mosquitto, Platform, ServerProcess, wait_for
+from influx_server import InfluxServer
+from running import Mosquitto, Platform, ServerProcess, wait_for
 
+Server = ServerProcess | InfluxServer
 HERE = Path(__file__).parent
 GENERATORS = 2
 
@@ -50,7 +50,7 @@ class Figure:
         return self.cpu_s / self.messages * 1e6
 
 
-def cpu_seconds(servers: list[ServerProcess]) -> float:
+def cpu_seconds(servers: list[Server]) -> float:
     times = [psutil.Process(server.pid).cpu_times() for server in servers]
     return sum(used.user + used.system for used in times)
 
@@ -73,12 +73,12 @@ def publish(load: Load) -> float:
     return time.perf_counter() - started
 
 
-def measure(load: Load, servers: list[ServerProcess], stored: object) -> Figure:
+def measure(load: Load, servers: list[Server], stored: Callable[[], int]) -> Figure:
     total = load.messages * len(load.uids)
     cpu = cpu_seconds(servers)
     started = time.perf_counter()
     acknowledged = publish(load)
-    wait_for(lambda: stored() >= total, f"{total} messages stored", timeout_s=300)  # type: ignore[operator]
+    wait_for(lambda: stored() >= total, f"{total} messages stored", timeout_s=300)
     return Figure(total, acknowledged, time.perf_counter() - started, cpu_seconds(servers) - cpu)
 
 
@@ -101,25 +101,16 @@ def run_terrazzo(folder: Path, load: Load) -> Figure:
         return figure
 
 
-def influx_query(url: str, query: str) -> dict[str, object]:
-    parameters = urllib.parse.urlencode({"db": "bench", "q": query})
-    with urllib.request.urlopen(
-        f"{url}/query?{parameters}", data=b"" if query.startswith("CREATE") else None
-    ) as answer:
-        return dict(json.load(answer))
-
-
 def run_peer(folder: Path, load: Load) -> Figure:
     unlimited = ("allow_anonymous true", "max_queued_messages 0", "max_inflight_messages 0")
-    with Influxd(folder / "influxdb") as influxd, Mosquitto(folder / "mosquitto", lines=unlimited) as mosquitto:
-        influx_query(influxd.url, "CREATE DATABASE bench")
+    with InfluxServer(folder / "influxdb") as influxd, Mosquitto(folder / "mosquitto", lines=unlimited) as mosquitto:
+        influxd.query("CREATE DATABASE bench")
         command = [sys.executable, str(HERE / "influx_subscriber.py"), str(mosquitto.port), influxd.url]
         with ServerProcess(command, log=folder / "subscriber.log") as subscriber:
             subscriber.wait_ready(lambda: "ready" in subscriber.log.read_text())
 
             def stored() -> int:
-                answer = json.dumps(influx_query(influxd.url, "SELECT count(P0) FROM grid"))
-                series = json.loads(answer)["results"][0].get("series")
+                series = influxd.query("SELECT count(P0) FROM grid", "bench")
                 return int(series[0]["values"][0][1]) if series else 0
 
             return measure(replace(load, port=mosquitto.port), [mosquitto, influxd, subscriber], stored)

@@ -35,19 +35,9 @@ from terrazzo.terminals.presence import PresenceBook
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.settings import BrokerSettings
+from waiting import until
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
-DEADLINE_S = 15
-
-
-async def until(condition: Callable[[], object], what: str = "") -> None:
-    """Returns when the condition holds; fails after the deadline."""
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():  # noqa: ASYNC110 - the conditions are plain values
-                await asyncio.sleep(0.005)
-    except TimeoutError:
-        raise AssertionError(f"not in time: {what or condition}") from None
 
 
 class Site:

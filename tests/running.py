@@ -186,9 +186,11 @@ def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 class Mosquitto(ServerProcess):
     """Debian's Mosquitto, open to everyone on loopback unless other lines are given."""
 
-    def __init__(self, folder: Path, *, lines: tuple[str, ...] = ("allow_anonymous true",)) -> None:
+    def __init__(
+        self, folder: Path, *, lines: tuple[str, ...] = ("allow_anonymous true",), port: int | None = None
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.port = free_port()
+        self.port = port or free_port()
         config = folder / "mosquitto.conf"
         config.write_text("\n".join([f"listener {self.port} 127.0.0.1", *lines, ""]))
         super().__init__([require_program("mosquitto"), "-c", str(config)], log=folder / "mosquitto.log")
@@ -197,35 +199,3 @@ class Mosquitto(ServerProcess):
     def _listening(self) -> bool:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
-class Influxd(ServerProcess):
-    """Debian's InfluxDB 1.6 with a folder and ports of its own."""
-
-    def __init__(self, folder: Path, *, ports: tuple[int, int] | None = None) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self.ports = ports or (free_port(), free_port())
-        self.port, rpc = self.ports
-        self.url = f"http://127.0.0.1:{self.port}"
-        config = folder / "influxdb.conf"
-        config.write_text(
-            f"""reporting-disabled = true
-bind-address = "127.0.0.1:{rpc}"
-[meta]
-  dir = "{folder}/meta"
-[data]
-  dir = "{folder}/data"
-  wal-dir = "{folder}/wal"
-  query-log-enabled = false
-[http]
-  bind-address = "127.0.0.1:{self.port}"
-  log-enabled = false
-"""
-        )
-        super().__init__([require_program("influxd"), "-config", str(config)], log=folder / "influxd.log")
-        self.wait_ready(lambda: answers(f"{self.url}/ping"))
-
-    def again(self) -> Influxd:
-        """A new process on the same folder and ports."""
-        return Influxd(self.folder, ports=self.ports)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import hmac
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -151,12 +150,3 @@ async def scram_broker(
         yield ScramBroker(broker, hooks, port)
     finally:
         await broker.close(5)
-
-
-async def reach(condition: Callable[[], Any], what: str, deadline_s: float = 15) -> Any:
-    """What the condition finds, once it finds something."""
-    until_s = time.monotonic() + deadline_s
-    while not (found := condition()):
-        assert time.monotonic() < until_s, f"not within {deadline_s} s: {what}"
-        await asyncio.sleep(0.01)
-    return found

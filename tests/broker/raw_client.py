@@ -6,36 +6,15 @@ MQTT 5 goes through ``mqtt5``; MQTT 3.1.1 is written and read here, sharing no c
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Self
 
 import mqtt5
 
+from mqtt_bytes import field, frame
+from waiting import until
+
 TIMEOUT_S = 5.0
-
-
-async def until(condition: Callable[[], Any], timeout_s: float = TIMEOUT_S) -> None:
-    """Waits until ``condition()`` is true."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
-
-
-def field(data: bytes | str) -> bytes:
-    """A string or binary field."""
-    data = data.encode() if isinstance(data, str) else data
-    return len(data).to_bytes(2, "big") + data
-
-
-def frame(first: int, *parts: bytes) -> bytes:
-    """A packet with its remaining length."""
-    body = b"".join(parts)
-    length, encoded = len(body), bytearray()
-    while True:
-        length, digit = length >> 7, length & 127
-        encoded.append(digit | (128 if length else 0))
-        if not length:
-            return bytes((first,)) + bytes(encoded) + body
+__all__ = ["Closed", "RawClient", "connect_4", "field", "frame", "publish_4", "subscribe_4", "subscribe_5", "until"]
 
 
 def connect_4(

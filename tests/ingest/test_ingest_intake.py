@@ -21,6 +21,7 @@ from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
 from terrazzo.terminals.terminal import Terminal
 from terrazzo_broker.hooks import Inbound
+from waiting import until
 
 TERMINAL = Terminal(id=1, uid="t1", name="t", company_id=1, type="Other", mode="pwd", username="u", pin="pin")
 GOOD = b'{"a":1}'
@@ -98,12 +99,6 @@ async def settled(*batches: Batch) -> None:
     async with asyncio.timeout(10):
         for batch in batches:
             await batch.settled.wait()
-
-
-async def until(condition) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110 - the conditions are plain values
-            await asyncio.sleep(0.002)
 
 
 async def test_a_batch_becomes_records_and_is_settled():

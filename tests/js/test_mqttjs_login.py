@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from mqttjs import installed, run_mqttjs
-from scram_broker import ScramBroker, reach, scram_broker
+from scram_broker import ScramBroker, scram_broker
+from waiting import until
 
 METHODS = ["SCRAM-SHA-1", "SCRAM-SHA-256"]
 
@@ -98,7 +99,7 @@ async def test_publish_and_subscribe(server: ScramBroker, protocol: int) -> None
             answer="done",
         )
     )
-    await reach(lambda: server.hooks.subscribed or job.done(), "the subscription")
+    await until(lambda: server.hooks.subscribed or job.done(), "the subscription")
     assert server.command("js-1", b"go", b"\x01\x02")
     outcome = await job
     assert outcome["granted"] == 1
@@ -110,7 +111,7 @@ async def test_publish_and_subscribe(server: ScramBroker, protocol: int) -> None
     assert sent == [("g/js-1/r", b"one")] * 3
     answers = [(payload, mark) for _, topic, payload, mark in server.hooks.taken if topic == "g/js-1/n"]
     assert answers == ([(b"done", b"\x01\x02")] if protocol == 5 else [])
-    await reach(lambda: server.outcomes, "the PUBACK of the command")
+    await until(lambda: server.outcomes, "the PUBACK of the command")
 
 
 async def test_what_is_not_allowed_is_refused_with_its_reason(server: ScramBroker) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Self
 
+from mqtt_bytes import field
+from mqtt_bytes import frame as packet
 from terrazzo_broker import Accept, ConnectRequest
 from terrazzo_broker.hooks import Verdict
 from terrazzo_broker.standalone import OpenHooks
@@ -32,22 +33,6 @@ class RememberingHooks(OpenHooks):
 
     def on_disconnected(self, client: Any, reason: str) -> None:
         self.ends.append(reason)
-
-
-def field(data: bytes | str) -> bytes:
-    """A string or binary field."""
-    data = data.encode() if isinstance(data, str) else data
-    return len(data).to_bytes(2, "big") + data
-
-
-def packet(first: int, *parts: bytes) -> bytes:
-    """A packet with its remaining length."""
-    body = b"".join(parts)
-    length, encoded = len(body), b""
-    while length > 127:
-        encoded += bytes((length & 127 | 128,))
-        length >>= 7
-    return bytes((first,)) + encoded + bytes((length,)) + body
 
 
 def connect(client_id: str, *, version: int = 4, keep_alive_s: int = 0) -> bytes:
@@ -117,10 +102,3 @@ class Peer:
             await self.writer.wait_closed()
         except (ConnectionError, OSError):
             return
-
-
-async def until(condition: Callable[[], object], timeout_s: float = TIMEOUT_S) -> None:
-    """Returns when the condition holds."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)

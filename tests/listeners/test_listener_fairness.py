@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, Peer, connect, publish, subscribe, until
+from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, Peer, connect, publish, subscribe
 from websocket_peer import WebSocketPeer, frame
 
 from terrazzo_broker import TlsFiles
+from waiting import until
 
 PAYLOAD = bytes(8_000)
 ROUNDS, IN_A_ROUND = 150, 16  # 19 MB

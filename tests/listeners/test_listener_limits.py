@@ -6,10 +6,11 @@ import asyncio
 import errno
 
 import pytest
-from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, connect, until
+from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, connect
 from websocket_peer import WebSocketPeer, frame
 
 from terrazzo_broker import BrokerSettings
+from waiting import until
 
 UNAVAILABLE_4 = b"\x20\x02\x00\x03"
 

@@ -9,10 +9,11 @@ import subprocess
 
 import paho.mqtt.client as paho
 import pytest
-from certificate_authority import Authority
-from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, publish, subscribe, until
+from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP, publish, subscribe
 
+from certificate_authority import Authority
 from support import require_program
+from waiting import until
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ import asyncio
 
 import paho.mqtt.client as paho
 import pytest
-from certificate_authority import Authority
-from listener_stand import ACCEPTED_4, connect, until
+from listener_stand import ACCEPTED_4, connect
 from websocket_peer import WebSocketPeer, frame
 
+from certificate_authority import Authority
 from mqttjs import run_mqttjs
 from terrazzo_broker import TlsFiles
+from waiting import until
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from listener_stand import ACCEPTED_4, DISCONNECT, PINGREQ, PINGRESP, connect, publish, subscribe, until
+from listener_stand import ACCEPTED_4, DISCONNECT, PINGREQ, PINGRESP, connect, publish, subscribe
 from websocket_peer import BINARY, CONTINUATION, PING, PONG, TEXT, WebSocketPeer, frame
+
+from waiting import until
 
 
 @pytest.fixture

@@ -9,20 +9,21 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 import pytest
 
-from running import Influxd, Platform, wait_for
+from influx_server import InfluxServer
+from running import Platform, wait_for
 
 UID = "influx-1"
 SPAN = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1000}
 
 
 @pytest.fixture
-def influxd(tmp_path: Path) -> Iterator[Influxd]:
-    with Influxd(tmp_path / "influxdb") as running:
+def influxd(tmp_path: Path) -> Iterator[InfluxServer]:
+    with InfluxServer(tmp_path / "influxdb") as running:
         yield running
 
 
 @pytest.fixture
-def platform(tmp_path: Path, influxd: Influxd) -> Iterator[Platform]:
+def platform(tmp_path: Path, influxd: InfluxServer) -> Iterator[Platform]:
     store = {
         "TERRAZZO_STORE__KIND": "influxdb",
         "TERRAZZO_STORE__URL": influxd.url,
@@ -65,7 +66,7 @@ def stored(platform: Platform) -> list[int]:
     return [record["payload"]["n"] for record in answer["result"]["data"]]
 
 
-def test_acknowledged_reports_survive_an_outage_of_the_server(platform: Platform, influxd: Influxd) -> None:
+def test_acknowledged_reports_survive_an_outage_of_the_server(platform: Platform, influxd: InfluxServer) -> None:
     terminal = Terminal(platform)
     for number in range(100):
         terminal.publish(number)
@@ -82,13 +83,14 @@ def test_acknowledged_reports_survive_an_outage_of_the_server(platform: Platform
     terminal.client.loop_stop()
     platform.kill()  # what was acknowledged is on disk, server or no server
 
-    with influxd.again(), platform.again() as second:
+    influxd.start()
+    with platform.again() as second:
         second.login()
         wait_for(lambda: len(stored(second)) >= 200, "all of it is in the server")
         assert stored(second) == list(range(199, -1, -1))
 
 
-def test_a_server_that_is_away_is_named(influxd: Influxd, platform: Platform) -> None:
+def test_a_server_that_is_away_is_named(influxd: InfluxServer, platform: Platform) -> None:
     influxd.kill()
     wait_for(lambda: "store" in platform.unready_parts(), "not ready without its store")
     answer = platform.ask("get_last_grid", terminal_id=UID)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from terrazzo_simulators.link import LinkOptions, LoginRefused
 from terrazzo_simulators.payload import decode
 from terrazzo_simulators.sealing import Seal
 from terrazzo_simulators.spec import Naming, TerminalSpec, generate_specs
+from waiting import until
 
 QUICK: dict[str, Any] = {"interval_s": 0.1, "reboot_s": 0.2, "upgrade_s": 0.2, "backoff_s": 0.1, "backoff_most_s": 0.5}
 
@@ -31,13 +31,6 @@ def options(port: int, **habits: Any) -> FleetOptions:
     return FleetOptions(
         link=LinkOptions(port=port, timeout_s=3), habits=Habits(**{**QUICK, **habits}), connect_rate=1_000
     )
-
-
-async def reach(condition: Callable[[], Any], what: str, deadline_s: float = 20) -> None:
-    until_s = time.monotonic() + deadline_s
-    while not condition():
-        assert time.monotonic() < until_s, f"not within {deadline_s} s: {what}"
-        await asyncio.sleep(0.01)
 
 
 async def seen(watching: Observer, wanted: Callable[[list[Seen]], Any]) -> Any:
@@ -76,7 +69,7 @@ async def test_terminals_log_in_and_report(broker: Mosquitto, watching: Observer
 async def test_what_was_acknowledged_has_arrived(broker: Mosquitto, watching: Observer) -> None:
     fleet = Fleet(specs(20), options(broker.port, interval_s=0.05))
     async with fleet.running():
-        await reach(lambda: fleet.statistics.acknowledged > 500, "500 acknowledged messages")
+        await until(lambda: fleet.statistics.acknowledged > 500, "500 acknowledged messages")
     assert fleet.statistics.acknowledged == fleet.statistics.published
     await seen(watching, lambda messages: len(messages) >= fleet.statistics.published)
 
@@ -86,7 +79,7 @@ async def test_a_wrong_pin_is_refused_and_tried_again(broker: Mosquitto) -> None
         wrong = TerminalSpec(uid="sim-00001", username="sim-00001", pin="wrong", protocol=protocol)
         fleet = Fleet([wrong], options(broker.port))
         async with fleet.running():
-            await reach(lambda fleet=fleet: fleet.statistics.login_refused >= 2, "two refused attempts")
+            await until(lambda fleet=fleet: fleet.statistics.login_refused >= 2, "two refused attempts")
         (device,) = fleet.devices.values()
         assert isinstance(device.last_error, LoginRefused)
         assert device.last_error.reason == 0x87
@@ -96,7 +89,7 @@ async def test_a_wrong_pin_is_refused_and_tried_again(broker: Mosquitto) -> None
 async def test_a_broker_that_is_not_there_is_counted_and_waited_for(tmp_path: Any) -> None:
     fleet = Fleet(specs(1), options(free_port()))
     async with fleet.running():
-        await reach(lambda: fleet.statistics.unreachable >= 3, "three attempts")
+        await until(lambda: fleet.statistics.unreachable >= 3, "three attempts")
     assert fleet.statistics.connects == 0
 
 
@@ -214,9 +207,9 @@ async def test_an_outage_is_survived_and_what_was_not_acknowledged_comes_after_i
     async with fleet.running():
         await fleet.connected()
         await asyncio.to_thread(broker.stop)
-        await reach(lambda: fleet.statistics.connected == 0, "everyone offline")
+        await until(lambda: fleet.statistics.connected == 0, "everyone offline")
         offline_from = fleet.statistics.published
-        await reach(lambda: fleet.statistics.published > offline_from + 20, "reports while offline")
+        await until(lambda: fleet.statistics.published > offline_from + 20, "reports while offline")
         await asyncio.to_thread(broker.start)
         await fleet.connected()
     assert fleet.statistics.acknowledged == fleet.statistics.published
@@ -229,7 +222,7 @@ async def test_qos_0_while_offline_is_dropped_and_counted(broker: Mosquitto) -> 
     async with fleet.running():
         await fleet.connected()
         await asyncio.to_thread(broker.stop)
-        await reach(lambda: fleet.statistics.dropped > 2, "dropped reports")
+        await until(lambda: fleet.statistics.dropped > 2, "dropped reports")
 
 
 async def test_a_storm_cuts_a_share_and_all_come_back(broker: Mosquitto) -> None:
@@ -237,7 +230,7 @@ async def test_a_storm_cuts_a_share_and_all_come_back(broker: Mosquitto) -> None
     fleet = Fleet(specs(10), options(broker.port, faults=faults))
     async with fleet.running():
         await fleet.connected()
-        await reach(lambda: fleet.statistics.disconnects >= 10, "two storms")
+        await until(lambda: fleet.statistics.disconnects >= 10, "two storms")
         await fleet.connected()
     assert fleet.statistics.disconnects % 5 == 0
     assert fleet.statistics.acknowledged == fleet.statistics.published
@@ -247,7 +240,7 @@ async def test_faults_lose_cut_and_garble(broker: Mosquitto, watching: Observer)
     faults = Faults(message_loss=0.2, connection_loss=0.05, malformed=0.3)
     fleet = Fleet(specs(5), options(broker.port, interval_s=0.03, faults=faults))
     async with fleet.running():
-        await reach(
+        await until(
             lambda: fleet.statistics.lost > 20 and fleet.statistics.malformed > 20 and fleet.statistics.disconnects > 2,
             "faults of each kind",
         )
@@ -286,7 +279,7 @@ async def test_three_hundred_terminals_need_no_thread_each(broker: Mosquitto) ->
             await fleet.connected()
         assert fleet.statistics.connected == 300
         assert threading.active_count() < 20
-        await reach(lambda: fleet.statistics.acknowledged > 1_200, "starts and reports of all")
+        await until(lambda: fleet.statistics.acknowledged > 1_200, "starts and reports of all")
     assert fleet.statistics.acknowledged == fleet.statistics.published
 
 

@@ -14,13 +14,14 @@ from typing import Any
 import mqtt5
 import pytest
 
-from scram_broker import reach, scram_broker
+from scram_broker import scram_broker
 from terrazzo_simulators.device import Habits
 from terrazzo_simulators.faults import Faults
 from terrazzo_simulators.fleet import Fleet, FleetOptions
 from terrazzo_simulators.link import DROPPED, QUEUED_MOST, LinkError, LinkOptions
 from terrazzo_simulators.paho_link import PahoLink
 from terrazzo_simulators.spec import Naming, TerminalSpec, generate_specs
+from waiting import until
 
 USERS = {"user": "secret"}
 
@@ -53,7 +54,7 @@ async def test_mode_auto_lets_in_and_again_within_the_same_second(protocol: str)
             for times in (1, 2):
                 for device in fleet.devices.values():
                     device.cut()
-                await reach(lambda times=times: fleet.statistics.connects == 3 * (times + 1), "all are back")
+                await until(lambda times=times: fleet.statistics.connects == 3 * (times + 1), "all are back")
     assert fleet.statistics.login_refused == 0
 
 
@@ -63,7 +64,7 @@ async def test_a_clock_that_is_off_by_hours_keeps_mode_auto_out() -> None:
         habits = Habits(interval_s=None, backoff_s=0.02, backoff_most_s=0.05, faults=Faults(skew_s=1e6))
         fleet = Fleet([spec], FleetOptions(link=LinkOptions(port=server.port), habits=habits))
         async with fleet.running():
-            await reach(lambda: fleet.statistics.login_refused >= 2, "refusals")
+            await until(lambda: fleet.statistics.login_refused >= 2, "refusals")
     assert fleet.statistics.connects == 0
 
 
@@ -75,7 +76,7 @@ async def test_a_refused_publish_and_subscribe_tell_their_reason(pool: ThreadPoo
         refused = [told(link, topic="g/other/r", qos=qos) for qos in (1, 2)]
         server.hooks.refusal = 0x99
         bad = told(link, payload=b"\xc1")
-        await reach(lambda: bad and all(refused), "all settled")
+        await until(lambda: bad and all(refused), "all settled")
         assert (refused[0], bad) == ([0x87], [0x99])
         # paho passes over the reason of a PUBREC, sends PUBREL, and so learns of the refusal by PUBCOMP only.
         assert refused[1][0] >= 0x80
@@ -101,7 +102,7 @@ async def test_the_queue_is_bounded(pool: ThreadPoolExecutor) -> None:
         assert reasons[-2:] == [[DROPPED], [DROPPED]]
         assert told(link, qos=0) == [DROPPED]
         await link.open("secret")
-        await reach(lambda: link.outstanding == 0, "the queue is empty")
+        await until(lambda: link.outstanding == 0, "the queue is empty")
         assert reasons[:-2] == [[0]] * QUEUED_MOST
         assert len(server.hooks.taken) == QUEUED_MOST
         await link.close()
@@ -167,7 +168,7 @@ async def test_waiting_for_a_connack_can_be_given_up(pool: ThreadPoolExecutor) -
     async with peer() as port:
         link = link_to(port, pool)
         opening = asyncio.create_task(link.open("secret"))
-        await asyncio.wait_for(reach(lambda: not link.closed.is_set(), "TCP stands"), 5)
+        await asyncio.wait_for(until(lambda: not link.closed.is_set(), "TCP stands"), 5)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening
@@ -198,7 +199,7 @@ async def test_an_attempt_given_up_while_it_waits_for_a_thread_does_not_disturb_
             busy.set()
             await reach_open(link)
             reasons = told(link)
-            await reach(lambda: reasons == [0], "acknowledged")
+            await until(lambda: reasons == [0], "acknowledged")
             await link.close()
     assert len([client_id for client_id, _ in server.hooks.subscribed if client_id == "t1"]) == 1
 
@@ -221,7 +222,7 @@ async def test_stopping_a_fleet_that_cannot_reach_its_host_is_quick() -> None:
             options = FleetOptions(link=LinkOptions(port=port, timeout_s=1), connect_rate=0)
             fleet = Fleet(generate_specs(50, naming=Naming()), options)
             fleet.start()
-            await reach(lambda: fleet.statistics.unreachable > 5, "attempts that timed out")
+            await until(lambda: fleet.statistics.unreachable > 5, "attempts that timed out")
             started_s = time.monotonic()
             await fleet.stop()
             assert time.monotonic() - started_s < 5

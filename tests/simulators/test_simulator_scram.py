@@ -10,12 +10,13 @@ from typing import Any
 import mqtt5
 import pytest
 
-from scram_broker import ScramBroker, reach, scram_broker
+from scram_broker import ScramBroker, scram_broker
 from terrazzo_simulators.device import Habits
 from terrazzo_simulators.fleet import Fleet, FleetOptions
 from terrazzo_simulators.link import DROPPED, QUEUED_MOST, LinkError, LinkOptions, LoginRefused
 from terrazzo_simulators.scram_link import ScramLink
 from terrazzo_simulators.spec import Naming, TerminalSpec, generate_specs
+from waiting import until
 
 SPEC = TerminalSpec(uid="t1", username="user", pin="secret", dixie=True)
 USERS = {"user": "secret"}
@@ -51,11 +52,11 @@ async def test_it_logs_in_publishes_and_obeys(method: str) -> None:
             assert {request.auth_method for request in server.hooks.requests} == {method}
             assert all(request.password is None for request in server.hooks.requests)
             assert server.command("sim-00002", b'{"Act":"Control","VALVE":3}', b"\x07")
-            await reach(lambda: notices(server, "sim-00002"), "an answer")
+            await until(lambda: notices(server, "sim-00002"), "an answer")
             assert notices(server, "sim-00002") == [("Control", "ok", b"\x07")]
-            await reach(lambda: server.outcomes, "the PUBACK of the command")
+            await until(lambda: server.outcomes, "the PUBACK of the command")
             assert server.command("sim-00001", b'{"Act":"Reboot"}', b"\x08")
-            await reach(lambda: fleet.statistics.connects == 4, "the terminal is back")
+            await until(lambda: fleet.statistics.connects == 4, "the terminal is back")
     assert fleet.statistics.acknowledged == fleet.statistics.published
     assert fleet.statistics.errors == 0
 
@@ -130,8 +131,8 @@ async def test_each_quality_of_service(qos: int) -> None:
         link = link_to(server.port)
         assert await link.open("secret")
         reasons = [told(link, b"%d" % n, qos=qos) for n in range(300)]
-        await reach(lambda: link.outstanding == 0, "all acknowledged")
-        await reach(lambda: len(server.hooks.taken) == 300, "all arrived")
+        await until(lambda: link.outstanding == 0, "all acknowledged")
+        await until(lambda: len(server.hooks.taken) == 300, "all arrived")
         assert reasons == [[0]] * 300
         assert [payload for _, _, payload, _ in server.hooks.taken] == [b"%d" % n for n in range(300)]
         await link.close()
@@ -144,11 +145,11 @@ async def test_a_refused_publish_tells_its_reason() -> None:
         reasons: list[int] = []
         for qos in (1, 2):
             link.publish("g/other/r", b"{}", qos=qos, correlation=None, settled=reasons.append)
-        await reach(lambda: len(reasons) == 2, "both settled")
+        await until(lambda: len(reasons) == 2, "both settled")
         assert reasons == [0x87, 0x87]
         server.hooks.refusal = 0x99
         bad = told(link, b"\xc1")
-        await reach(lambda: bad, "settled")
+        await until(lambda: bad, "settled")
         assert bad == [0x99]
         await link.close()
 
@@ -159,14 +160,14 @@ async def test_what_was_not_acknowledged_is_sent_again_after_a_cut() -> None:
         link = link_to(server.port)
         await link.open("secret")
         first = told(link, b"held")
-        await reach(lambda: server.hooks.taken, "the first sending")
+        await until(lambda: server.hooks.taken, "the first sending")
         link.cut()
         assert link.closed.is_set()
         offline = told(link, b"offline")
         assert told(link, b"gone", qos=0) == [DROPPED]
         server.hooks.holding = None
         await link.open("secret")
-        await reach(lambda: first and offline, "both acknowledged")
+        await until(lambda: first and offline, "both acknowledged")
         assert [payload for _, _, payload, _ in server.hooks.taken] == [b"held", b"held", b"offline"]
         await link.close()
 
@@ -186,11 +187,11 @@ async def test_closing_says_goodbye() -> None:
         link = link_to(server.port)
         await link.open("secret")
         await link.close()
-        await reach(lambda: server.hooks.disconnects, "the broker knows")
+        await until(lambda: server.hooks.disconnects, "the broker knows")
         cut = link_to(server.port)
         await cut.open("secret")
         cut.cut()
-        await reach(lambda: len(server.hooks.disconnects) == 2, "the broker knows")
+        await until(lambda: len(server.hooks.disconnects) == 2, "the broker knows")
         goodbye, silence = (reason for _, reason in server.hooks.disconnects)
         assert goodbye != silence
 

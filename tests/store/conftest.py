@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from influx_server import InfluxServer
 from store_houses import InfluxHouse, RocksHouse
 
-from support import require_program
+from influx_server import InfluxServer
 
 
 @pytest.fixture(scope="session")
 def influxd(tmp_path_factory) -> Iterator[InfluxServer]:
     """A server that tests share, each in databases of its own."""
-    server = InfluxServer(require_program("influxd"), tmp_path_factory.mktemp("influxd"))
+    server = InfluxServer(tmp_path_factory.mktemp("influxd"))
     server.start()
     yield server
     server.stop()
@@ -24,7 +23,7 @@ def influxd(tmp_path_factory) -> Iterator[InfluxServer]:
 @pytest.fixture
 def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
     """A server that one test may stop and start; it runs."""
-    server = InfluxServer(require_program("influxd"), tmp_path_factory.mktemp("own-influxd"))
+    server = InfluxServer(tmp_path_factory.mktemp("own-influxd"))
     server.start()
     yield server
     server.stop()

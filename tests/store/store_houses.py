@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,10 +32,3 @@ class InfluxHouse:
     async def open(self, *, writer: str = "", **settings: str) -> InfluxStore:
         given = InfluxSettings(url=self.url, database=self.database, **settings)
         return await InfluxStore.open(given, spool=self.spool, spool_bytes=self.spool_bytes, writer=writer)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Waits for a condition, not longer than a minute."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 - the condition is another party's
-            await asyncio.sleep(0.01)

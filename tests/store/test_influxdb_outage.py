@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from store_houses import InfluxHouse, until
+from store_houses import InfluxHouse
 
 from terrazzo.store import Page, Record, StoreUnavailable
 from terrazzo_adapters.influxdb.lines import Point
 from terrazzo_adapters.influxdb.spool import Spool
+from waiting import until
 
 T0 = 1_700_000_000_000_000
 NAMES = ["g/T1/r", "g/T2/r"]

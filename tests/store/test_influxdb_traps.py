@@ -7,11 +7,11 @@ import json
 import time
 
 import pytest
-from influx_server import InfluxServer
-from store_houses import InfluxHouse, until
+from store_houses import InfluxHouse
 
-from support import require_program
+from influx_server import InfluxServer
 from terrazzo.store import Page, Record, RecordsRefused, StoreUnavailable
+from waiting import until
 
 T0 = 1_700_000_000_000_000
 NAME = "g/T1/r"
@@ -158,7 +158,7 @@ async def test_a_dropped_database_is_made_again(influx, influx_house, influxd):
 
 
 async def test_wrong_credentials_are_said(tmp_path, tmp_path_factory):
-    server = InfluxServer(require_program("influxd"), tmp_path_factory.mktemp("auth"), auth=True)
+    server = InfluxServer(tmp_path_factory.mktemp("auth"), auth=True)
     server.start()
     try:
         server.query("CREATE USER \"adm\" WITH PASSWORD 'pass' WITH ALL PRIVILEGES")

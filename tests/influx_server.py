@@ -9,11 +9,11 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
-from support import free_port
+from support import free_port, require_program
 
 CONFIG = """
 reporting-disabled = true
@@ -39,16 +39,30 @@ bind-address = "127.0.0.1:{rpc_port}"
 class InfluxServer:
     """One influxd process on ports and a folder that stay the same over restarts."""
 
-    def __init__(self, program: str, folder: Path, *, auth: bool = False) -> None:
+    def __init__(self, folder: Path, *, auth: bool = False) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._program = program
+        self._program = require_program("influxd")
         self._log = folder / "influxd.log"
         self._config = folder / "influxdb.conf"
         self._config.write_text(
             CONFIG.format(folder=folder, http_port=self.port, rpc_port=free_port(), auth=str(auth).lower())
         )
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The running process's."""
+        assert self._process is not None
+        return self._process.pid
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         with self._log.open("ab") as log:

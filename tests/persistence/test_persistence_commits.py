@@ -12,7 +12,7 @@ import mqtt5
 import pytest
 from persistence_client import Client, until
 
-from terrazzo_broker import Broker, BrokerSettings
+from terrazzo_broker import Batch, Broker, BrokerSettings, PublishGrant
 from terrazzo_broker.persistence import DiskStorage
 from terrazzo_broker.persistence.database import Database
 from terrazzo_broker.standalone import OpenHooks
@@ -24,7 +24,7 @@ HOUR_S = 3600
 class Rig:
     """A broker whose commits can be held up, on a clock that can be moved."""
 
-    def __init__(self, folder: Path, now_us: Callable[[], int]) -> None:
+    def __init__(self, folder: Path, now_us: Callable[[], int], hooks: OpenHooks) -> None:
         self.storage = DiskStorage(folder, now_us=now_us)
         self.gate = threading.Event()
         self.gate.set()
@@ -33,7 +33,7 @@ class Rig:
         self.storage._database.write = self._write  # type: ignore[method-assign]
         self.storage._database.sync = self._sync  # type: ignore[method-assign]
         settings = BrokerSettings(sweep_interval_s=0.02, sys_interval_s=0)
-        self.broker = Broker(settings, OpenHooks(anonymous=True), self.storage)
+        self.broker = Broker(settings, hooks, self.storage)
         self.broker.now_us = now_us  # type: ignore[method-assign]
         self.port = 0
         self._clients: list[Client] = []
@@ -87,12 +87,12 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def start(tmp_path: Path, clock: Clock) -> AsyncIterator[Callable[[], Awaitable[Rig]]]:
+async def start(tmp_path: Path, clock: Clock) -> AsyncIterator[Callable[..., Awaitable[Rig]]]:
     """Starts a broker on the same folder; the one before must have been closed."""
     rigs: list[Rig] = []
 
-    async def _start() -> Rig:
-        rig = Rig(tmp_path / "data", clock)
+    async def _start(hooks: OpenHooks | None = None) -> Rig:
+        rig = Rig(tmp_path / "data", clock, hooks or OpenHooks(anonymous=True))
         rigs.append(rig)
         rig.port = await rig.broker.listen_tcp("127.0.0.1", 0)
         return rig
@@ -111,7 +111,7 @@ async def crash(rig: Rig) -> None:
     await rig.broker.close(1.0)
 
 
-async def test_puback_follows_the_commit(start: Callable[[], Awaitable[Rig]]) -> None:
+async def test_puback_follows_the_commit(start: Callable[..., Awaitable[Rig]]) -> None:
     rig = await start()
     subscriber, publisher = await rig.dial("s"), await rig.dial("p", expiry_s=0)
     await subscriber.subscribe(("t", 1))
@@ -126,7 +126,7 @@ async def test_puback_follows_the_commit(start: Callable[[], Awaitable[Rig]]) ->
     assert isinstance(await publisher.receive(), mqtt5.PingRespPacket)
 
 
-async def test_qos_2_leaves_after_the_commit(start: Callable[[], Awaitable[Rig]]) -> None:
+async def test_qos_2_leaves_after_the_commit(start: Callable[..., Awaitable[Rig]]) -> None:
     rig = await start()
     subscriber, publisher = await rig.dial("s"), await rig.dial("p")
     await subscriber.subscribe(("t", 2))
@@ -151,7 +151,7 @@ async def test_qos_2_leaves_after_the_commit(start: Callable[[], Awaitable[Rig]]
         subscriber.send(mqtt5.PubCompPacket(publish.packet_id))
 
 
-async def test_connack_and_suback_follow_the_commit(start: Callable[[], Awaitable[Rig]]) -> None:
+async def test_connack_and_suback_follow_the_commit(start: Callable[..., Awaitable[Rig]]) -> None:
     rig = await start()
     rig.gate.clear()
     client = await rig.open()
@@ -168,7 +168,7 @@ async def test_connack_and_suback_follow_the_commit(start: Callable[[], Awaitabl
     assert (await client.receive()).packet_id == 1
 
 
-async def test_answers_keep_their_order_over_several_commits(start: Callable[[], Awaitable[Rig]]) -> None:
+async def test_answers_keep_their_order_over_several_commits(start: Callable[..., Awaitable[Rig]]) -> None:
     rig = await start()
     subscriber, publisher = await rig.dial("s"), await rig.dial("p")
     await subscriber.subscribe(("t", 1))
@@ -181,7 +181,7 @@ async def test_answers_keep_their_order_over_several_commits(start: Callable[[],
     assert [(await publisher.receive()).packet_id for _ in range(100)] == list(range(1, 101))
 
 
-async def test_memory_only_sessions_write_nothing(start: Callable[[], Awaitable[Rig]]) -> None:
+async def test_memory_only_sessions_write_nothing(start: Callable[..., Awaitable[Rig]]) -> None:
     rig = await start()
     subscriber, publisher = await rig.dial("s", expiry_s=0), await rig.dial("p", expiry_s=0)
     await subscriber.subscribe(("t", 2))
@@ -201,7 +201,7 @@ async def test_memory_only_sessions_write_nothing(start: Callable[[], Awaitable[
 
 
 async def test_session_expiry_counts_while_the_broker_is_down(
-    start: Callable[[], Awaitable[Rig]], clock: Clock
+    start: Callable[..., Awaitable[Rig]], clock: Clock
 ) -> None:
     rig = await start()
     for client_id, expiry_s in (("short", 60), ("long", 200), ("ever", 0xFFFFFFFF), ("connected", 60)):
@@ -220,7 +220,7 @@ async def test_session_expiry_counts_while_the_broker_is_down(
 
 
 async def test_message_expiry_counts_while_the_broker_is_down(
-    start: Callable[[], Awaitable[Rig]], clock: Clock
+    start: Callable[..., Awaitable[Rig]], clock: Clock
 ) -> None:
     rig = await start()
     subscriber = await rig.dial("s")
@@ -250,7 +250,7 @@ async def test_message_expiry_counts_while_the_broker_is_down(
     assert retained == {b"2": 50, b"3": None}
 
 
-async def test_wills_are_published_when_due(start: Callable[[], Awaitable[Rig]], clock: Clock) -> None:
+async def test_wills_are_published_when_due(start: Callable[..., Awaitable[Rig]], clock: Clock) -> None:
     rig = await start()
     witness = await rig.dial("witness")
     await witness.subscribe(("will/#", 1))
@@ -292,7 +292,7 @@ async def test_wills_are_published_when_due(start: Callable[[], Awaitable[Rig]],
     await witness.ping()
 
 
-async def test_what_ends_is_gone_from_the_disk(start: Callable[[], Awaitable[Rig]], tmp_path: Path) -> None:
+async def test_what_ends_is_gone_from_the_disk(start: Callable[..., Awaitable[Rig]], tmp_path: Path) -> None:
     rig = await start()
     payload = b"x" * 5000
     subscribers = [await rig.dial(f"s{number}") for number in range(3)]
@@ -325,7 +325,7 @@ async def test_what_ends_is_gone_from_the_disk(start: Callable[[], Awaitable[Rig
 
 
 async def test_a_disk_that_fails_refuses_and_recovers(
-    start: Callable[[], Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("terrazzo_broker.persistence.journal.RETRY_S", 0.1)
     rig = await start()
@@ -364,7 +364,7 @@ async def test_a_disk_that_fails_refuses_and_recovers(
 
 
 async def test_writers_are_not_read_while_the_disk_is_behind(
-    start: Callable[[], Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("terrazzo_broker.persistence.journal.GROUP_BYTES", 100_000)
     rig = await start()
@@ -380,3 +380,55 @@ async def test_writers_are_not_read_while_the_disk_is_behind(
     rig.gate.set()
     assert [(await publisher.receive()).packet_id for _ in range(300)] == list(range(1, 301))
     assert not connection.holds
+
+
+class DurableHooks(OpenHooks):
+    """Keeps batches until the test settles them."""
+
+    def __init__(self) -> None:
+        super().__init__(anonymous=True)
+        self.batches: list[Batch] = []
+
+    def authorize_publish(self, client: Any, topic: str) -> PublishGrant:
+        return PublishGrant(topic, durable=True)
+
+    def take(self, batch: Batch) -> None:
+        self.batches.append(batch)
+
+
+async def test_a_batch_settled_after_its_session_leaves_nothing(
+    start: Callable[..., Awaitable[Rig]], tmp_path: Path
+) -> None:
+    hooks = DurableHooks()
+    rig = await start(hooks)
+    publisher = await rig.dial("p")
+    publisher.publish("t", b"x", qos=2, packet_id=1)
+    await until(lambda: hooks.batches, "batch")
+    assert (await rig.dial("p", clean=True)).connack.session_present is False
+    hooks.batches[0].settle()
+    rig.broker.disconnect("p", 0x98, end_session=True)
+    await rig.close()
+    database = Database(tmp_path / "data")
+    database.open()
+    assert {key for key, _ in database.items()} == {b"A", b"V"}
+    database.close()
+
+
+async def test_a_durable_qos_2_publish_is_known_after_a_crash(start: Callable[..., Awaitable[Rig]]) -> None:
+    hooks = DurableHooks()
+    rig = await start(hooks)
+    publisher = await rig.dial("p")
+    publisher.publish("t", b"x", qos=2, packet_id=1)
+    await until(lambda: hooks.batches, "batch")
+    rig.gate.clear()
+    hooks.batches[0].settle()
+    with pytest.raises(TimeoutError):
+        await publisher.receive(0.2)
+    rig.gate.set()
+    assert await publisher.receive() == mqtt5.PubRecPacket(1)
+    await crash(rig)
+    rig = await start(hooks)
+    publisher = await rig.dial("p")
+    publisher.publish("t", b"x", qos=2, packet_id=1, duplicate=True)
+    assert await publisher.receive() == mqtt5.PubRecPacket(1)
+    assert len(hooks.batches) == 1

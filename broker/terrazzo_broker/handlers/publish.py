@@ -92,8 +92,9 @@ def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
     """3.1.1 has no other way of saying so than to close. [MQTT-3.3.5-2] of 3.1.1"""
     connection.broker.stats.storage_refusals += 1
     if connection.version < 5:
-        raise PacketError(DisconnectReasonCode.QUOTA_EXCEEDED, "messages can't be stored at the moment")
-    _acknowledge(connection, publish, _QUOTA_EXCEEDED)
+        connection.close("messages can't be stored at the moment")
+    else:
+        _acknowledge(connection, publish, _QUOTA_EXCEEDED)
 
 
 def _is_repeated(connection: Connection, packet_id: int) -> bool:

@@ -106,7 +106,9 @@ class DiskStorage:
         self, image: SessionImage, settings: BrokerSettings, stats: Stats, *, last_seen_us: int
     ) -> None:
         head = image.head
-        assert head is not None
+        if head is None:  # what an ended session has left over
+            self._journal.changes.end(image.number)
+            return
         session = self._new_session(head.client_id, image.number, settings, stats)
         session.restore(image)
         if head.is_connected:

@@ -88,6 +88,7 @@ class JournaledSession(Session):
         self._journal.changes.end(self.number)
         self._journal.promise()
         super().end()
+        self.incoming.clear()  # a batch that is settled later finds nothing to write down
 
     def subscribe(self, subscription: Subscription) -> None:
         super().subscribe(subscription)

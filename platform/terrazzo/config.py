@@ -240,10 +240,10 @@ def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
         raise ConfigError(f"--config: {path}: {error}") from None
     given = {}
     for section, keys in document.items():
-        _known_section(section, section)
         if section in ARRAYS:
             tables[section] = _read_tables(section, keys)
             continue
+        _known_section(section, section)
         if not isinstance(keys, dict):
             raise ConfigError(f"{section}: expected a section [{section}], got {keys!r}")
         for key, value in keys.items():

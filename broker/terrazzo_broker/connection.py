@@ -133,7 +133,6 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.state is State.CLOSED:
             return None
-        self.seen_s = self.broker.clock()
         self.broker.stats.bytes_in += len(data)
         self.burst += len(data)
         if self.burst > BURST_BYTES:

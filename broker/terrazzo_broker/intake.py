@@ -87,6 +87,8 @@ def feed(connection: Connection, data: bytes) -> None:
         connection.finish_read()
         if broker.settings.publish_per_second and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
+    if position:  # part of a packet shows no life [MQTT-3.1.2-22]
+        connection.seen_s = broker.clock()
     connection.keep(data[position:], needed)
 
 

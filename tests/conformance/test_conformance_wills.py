@@ -106,6 +106,16 @@ async def test_messages_to_a_client_show_no_life_of_it(dial, version, name):
     assert time.monotonic() - started < 3
 
 
+async def test_part_of_a_packet_shows_no_life(dial, version, name):
+    peer = await dial(version, name, keep_alive=1)
+    started = time.monotonic()
+    for byte in wire.publish(name, b"x" * 20, version=version)[:12]:
+        peer.send(bytes((byte,)))
+        await asyncio.sleep(0.12)
+    assert await peer.refused() == (KEEP_ALIVE_TIMEOUT if version == 5 else 0)
+    assert time.monotonic() - started < 3
+
+
 # 5.0
 
 

@@ -68,7 +68,8 @@ class Broker:
         self.admission = Admission(settings, self.stats)
         self.connections: set[Connection] = set()
         self.intake_paused = False
-        self.loop_mark = b""  # encoded properties; publishes that carry them have been here before
+        self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
+        self._loop_name = ""
         self.clock = time.monotonic
         self._started_s = self.clock()
         self._listeners: list[Listener] = []
@@ -216,6 +217,16 @@ class Broker:
         session = LocalSession(name, self.settings, self.stats, take=take)
         for pattern, qos in filters.items():
             self.subscribe(session, Subscription(pattern, qos, no_local=True, retain_as_published=True))
+
+    def mark_bridged(self, name: str, broker_id: str) -> None:
+        """Gives each message to a client that is a bridge this user property, and drops publishes that come back with
+        it. A client is a bridge if its CONNECT has a user property of this name."""
+        self.loop_mark = PublishProperties(user_properties=((name, broker_id),)).encode()
+        self._loop_name = name
+
+    def mark_for(self, user_properties: Iterable[tuple[str, str]]) -> bytes:
+        """What each message to a client with these user properties in its CONNECT gets."""
+        return self.loop_mark if any(name == self._loop_name for name, _ in user_properties) else b""
 
     def send(
         self,

@@ -48,6 +48,14 @@ class BridgeMessage(msgspec.Struct, frozen=True, array_like=True):
         """Whether it has left this broker over a bridge before."""
         return self.properties is not None and (MARK, broker_id) in self.properties.user_properties
 
+    def marked(self, broker_id: str) -> BridgeMessage:
+        """The same, so that ``has_left`` this broker."""
+        given = self.properties or MessageProperties()
+        if self.has_left(broker_id):
+            return self
+        more = msgspec.structs.replace(given, user_properties=(*given.user_properties, (MARK, broker_id)))
+        return msgspec.structs.replace(self, properties=more)
+
 
 class BridgeRefused(Exception):
     """The local broker will never take this message; ``str()`` says why."""

@@ -59,7 +59,7 @@ class EmbeddedBridges:
     def attach(self, broker: Broker) -> None:
         """Names the broker; called once, before it listens."""
         self._broker = broker
-        broker.loop_mark = PublishProperties(user_properties=((MARK, self.id),)).encode()
+        broker.mark_bridged(MARK, self.id)
 
     # Out
 

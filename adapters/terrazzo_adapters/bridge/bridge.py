@@ -80,7 +80,7 @@ class MqttBridge:
     async def _cross(self) -> None:
         """One connection, from its start to its loss."""
         settings, status = self._settings, self._status
-        link = Link(settings, self._context)
+        link = Link(settings, self._context, broker_id=self._broker.id)
         Receiver(link, self._broker, settings=settings, status=status, log=self._log)
         refused = await link.open()
         self._outbox.rewind()  # what was on its way over an earlier connection goes again

@@ -18,6 +18,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
+from terrazzo.bridge import MARK
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
 WINDOW = 100  # messages on the way, in either direction
@@ -35,13 +36,14 @@ class LinkError(ConnectionError):
 class Link:
     """A connection that is opened once. ``lost`` is done when it is over, with the reason."""
 
-    def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None) -> None:
+    def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None, *, broker_id: str) -> None:
         self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
         self.on_puback: Callable[[int, int], None] = lambda _, __: None  # packet identifier, reason code
         self.on_drained: Callable[[], None] = lambda: None  # what was written has left
         self.window = WINDOW  # how many QoS 1 publishes the remote broker takes unacknowledged
         self.is_v5 = settings.protocol == "5.0"
         self._settings = settings
+        self._broker_id = broker_id
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self._loop.create_future()
         self._connack: asyncio.Future[None] = self._loop.create_future()
@@ -129,7 +131,12 @@ class Link:
         address = (settings.host, settings.port, settings.keep_alive_s)
         if self.is_v5:
             expiry_s = settings.session_expiry_s if lasting else 0
-            wishes = _properties(PacketTypes.CONNECT, SessionExpiryInterval=expiry_s, ReceiveMaximum=WINDOW)
+            wishes = _properties(
+                PacketTypes.CONNECT,
+                SessionExpiryInterval=expiry_s,
+                ReceiveMaximum=WINDOW,
+                UserProperty=(MARK, self._broker_id),  # a Terrazzo marks what it gives to a bridge
+            )
             client.connect_async(*address, clean_start=not lasting, properties=wishes)
         else:
             client.connect_async(*address)

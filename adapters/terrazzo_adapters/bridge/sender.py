@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from terrazzo.bridge import MARK, BridgeMessage, BridgeStatus, MessageProperties
+from terrazzo.bridge import BridgeMessage, BridgeStatus, MessageProperties
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_adapters.bridge.link import Link
@@ -91,8 +91,8 @@ class Sender:
         return None, ""
 
     def _properties(self, message: BridgeMessage) -> dict[str, Any]:
-        given = message.properties or MessageProperties()
-        found: dict[str, Any] = {"UserProperty": [*given.user_properties, (MARK, self._broker_id)]}
+        given = message.marked(self._broker_id).properties or MessageProperties()
+        found: dict[str, Any] = {"UserProperty": list(given.user_properties)}
         if given.payload_format_indicator:
             found["PayloadFormatIndicator"] = given.payload_format_indicator
         if message.expires_us:

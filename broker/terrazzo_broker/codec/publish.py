@@ -92,25 +92,29 @@ def render_all(messages: Sequence[Message], version: int, now_us: int) -> list[W
 
 
 class PublishEncoder:
-    """Writes publishes to one receiver that has wishes of its own: topic aliases, a maximum packet size."""
+    """Writes publishes to one receiver that has wishes of its own: topic aliases, a maximum packet size, a mark (an
+    encoded property that each message gets)."""
 
-    __slots__ = ("alias_maximum", "aliases", "packet_bytes", "version")
+    __slots__ = ("alias_maximum", "aliases", "mark", "packet_bytes", "version")
 
-    def __init__(self, version: int, *, alias_maximum: int = 0, packet_bytes: int | None = None) -> None:
+    def __init__(
+        self, version: int, *, alias_maximum: int = 0, packet_bytes: int | None = None, mark: bytes = b""
+    ) -> None:
         self.version = version
         self.alias_maximum = alias_maximum
         self.packet_bytes = packet_bytes
+        self.mark = mark
         self.aliases: dict[bytes, int] = {}
 
     @property
     def is_plain(self) -> bool:
         """Whether every receiver of this version could get the same bytes."""
-        return not self.alias_maximum and self.packet_bytes is None
+        return not self.alias_maximum and self.packet_bytes is None and not self.mark
 
     def encode(self, message: Message, packet_id: int, now_us: int, *, duplicate: bool = False) -> bytes | None:
         """The whole packet, or None where it is larger than the receiver takes. [MQTT-3.1.2-24]"""
         topic, properties = self._aliased(message) if self.alias_maximum else (message.topic, message.properties)
-        head, tail = render_as(message, topic, properties, self.version, now_us)
+        head, tail = render_as(message, topic, properties + self.mark, self.version, now_us)
         packet = head + packet_id.to_bytes(2, "big") + tail if message.qos else head + tail
         if self.packet_bytes is not None and len(packet) > self.packet_bytes:
             return None

@@ -164,8 +164,9 @@ def _keep_alive(connection: Connection, packet: mqtt5.ConnectPacket, verdict: Ac
 
 def _encoder(connection: Connection, packet: mqtt5.ConnectPacket) -> PublishEncoder:
     aliases = min(packet.topic_alias_max, connection.broker.settings.outbound_alias_maximum)
-    if connection.version == 5 and (aliases or packet.max_packet_size is not None):
-        return PublishEncoder(5, alias_maximum=aliases, packet_bytes=packet.max_packet_size)
+    mark = connection.broker.mark_for(packet.user_properties)
+    if connection.version == 5 and (aliases or mark or packet.max_packet_size is not None):
+        return PublishEncoder(5, alias_maximum=aliases, packet_bytes=packet.max_packet_size, mark=mark)
     return connection.broker.plain_encoder(connection.version)
 
 

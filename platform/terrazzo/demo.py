@@ -119,7 +119,7 @@ def _device(terminal: DemoTerminal) -> dict[str, Any]:
 
 def write_curl_headers(data_dir: Path, token: str) -> Path:
     """A file for curl's ``-H @file``, so that the printed lines work as they stand."""
-    path = data_dir / "demo-curl-headers"
+    path = data_dir.resolve() / "demo-curl-headers"
     path.unlink(missing_ok=True)
     write_private(path, f"Content-Type: application/json\nAuthorization: Bearer {token}\n")
     return path

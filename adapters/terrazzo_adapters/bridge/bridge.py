@@ -160,7 +160,8 @@ def tls_context(settings: BridgeSettings) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if settings.tls_cert:
         try:
-            context.load_cert_chain(settings.tls_cert, settings.tls_key)
+            # An encrypted key must not ask for its passphrase on a terminal.
+            context.load_cert_chain(settings.tls_cert, settings.tls_key, password=lambda: "")
         except OSError as error:
             raise ValueError(f"tls_cert: {settings.tls_cert} with {settings.tls_key}: {error}") from None
     return context

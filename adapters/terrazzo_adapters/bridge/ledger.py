@@ -55,6 +55,8 @@ class Ledger:
         The oldest QoS 0 messages go first. A QoS 0 message never drives out one of QoS 1.
         """
         dropped: list[int] = []
+        if size > self._capacity.bytes:  # no use in dropping anything
+            return None, dropped
         while not self._fits(size):
             victim = self._victim(qos)
             if victim is None:

@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_soon(self.release, Hold.TURN)
 
     def _await_decision(self, data: bytes) -> None:
-        """A client may send on before it has its CONNACK; within bounds. [MQTT-3.1.4-5]"""
+        """A client may send on before it has its CONNACK (section 3.1.4); within bounds."""
         self.partial = (self.partial or bytearray()) + data
         if len(self.partial) > self.broker.settings.packet_bytes:
             self.hold(Hold.DECIDING)

@@ -46,7 +46,7 @@ def _look_at(connection: Connection, now_s: float) -> None:
         if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:  # [MQTT-3.1.2-22]
             broker.stats.keepalive_timeouts += 1
             connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
-    elif now_s - connection.born_s > broker.settings.connect_timeout_s:  # [MQTT-3.1.4-5]
+    elif now_s - connection.born_s > broker.settings.connect_timeout_s:  # section 3.1
         broker.stats.connect_timeouts += 1
         log.warning("%s: no login within %s s", connection, broker.settings.connect_timeout_s)
         connection.close("no CONNECT in time")

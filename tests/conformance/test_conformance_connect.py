@@ -137,7 +137,13 @@ async def test_a_connect_without_a_client_id(dial, version):
 
 @pytest.mark.parametrize(
     "client_id",
-    ["a", string.digits + string.ascii_lowercase[:13], string.ascii_uppercase[:23], string.ascii_letters * 5],
+    [
+        "a",
+        string.digits + string.ascii_lowercase[:13],
+        string.ascii_uppercase[:23],
+        string.ascii_letters * 5,
+        "x" * 65_535,
+    ],
 )
 async def test_client_ids_that_must_pass(dial, version, client_id):
     await dial(version, client_id)

@@ -145,7 +145,7 @@ def _accept(connection: Connection, verdict: Accept) -> None:
 
 
 def _expiry(connection: Connection, verdict: Accept) -> int:
-    """Server's word before client's; a clean session of 3.1.1 always ends with its connection. [MQTT-3.1.2-6]"""
+    """Server's word before client's; a clean session of 3.1.1 ends with its connection. [MQTT-3.1.2-6] of 3.1.1"""
     request, longest_s = connection.request, connection.broker.settings.max_session_expiry_s
     assert request is not None
     if verdict.session_expiry_s is None or (request.protocol == 4 and request.clean_start):

@@ -144,6 +144,7 @@ async def test_a_connect_without_a_client_id(dial, version):
         string.ascii_letters * 5,
         "x" * 65_535,
     ],
+    ids=lambda client_id: f"{len(client_id)} bytes of {client_id[0]}",
 )
 async def test_client_ids_that_must_pass(dial, version, client_id):
     await dial(version, client_id)

@@ -270,7 +270,8 @@ def _read_environment(environ: Mapping[str, str], tables: Tables) -> dict[tuple[
 
 def _read_tables(section: str, given: Any) -> list[dict[str, Given]]:
     if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
-        raise ConfigError(f"{section}: expected sections [[{section}]], got {given!r:.100}")
+        got = f"one [{section}]" if isinstance(given, dict) else f"{given!r:.100}"
+        raise ConfigError(f"{section}: expected sections [[{section}]], got {got}")
     return [
         {key: Given(value, f"{section}[{number}].{key}") for key, value in table.items()}
         for number, table in enumerate(given, 1)

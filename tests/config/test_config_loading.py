@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.config import SECTIONS, Config, ConfigError, load_config
+from terrazzo.config import ARRAYS, SECTIONS, Config, ConfigError, load_config
+from terrazzo.config_bridge import BridgeTopicSection
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 
@@ -190,19 +191,21 @@ def test_any_text_for_any_key_is_a_value_or_an_error_that_names_it(key: tuple[st
 
 def test_every_key_is_documented_with_its_default() -> None:
     lines = DOCUMENT.read_text().splitlines()
-    for section, kind in SECTIONS.items():
+    for section, kind in {**SECTIONS, **ARRAYS, "bridge.out": BridgeTopicSection}.items():
         for field in msgspec.structs.fields(kind):
             key = f"`{section}.{field.encode_name}`"
             rows = [line for line in lines if line.startswith(f"| {key} |")]
             assert len(rows) == 1, f"docs/configuration.md has {len(rows)} lines on {key}"
             default = "off" if field.default is None else str(field.default)
             default = default.lower() if isinstance(field.default, bool) else default
+            default = "required" if field.required else "" if field.default == () else default
             shown = rows[0].split("|")[2].strip().strip("`").replace(",", "").removesuffix(".0")
             assert shown == default.replace(",", "").removesuffix(".0"), f"the default of {key}"
             assert len(rows[0].split("|")[3].strip()) > 10, f"{key} has no meaning"
 
 
 def test_no_key_is_documented_that_does_not_exist() -> None:
-    known = {f"{section}.{key}" for section, kind in SECTIONS.items() for key in kind.__struct_fields__}
+    kinds = {**SECTIONS, **ARRAYS, "bridge.out": BridgeTopicSection}  # bridge.in has the same keys
+    known = {f"{section}.{key}" for section, kind in kinds.items() for key in kind.__struct_encode_fields__}
     shown = {line.split("`")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")}
     assert shown == known

@@ -1,196 +1,155 @@
-"""A load process: many connections, packets coded beforehand, so that the generator is not the limit.
+"""A load process: many connections, so that the generator is not the limit.
 
-Run by ``broker.py``: ``python broker_load.py '{"role": "publish", ...}'``. It says ``ready`` once connected, then obeys
-lines on standard input: ``go`` starts publishing, ``mark`` prints a JSON line with the counts so far, ``end`` ends.
-All packets of one run have the same size, so that counting is division and acknowledging is slicing.
+Run by the broker benchmark: ``python broker_load.py '{"port": ..., "publish": {...}, "subscribe": {...}}'``, with
+either or both. It says ``ready`` once connected, then obeys lines on standard input: ``go`` starts publishing, ``stop``
+ends it, ``mark`` prints a JSON line with the counts so far, ``end`` ends the process.
+
+With ``credit``, both kinds live in one process and so many messages at most are between them. With ``rate``, the
+publishers together send so many messages a second in small writes, whatever the broker does (an open loop).
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import select
-import socket
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from broker_clients import Credit, Publisher, Subscriber, connect, publish_bytes
 
-from mqtt_bytes import field, frame
-
-READ_BYTES = 1 << 18
-
-
-def connect(port: int, client_id: str, version: int) -> socket.socket:
-    """A connected MQTT client; blocking until its CONNACK."""
-    sock = socket.create_connection(("127.0.0.1", port))
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    properties = b"\0" if version == 5 else b""
-    sock.sendall(frame(0x10, field(b"MQTT") + bytes((version, 2, 0, 0)) + properties + field(client_id.encode())))
-    head = sock.recv(2)
-    body = sock.recv(head[1])
-    if head[0] != 0x20 or body[1]:
-        raise SystemExit(f"refused: {head + body!r}")
-    return sock
+SHORTEST_SLEEP_S = 0.0002
 
 
-class Publisher:
-    """One publishing connection: a chunk of packets again and again, at QoS 1 and 2 about ``window`` unacknowledged."""
+def make_subscribers(port: int, *, count: int, topic_filter: str, topic: str, qos: int, payload: int) -> Iterator[Any]:
+    """Connected and subscribed; ``{n:04d}`` in the filter is the subscriber's number."""
+    size = publish_bytes(topic, qos, b"x" * payload)
+    for number in range(count):
+        sock = connect(port, f"subscribe{os.getpid()}-{number}")
+        yield Subscriber(sock, topic_filter.format(n=number), qos=qos, size=size)
 
-    def __init__(
-        self, sock: socket.socket, topic: bytes, *, qos: int, window: int, payload: bytes, version: int
-    ) -> None:
-        self.sock, self.qos, self.window = sock, qos, window
-        properties = b"\0" if version == 5 else b""
-        packets = []
-        for number in range(window):
-            identifier = (number + 1).to_bytes(2, "big") if qos else b""
-            packets.append(frame(0x30 | qos << 1, field(topic) + identifier + properties + payload))
-        self.chunk = b"".join(packets)
-        self.size = len(packets[0])
-        self.sent = self.acked = self.at = 0
-        self.partial = b""
 
-    def send(self) -> bool:
-        """Sends what the window allows; False when the socket or the window is full."""
-        if self.qos and self.sent // self.size >= self.acked + self.window:
-            return False
-        try:
-            count = self.sock.send(self.chunk[self.at :] if self.at else self.chunk)
-        except BlockingIOError:
-            return False
-        self.sent += count
-        self.at = (self.at + count) % len(self.chunk)
-        return True
+def make_publishers(
+    port: int, *, count: int, topics: list[str], qos: int, window: int, block: int, payload: int
+) -> Iterator[Publisher]:
+    """Connected; ``{n:04d}`` in a topic is the publisher's number."""
+    for number in range(count):
+        sock = connect(port, f"publish{os.getpid()}-{number}")
+        own = [topic.format(n=number) for topic in topics]
+        publisher = Publisher(sock, own, qos=qos, window=window, block=block, payload=b"x" * payload)
+        # At QoS 1 and 2 the window is less than the socket takes; at QoS 0 a full socket must not block the others.
+        sock.setblocking(bool(qos))
+        yield publisher
 
-    def receive(self) -> None:
-        """Counts acknowledgements: 4 bytes each; QoS 2 goes on with PUBREL."""
-        data = self.partial + self.sock.recv(READ_BYTES)
-        whole = len(data) & ~3
-        data, self.partial = data[:whole], data[whole:]
-        if self.qos < 2:
-            self.acked += whole // 4
+
+class LoadProcess:
+    """The connections, the poll over them and over standard input."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        port = options["port"]
+        self.subscribers = list(make_subscribers(port, **options["subscribe"])) if "subscribe" in options else []
+        self.publishers = list(make_publishers(port, **options["publish"])) if "publish" in options else []
+        self.rate: float | None = options.get("rate")
+        self.credit = Credit(options["credit"]) if "credit" in options else None
+        for publisher in self.publishers:
+            publisher.credit = self.credit
+        self.turns = itertools.cycle(self.publishers)
+        self.writes = 0
+        self.publishing = self.ended = False
+        self.receivers: dict[int, Publisher | Subscriber] = {
+            each.sock.fileno(): each for each in [*self.publishers, *self.subscribers]
+        }
+        self.poll = select.epoll()
+        for descriptor in [0, *self.receivers]:
+            self.poll.register(descriptor, select.EPOLLIN)
+
+    @property
+    def writes_when_writable(self) -> bool:
+        """QoS 0 has nothing else to wait for."""
+        return self.rate is None and not any(each.qos for each in self.publishers)
+
+    def serve(self) -> None:
+        """Until told to end."""
+        print("ready", flush=True)
+        started = 0.0
+        while not self.ended:
+            paced = self.publishing and self.rate is not None
+            started = started or (time.monotonic() if paced else 0.0)
+            for descriptor, events in self.poll.poll(0 if paced else None):
+                self._handle(descriptor, events)
+            if paced:
+                time.sleep(max(SHORTEST_SLEEP_S, self._send_due(time.monotonic() - started)))
+
+    def _handle(self, descriptor: int, events: int) -> None:
+        if descriptor == 0:
+            # Not through sys.stdin: what its buffer holds, the poll doesn't see.
+            for command in os.read(0, 4096).decode().split() or ["end"]:
+                self._obey(command)
             return
-        release = bytearray()
-        for start in range(0, whole, 4):
-            if data[start] == 0x50:
-                release += b"\x62\x02" + data[start + 2 : start + 4]
-            else:
-                self.acked += 1
-        if release:
-            self.sock.sendall(release)
+        member = self.receivers[descriptor]
+        if events & select.EPOLLIN:
+            self._receive(member)
+        if events & select.EPOLLOUT and isinstance(member, Publisher):
+            member.send()
 
+    def _receive(self, member: Publisher | Subscriber) -> None:
+        if isinstance(member, Subscriber):
+            before = member.count
+            member.receive()
+            if self.credit is not None:
+                self.credit.left += member.count - before
+                self._spend_credit()
+            return
+        member.receive()
+        if self.publishing and self.rate is None:
+            while member.send():
+                pass
 
-class Subscriber:
-    """One subscribing connection: counts messages of one size and acknowledges them."""
+    def _spend_credit(self) -> None:
+        """Each publisher in turn, until nothing is left or each one's window is full."""
+        for publisher in itertools.islice(self.turns, len(self.publishers)):
+            while self.publishing and publisher.send():
+                pass
+            if self.credit is not None and not self.credit.left:
+                return
 
-    def __init__(self, sock: socket.socket, topic_filter: str, *, qos: int, size: int, version: int) -> None:
-        self.sock, self.qos, self.size, self.version = sock, qos, size, version
-        self.count = 0
-        self.partial = b""
-        properties = b"\0" if version == 5 else b""
-        sock.sendall(frame(0x82, b"\0\1" + properties + field(topic_filter.encode()) + bytes((qos,))))
-        head = sock.recv(2)
-        sock.recv(head[1])
+    def _send_due(self, elapsed_s: float) -> float:
+        """Sends the writes that are due, not those that a full socket or window refuses; seconds until the next."""
+        assert self.rate is not None
+        block = self.publishers[0].block_bytes // self.publishers[0].size
+        due = int(elapsed_s * self.rate / block) + 1
+        for publisher in itertools.islice(self.turns, max(due - self.writes, 0)):
+            publisher.send()
+        self.writes = max(due, self.writes)
+        return due * block / self.rate - elapsed_s
 
-    def receive(self) -> None:
-        """Takes what has arrived."""
-        data = self.sock.recv(READ_BYTES)
-        if not data:
-            raise SystemExit("the broker closed a subscriber")
-        if self.qos == 2:
-            return self._exactly_once(self.partial + data)
-        data = self.partial + data if self.partial else data
-        number = len(data) // self.size
-        self.partial = data[number * self.size :]
-        self.count += number
-        if self.qos and number:
-            at = 2 + (data[1] > 127) + 2 + int.from_bytes(data[2 + (data[1] > 127) : 4 + (data[1] > 127)], "big")
-            self.sock.sendall(_acks(0x40, data, at, self.size, number))
-        return None
-
-    def _exactly_once(self, data: bytes) -> None:
-        position, answer = 0, bytearray()
-        while position < len(data):
-            if data[position] == 0x62:
-                if position + 4 > len(data):
-                    break
-                answer += b"\x70\x02" + data[position + 2 : position + 4]
-                position += 4
-                continue
-            if position + self.size > len(data):
-                break
-            at = position + 2 + (data[position + 1] > 127)
-            at += 2 + int.from_bytes(data[at : at + 2], "big")
-            answer += b"\x50\x02" + data[at : at + 2]
-            self.count += 1
-            position += self.size
-        self.partial = data[position:]
-        if answer:
-            self.sock.sendall(answer)
-
-
-def _acks(first: int, data: bytes, at: int, size: int, number: int) -> bytearray:
-    acks = bytearray(bytes((first, 2, 0, 0)) * number)
-    acks[2::4] = data[at : number * size : size]
-    acks[3::4] = data[at + 1 : number * size : size]
-    return acks
-
-
-def main() -> None:
-    """Sets up, then serves the sockets and standard input until told to end."""
-    options = json.loads(sys.argv[1])
-    poll, members = select.epoll(), {}
-    version, qos = options.get("version", 4), options["qos"]
-    payload = b"x" * options.get("payload", 110)
-    for index in range(options["count"]):
-        sock = connect(options["port"], f"{options['role']}{os.getpid()}-{index}", version)
-        topic = options["topic"].format(index + options.get("first", 0))
-        if options["role"] == "publish":
-            member = Publisher(
-                sock, topic.encode(), qos=qos, window=options["window"], payload=payload, version=version
-            )
+    def _obey(self, command: str) -> None:
+        if command in ("go", "stop"):
+            self.publishing = command == "go"
+            events = select.EPOLLIN | (select.EPOLLOUT if self.publishing and self.writes_when_writable else 0)
+            for publisher in self.publishers:
+                self.poll.modify(publisher.sock.fileno(), events)
+            if self.publishing and self.rate is None and not self.writes_when_writable:
+                self._spend_credit()
+        elif command == "mark":
+            print(json.dumps(self._marks()), flush=True)
         else:
-            length = 2 + options["topic_bytes"] + (2 if qos else 0) + (version == 5) + len(payload)
-            member = Subscriber(sock, topic, qos=qos, size=len(frame(0x30, b"\0" * length)), version=version)
-        members[sock.fileno()] = member
-        sock.setblocking(options["role"] != "publish" or qos == 2)
-        poll.register(sock.fileno(), select.EPOLLIN)
-    print("ready", flush=True)
-    poll.register(0, select.EPOLLIN)
-    _serve(poll, members)
+            self.ended = True
 
-
-def _serve(poll: select.epoll, members: dict) -> None:
-    publishing = False
-    while True:
-        for descriptor, events in poll.poll():
-            if descriptor == 0:
-                command = sys.stdin.readline().strip()
-                if command == "go":
-                    publishing = True
-                    for number in members:
-                        poll.modify(number, select.EPOLLIN | select.EPOLLOUT)
-                elif command == "mark":
-                    print(json.dumps(_marks(members)), flush=True)
-                else:
-                    return
-                continue
-            member = members[descriptor]
-            if events & select.EPOLLIN:
-                member.receive()
-                if publishing and member.qos:
-                    poll.modify(descriptor, select.EPOLLIN | select.EPOLLOUT)
-            if publishing and events & select.EPOLLOUT and not member.send() and member.qos:
-                poll.modify(descriptor, select.EPOLLIN)
-
-
-def _marks(members: dict) -> dict:
-    received = sum(getattr(each, "count", 0) for each in members.values())
-    sent = sum(each.sent // each.size for each in members.values() if isinstance(each, Publisher))
-    return {"time": time.monotonic(), "received": received, "sent": sent, "cpu": time.process_time()}
+    def _marks(self) -> dict[str, float]:
+        counts = [each.count for each in self.subscribers] or [0]
+        return {
+            "time_s": time.monotonic(),
+            "cpu_s": time.process_time(),
+            "sent": sum(each.sent for each in self.publishers),
+            "received": sum(counts),
+            "least": min(counts),
+            "most": max(counts),
+        }
 
 
 if __name__ == "__main__":
-    main()
+    LoadProcess(json.loads(sys.argv[1])).serve()

@@ -102,12 +102,12 @@ class PlatformHooks:
         self._on_ready(client.client_id)
 
     def _acl(self, client: Client) -> TerminalAcl | None:
-        """By the record at login; a will may go out when there is a later one, or none."""
-        link: TerminalLink = client.identity
+        """By the record at login; a will may go out when there is a later one, or after a restart."""
+        link: TerminalLink | None = client.identity
         current = self._registry.terminal(client.client_id)
         if current is None or not current.is_available:
             return None
-        return link.acl if current is link.terminal else TerminalAcl(current, self._registry)
+        return link.acl if link is not None and current is link.terminal else TerminalAcl(current, self._registry)
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         """Whoever is connected under a changed record has to log in anew; a deleted one leaves nothing behind."""

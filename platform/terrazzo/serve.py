@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from prometheus_client.registry import Collector
@@ -50,7 +51,9 @@ from terrazzo.times import now_us
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.listeners.certificates import CertificateError
+from terrazzo_broker.persistence import DiskStorage
 from terrazzo_broker.settings import BrokerSettings
+from terrazzo_broker.storage import StorageError
 
 _log = logging.getLogger(__name__)
 
@@ -166,46 +169,39 @@ class Platform:
         return Metadata(database, registry, entities, tokens, changes, first_admin)
 
     async def _open_terminals(self) -> Terminals:
-        limits, metadata = self.config.limits, self.metadata
-        presence, seals = PresenceBook(), Seals()
-        bus = EmbeddedBus(metadata.registry, presence, seals)
-        intake = Intake(self.store, bus, clock_ahead_s=limits.clock_ahead_s)
-        login = self._open_login()
-        activations = Activations(metadata.entities.terminals)
-        commands = Commands(
-            Journal(metadata.database),
-            registry=metadata.registry,
-            bus=bus,
-            configurations=metadata.entities.configurations,
-            expiry_s=self.config.command.expiry_s,
-        )
+        registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
+        bus = EmbeddedBus(registry, presence, seals)
+        intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s)
+        commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
-        local = EmbeddedBridges(
-            load_broker_id(self.config.data_dir),
-            registry=metadata.registry,
-            intake=intake,
-            presence=presence,
-            seals=seals,
-            bus=bus,
-        )
+        shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
+        local = EmbeddedBridges(load_broker_id(self.config.data_dir), bus=bus, **shared)
+        bridges = self._new_bridges(local)
+        activations = Activations(self.metadata.entities.terminals)
+        login = self._open_login()
         hooks = PlatformHooks(
-            registry=metadata.registry,
-            login=login,
-            intake=intake,
-            presence=presence,
-            seals=seals,
-            bus=bus,
-            bridges=local,
-            activations=activations,
-            on_ready=commands.on_ready,
+            login=login, bus=bus, bridges=local, activations=activations, on_ready=commands.on_ready, **shared
         )
-        broker = Broker(broker_settings(self.config), hooks, may_receive=hooks.may_receive)
+        storage = DiskStorage(self.config.data_dir / "broker")
+        try:
+            broker = Broker(broker_settings(self.config), hooks, storage, may_receive=hooks.may_receive)
+        except StorageError as error:
+            raise Unavailable(str(error)) from error
+        self._stack.push_async_callback(storage.close)  # the broker's close does it, if the start gets that far
         bus.attach(broker)
         local.attach(broker)
-        bridges = self._new_bridges(local)
         terminals = Terminals(broker, bus, intake, commands, login, bridges)
         await self._start_terminals(terminals, activations)
         return terminals
+
+    def _new_commands(self, bus: EmbeddedBus) -> Commands:
+        return Commands(
+            Journal(self.metadata.database),
+            registry=self.metadata.registry,
+            bus=bus,
+            configurations=self.metadata.entities.configurations,
+            expiry_s=self.config.command.expiry_s,
+        )
 
     def _open_login(self) -> Login:
         limits = self.config.limits

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
@@ -19,10 +18,7 @@ from .codec.reasons import disconnect_reason
 from .connection import Connection
 from .handlers.connect import conclude
 from .hooks import Client, Delivery, Hooks, Inbound, MayReceive, PublishGrant, Refuse, Verdict
-from .listeners.certificates import Certificates, TlsFiles
-from .listeners.listener import Listener
-from .listeners.tcp import listen_received, listen_tcp
-from .listeners.unix import listen_unix
+from .listeners.listening import Listening
 from .local_session import LocalSession
 from .message import Message, PublishProperties, TrackedMessage
 from .routing import Router
@@ -42,7 +38,7 @@ log = logging.getLogger(__name__)
 _PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
 
 
-class Broker:
+class Broker(Listening):
     """An MQTT 3.1.1 and 5.0 broker on the running event loop.
 
     ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop. ``may_receive`` narrows who is
@@ -57,6 +53,7 @@ class Broker:
         *,
         may_receive: MayReceive | None = None,
     ) -> None:
+        super().__init__()
         self.settings = settings
         self.hooks = hooks
         self.stats = Stats()
@@ -72,8 +69,6 @@ class Broker:
         self._loop_name = ""
         self.clock = time.monotonic
         self._started_s = self.clock()
-        self._listeners: list[Listener] = []
-        self._certificates: list[Certificates] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._dirty: list[Connection] = []
         self._closing = False
@@ -83,86 +78,14 @@ class Broker:
 
     # Life
 
-    async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool = False) -> int:
-        """Accepts connections on ``host:port`` (port 0: any free one); the port bound.
-
-        ``proxy_protocol``: each connection starts with a PROXY protocol v2 header, which names the client's address.
-
-        Raises:
-            OSError: the address is taken or not ours.
-        """
-        if not proxy_protocol:
-            return self._add(*await listen_tcp(self, host, port))
-        return self._add(*listen_received(self, host, port, certificates=None, proxy_protocol=True))
-
-    async def listen_tls(
-        self,
-        host: str,
-        port: int,
-        *,
-        cert: str | Path,
-        key: str | Path,
-        client_ca: str | Path | None = None,
-        proxy_protocol: bool = False,
-    ) -> int:
-        """Accepts TLS 1.2 and 1.3; with ``client_ca``, clients may show a certificate that it has signed.
-
-        Raises:
-            OSError: the address is taken or not ours.
-            CertificateError: a file can't be used; the message starts with ``tls_cert``, ``tls_key`` or
-                ``tls_client_ca``.
-        """
-        certificates = Certificates(TlsFiles(cert=cert, key=key, client_ca=client_ca), protocol="mqtt")
-        listening = listen_received(self, host, port, certificates=certificates, proxy_protocol=proxy_protocol)
-        return self._add(*listening, certificates)
-
-    async def listen_websocket(self, host: str, port: int, *, path: str = "/mqtt", tls: TlsFiles | None = None) -> int:
-        """Accepts MQTT over WebSocket, or over secure WebSocket with ``tls``.
-
-        Raises:
-            OSError, CertificateError: as ``listen_tls``.
-        """
-        from .listeners.websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
-
-        certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
-        return self._add(*listen_websocket(self, host, port, path=path, certificates=certificates), certificates)
-
-    async def listen_unix(self, path: str | Path) -> None:
-        """Accepts connections on a Unix socket, mode 0660; a file that a dead process has left is replaced.
-
-        Raises:
-            OSError: something else is there, or somebody listens on it.
-        """
-        self._add(await listen_unix(self, path))
-
-    def reload_certificates(self) -> None:
-        """Reads all TLS files again, for connections still to come; those that stand are left alone.
-
-        Raises:
-            CertificateError: a file can't be used; then nothing has changed.
-        """
-        contexts = [each.read() for each in self._certificates]
-        for certificates, context in zip(self._certificates, contexts, strict=True):
-            certificates.context = context
-
-    def _add(self, listener: Listener, port: int = 0, certificates: Certificates | None = None) -> int:
-        if not self._listeners:
-            self._spawn(self._tick(), "broker sweep")
-        self._listeners.append(listener)
-        if certificates is not None:
-            self._certificates.append(certificates)
-        return port
-
-    @property
-    def is_listening(self) -> bool:
-        """Whether it accepts connections."""
-        return not self._closing and any(each.is_serving() for each in self._listeners)
+    def on_listening(self) -> None:
+        """The first listener has been opened."""
+        self._spawn(self._tick(), "broker sweep")
 
     async def close(self, timeout_s: float) -> None:
         """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
         self._closing = True
-        for listener in self._listeners:
-            listener.close()
+        self.stop_listening()
         for connection in list(self.connections):
             connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
         if self.connections:
@@ -173,8 +96,7 @@ class Broker:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        for listener in self._listeners:
-            await listener.finish()
+        await self.finish_listening()
         await self.storage.close()
 
     def pause_intake(self) -> None:

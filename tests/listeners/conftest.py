@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import uvloop
-from certificate_authority import Authority
 from listener_stand import Peer, RememberingHooks
 
+from certificate_authority import Authority
 from terrazzo_broker import Broker, BrokerSettings
 
 

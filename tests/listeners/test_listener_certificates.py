@@ -5,9 +5,9 @@ from __future__ import annotations
 import ssl
 
 import pytest
-from certificate_authority import Authority
 from listener_stand import ACCEPTED_4, PINGREQ, PINGRESP
 
+from certificate_authority import Authority
 from terrazzo_broker import CertificateError, TlsFiles
 
 

@@ -16,6 +16,7 @@ from .codec.reader import CONNECT, PUBLISH
 from .codec.wire import parse_frame
 from .codec.writer import PUBACK
 from .handlers import handle_packet
+from .handlers.puback import take_puback
 from .hooks import Inbound
 from .message import Message
 from .routing import Route
@@ -123,7 +124,7 @@ def _take_pubacks(session: Session, data: bytes, position: int) -> int:
         identifier = data[position + 2] << 8 | data[position + 3]
         if not identifier:
             raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]
-        session.acknowledge(identifier)
+        take_puback(session, identifier)
         position += 4
     return position
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .codec.publish import PublishEncoder, Wire
-from .codec.writer import PUBREL, ack
+from .codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL, ack
 from .hooks import Outcome
 from .message import Message, TrackedMessage
 from .settings import NEVER_EXPIRES_S, BrokerSettings
@@ -204,6 +204,15 @@ class Session:
             return
         self.quota -= 1
         out.append(packet)
+
+    def due(self, identifier: int) -> int:
+        """The first byte of what the client owes for an identifier: PUBACK, PUBREC or PUBCOMP; 0 is nothing."""
+        if identifier not in self.inflight:
+            return 0
+        message = self.inflight[identifier]
+        if message is None:
+            return PUBCOMP
+        return PUBREC if message.qos == 2 else PUBACK
 
     def acknowledge(self, identifier: int, reason: int = 0) -> bool:
         """PUBACK, PUBCOMP, or a PUBREC that refuses: the message is done. False: no such identifier."""

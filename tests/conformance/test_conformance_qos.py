@@ -9,7 +9,7 @@ import conformance_wire as wire
 import pytest
 from conformance_wire import PUBACK, PUBCOMP, PUBLISH, PUBREC, PUBREL
 
-NOT_FOUND, RECEIVE_MAXIMUM_EXCEEDED = 0x92, 0x93
+PROTOCOL_ERROR, NOT_FOUND, RECEIVE_MAXIMUM_EXCEEDED = 0x82, 0x92, 0x93
 
 
 async def queued(dial, version: int, name: str, count: int, *, qos: int = 1, **options):
@@ -239,6 +239,29 @@ async def test_acknowledgements_of_nothing_change_nothing(dial, version, name, k
     await peer.subscribe((name, 1))
     peer.send(wire.publish(name, version=version))
     await peer.take()
+
+
+@pytest.mark.parametrize(
+    ("qos", "kinds"),
+    [
+        pytest.param(1, [PUBREC], id="PUBREC for QoS 1"),
+        pytest.param(1, [PUBCOMP], id="PUBCOMP for QoS 1"),
+        pytest.param(2, [PUBACK], id="PUBACK for QoS 2"),
+        pytest.param(2, [PUBCOMP], id="PUBCOMP before PUBREC"),
+        pytest.param(2, [PUBREC, PUBACK], id="PUBACK after PUBREC"),
+    ],
+)
+async def test_acknowledgements_of_another_exchange(dial, version, name, qos, kinds):
+    peer = await queued(dial, version, name, 1, qos=qos)
+    message = await peer.expect(PUBLISH)
+    for kind in kinds[:-1]:
+        peer.send(wire.ack(kind, message.packet_id))
+        await peer.expect(PUBREL)
+    peer.send(wire.ack(kinds[-1], message.packet_id))
+    assert [each.reason for each in await peer.end()] == ([PROTOCOL_ERROR] if version == 5 else [])
+    again = await dial(version, name, keep=True)
+    still_due = await again.receive()
+    assert (still_due.kind, still_due.packet_id) == (PUBREL if len(kinds) == 2 else PUBLISH, message.packet_id)
 
 
 @pytest.mark.parametrize("qos", [0, 1, 2])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..codec.writer import PUBREL, ack
+from ..codec.errors import protocol_error
+from ..codec.writer import PUBACK, PUBREL, ack
 
 if TYPE_CHECKING:
     from ..connection import Connection
@@ -16,6 +17,8 @@ def handle_pubrec(connection: Connection, packet_id: int, reason: int) -> None:
     """Releases the identifier, unless the client refused the message. [MQTT-4.3.3-3] [MQTT-4.3.3-4]"""
     session = connection.session
     assert session is not None
+    if session.due(packet_id) == PUBACK:  # [MQTT-4.13.1-1]
+        raise protocol_error(f"PUBREC for {packet_id}, which is a QoS 1 message")
     if reason >= 0x80:
         session.acknowledge(packet_id, reason)
         connection.pump()

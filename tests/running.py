@@ -97,13 +97,13 @@ class Platform(ServerProcess):
     ) -> None:
         self.data = data
         self.ports = ports or tuple(free_port() for _ in range(4))
-        self.http, self.mqtt, websocket, mqtt_websocket = self.ports
+        self.http, self.mqtt, self.websocket, mqtt_websocket = self.ports
         self.url = f"http://127.0.0.1:{self.http}"
         self.environment = {
             "TERRAZZO_ADMIN__PASSWORD": PASSWORD,
             "TERRAZZO_HTTP__PORT": str(self.http),
             "TERRAZZO_MQTT__PORT": str(self.mqtt),
-            "TERRAZZO_WEBSOCKET__PORT": str(websocket),
+            "TERRAZZO_WEBSOCKET__PORT": str(self.websocket),
             "TERRAZZO_MQTT__WEBSOCKET_PORT": str(mqtt_websocket),
             **(env or {}),
         }
@@ -178,9 +178,14 @@ class Platform(ServerProcess):
 
 
 def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """``terrazzo serve`` where it is expected to refuse: its output and exit status."""
+    """``terrazzo serve`` where it is expected to refuse: its output and exit status. Any ports, unless given."""
     command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data)]
-    return subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True, timeout=30)
+    ports = {
+        f"TERRAZZO_{name}": "0" for name in ("HTTP__PORT", "WEBSOCKET__PORT", "MQTT__PORT", "MQTT__WEBSOCKET_PORT")
+    }
+    return subprocess.run(
+        command, env={**os.environ, **ports, **environment}, capture_output=True, text=True, timeout=30
+    )
 
 
 class Mosquitto(ServerProcess):

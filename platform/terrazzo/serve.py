@@ -20,6 +20,7 @@ from terrazzo import metrics
 from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
+from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.bridge import Bridge
@@ -94,6 +95,7 @@ class Addresses:
     """Where the platform listens."""
 
     http: str
+    websocket: str
     mqtt: list[str]  # the plain one first
     mqtt_port: int
 
@@ -240,12 +242,20 @@ class Platform:
 
     async def _listen(self) -> Addresses:
         config = self.config
-        services = self._services()
-        http = HttpServer(services)
+        apps = build_apps(self._services())
+        http, self._websocket = HttpServer(apps.http), HttpServer(apps.websocket)
         self._stack.push_async_callback(http.stop)
+        self._stack.push_async_callback(self._websocket.stop)
         mqtt_port, mqtt = await listen_mqtt(self.terminals.broker, config.mqtt)
+        websocket = config.websocket
+        websocket_port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
         http_port = await bound("http.port", http.start, config.http.host, config.http.port)
-        return Addresses(http=f"http://{config.http.host}:{http_port}", mqtt=mqtt, mqtt_port=mqtt_port)
+        return Addresses(
+            http=f"http://{config.http.host}:{http_port}",
+            websocket=f"ws://{websocket.host}:{websocket_port}",
+            mqtt=mqtt,
+            mqtt_port=mqtt_port,
+        )
 
     def reload_certificates(self) -> None:
         """Reads the TLS files again, for connections still to come; files that can't be used change nothing."""
@@ -279,6 +289,7 @@ class Platform:
     def _readiness(self) -> Mapping[str, ReadinessCheck]:
         return {
             "mqtt": self._check_mqtt,
+            "websocket": self._check_websocket,
             "ingest": self._check_ingest,
             "database": self.metadata.database.check,
             "store": self.store.check,
@@ -287,6 +298,10 @@ class Platform:
     async def _check_mqtt(self) -> None:
         if not self.terminals.broker.is_listening:
             raise Unavailable("the broker does not listen")
+
+    async def _check_websocket(self) -> None:
+        if not self._websocket.is_listening:
+            raise Unavailable("the WebSocket port does not listen")
 
     async def _check_ingest(self) -> None:
         if not self.terminals.intake.is_healthy:

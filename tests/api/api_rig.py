@@ -19,6 +19,7 @@ import aiohttp
 from terrazzo.access.passwords import hash_password
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
 from terrazzo.access.users import SYSTEM, UserLogin, ensure_admin
+from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.commands.dispatcher import Commands
@@ -146,7 +147,7 @@ async def open_rig(
             prefixes=prefixes or {},
             readiness=readiness or {},
         )
-        server = HttpServer(services)
+        server = HttpServer(build_apps(services).http)
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.stop)
         http = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{port}"))

@@ -105,7 +105,6 @@ def test_a_certificate_that_cannot_be_read_is_fatal_and_named(tmp_path: Path) ->
         "TERRAZZO_MQTT__TLS_CERT": str(tmp_path / "none.pem"),
         "TERRAZZO_MQTT__TLS_KEY": str(tmp_path / "none.key"),
     }
-    ports = {"TERRAZZO_MQTT__PORT": "0", "TERRAZZO_MQTT__TLS_PORT": "0", "TERRAZZO_HTTP__PORT": "0"}
-    finished = serve(tmp_path / "data", **ports, **wrong)
+    finished = serve(tmp_path / "data", TERRAZZO_MQTT__TLS_PORT="0", **wrong)
     assert finished.returncode == 2
     assert "mqtt.tls_cert" in finished.stderr

@@ -33,7 +33,7 @@ def test_a_bad_key_is_fatal_and_named(tmp_path: Path, variable: str, value: str,
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT=port, TERRAZZO_HTTP__PORT="0")
+        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT=port)
     assert finished.returncode == 2
     assert "mqtt.port" in finished.stderr
     assert port in finished.stderr
@@ -41,7 +41,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 
 def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
     with Platform(tmp_path / "data") as running:
-        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT="0", TERRAZZO_HTTP__PORT="0")
+        finished = serve(tmp_path / "data")
         assert finished.returncode == 2
         assert str(tmp_path / "data") in finished.stderr
         assert answers(f"{running.url}/readyz")

@@ -1,10 +1,11 @@
-"""The HTTP port: gateway, components, liveness, readiness and metrics."""
+"""The HTTP port: gateway, components, liveness, readiness and metrics; and the WebSocket port."""
 
 from __future__ import annotations
 
 import logging
 from http import HTTPStatus
 from math import ceil
+from typing import NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -21,6 +22,7 @@ from terrazzo.api.services import Services
 from terrazzo.api.table import TABLE
 from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
+from terrazzo.api.websocket import GatewaySockets
 from terrazzo.sparse_log import SparseLog
 
 GATEWAY_PATH = "/apiproxy/api"
@@ -28,15 +30,25 @@ _JSON = "application/json"
 _log = SparseLog(logging.getLogger(__name__))
 
 
-def build_app(services: Services) -> web.Application:
-    """The application with every route."""
+class Apps(NamedTuple):
+    """What the two ports serve."""
+
+    http: web.Application  # every route, WebSocket among them
+    websocket: web.Application  # the gateway over WebSocket alone
+
+
+def build_apps(services: Services) -> Apps:
+    """The applications, on one gateway."""
     traffic = Traffic()
     performer, validator = Performer(services, traffic), Validator(services.zone)
     gateway = Gateway(TABLE, performer, validator, traffic)
     components = Components(performer, validator)
-    app = web.Application(client_max_size=services.limits.body_bytes)
-    routes = _Routes(app, traffic)
-    routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes))
+    apps = Apps(web.Application(client_max_size=services.limits.body_bytes), web.Application())
+    sockets = GatewaySockets(gateway, message_bytes=services.limits.body_bytes)
+    for app in apps:
+        app.on_shutdown.append(sockets.close)
+    routes = _Routes(apps.http, traffic)
+    routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes), upgrade=sockets.handle)
     for path in PATHS:
         prefix = services.prefixes.get(path.base, PREFIXES[path.base])
         routes.add(path.method, prefix + path.path, _component_handler(components, path))
@@ -44,7 +56,10 @@ def build_app(services: Services) -> web.Application:
     routes.add("GET", "/readyz", _readiness_handler(services))
     routes.add("GET", "/metrics", _metrics_handler(services, traffic))
     routes.add("*", "/{path:.*}", _refuse_path)
-    return app
+    alone = _Routes(apps.websocket, traffic)
+    alone.add("GET", GATEWAY_PATH, sockets.handle)
+    alone.add("*", "/{path:.*}", _refuse_path)
+    return apps
 
 
 class _Routes:
@@ -54,9 +69,11 @@ class _Routes:
         self._router = app.router
         self._traffic = traffic
 
-    def add(self, method: str, path: str, handler: Handler) -> None:
-        """A path that takes one method; HEAD goes where GET goes."""
+    def add(self, method: str, path: str, handler: Handler, *, upgrade: Handler | None = None) -> None:
+        """A path that takes one method, and GET for an ``upgrade``; HEAD goes where GET goes."""
         resource = self._router.add_resource(path)
+        if upgrade is not None:
+            resource.add_route("GET", self._enveloped(upgrade))
         methods = ["GET", "HEAD"] if method == "GET" else [method]
         for each in methods:
             resource.add_route(each, self._enveloped(handler))

@@ -1,22 +1,22 @@
-"""The listener of the HTTP port."""
+"""The listener of a port of HTTP."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
-from terrazzo.api.http import build_app
-from terrazzo.api.services import Services
-
 _DRAIN_S = 3.0  # for requests under way when the server stops
 
 
 class HttpServer:
-    """Serves ``build_app`` on one address."""
+    """Serves one application on one address."""
 
-    def __init__(self, services: Services) -> None:
-        self._runner = web.AppRunner(
-            build_app(services), access_log=None, handle_signals=False, shutdown_timeout=_DRAIN_S
-        )
+    def __init__(self, app: web.Application) -> None:
+        self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_DRAIN_S)
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it accepts connections."""
+        return bool(self._runner.addresses)
 
     async def start(self, host: str, port: int) -> int:
         """Listens; port 0 takes a free one. Returns the port.

@@ -50,7 +50,7 @@ def _run(config: Config, *, demo: bool) -> int:
 async def _greet(platform: Platform, addresses: Addresses) -> None:
     """Says where everything is, and the first administrator's password, once."""
     print("Terrazzo is ready.")
-    print(f"  gateway    {addresses.http}/apiproxy/api")
+    print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
     print(f"  terminals  {'  '.join(addresses.mqtt)}")
     print(f"  data       {platform.config.data_dir.resolve()}")
     admin = platform.metadata.first_admin

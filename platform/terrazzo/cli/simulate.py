@@ -15,6 +15,6 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(context: typer.Context) -> None:
-    """Run simulated terminals; ``terrazzo simulate --help`` lists the options (docs/simulators.md)."""
+    """Run simulated terminals; its --help lists the options, and docs/simulators.md."""
     command = [sys.executable, "-m", "terrazzo_simulators", "run", *context.args]
     os.execv(sys.executable, command)

@@ -69,7 +69,7 @@ class LoadProcess:
     @property
     def writes_when_writable(self) -> bool:
         """QoS 0 has nothing else to wait for."""
-        return self.rate is None and not any(each.qos for each in self.publishers)
+        return self.rate is None and self.credit is None and not any(each.qos for each in self.publishers)
 
     def serve(self) -> None:
         """Until told to end."""

@@ -19,7 +19,7 @@ from broker_peers import Peer
 LOAD = Path(__file__).with_name("broker_load.py")
 PAYLOAD_BYTES = 110
 WARM_UP_S = 0.5
-DRAIN_S = 3.0
+DRAIN_S = 1.5
 SPACED = tuple(f"f/{{n:03d}}{channel}" for channel in "abcdefgh")
 
 
@@ -36,7 +36,7 @@ class Scenario:
     window: int = 50  # packets until the same bytes come again; at QoS 1 and 2, how many may be unacknowledged
     block: int | None = None  # packets a write; the window unless given
     granted: int | None = None  # the subscription's QoS where it isn't the publishers'
-    credit: int | None = None  # messages between publishers and subscriber at most: what a broker's queue holds
+    credit: int | None = None  # messages on their way at most; with one subscriber less than a queue holds
 
     @property
     def subscribed_qos(self) -> int:
@@ -80,6 +80,7 @@ def scenarios() -> list[Scenario]:
         Scenario("fan-in 50 to 1, QoS 1", 1, 50, 1),
         Scenario("fan-in spaced, QoS 1", 1, 50, 1, **spaced),
         Scenario("fan-in lossless, QoS 1", 1, 50, 1, credit=900),
+        Scenario("fan-in spaced, lossless, QoS 1", 1, 50, 1, **spaced, credit=900),
         Scenario("fan-in 50 to 1, QoS 1 to 0", 1, 50, 1, granted=0),
         Scenario("fan-in 50 to 1, QoS 2", 2, 50, 1),
         Scenario("fan-out 1 to 500, QoS 0", 0, 1, 500, window=20),
@@ -88,6 +89,8 @@ def scenarios() -> list[Scenario]:
         Scenario("fan-out 1 to 500, QoS 2", 2, 1, 500, window=20),
         Scenario("p2p 200 to 200, QoS 0", 0, 200, 200, p2p),
         Scenario("p2p 200 to 200, QoS 1", 1, 200, 200, p2p, window=10),
+        Scenario("p2p lossless, QoS 0", 0, 200, 200, p2p, window=10, credit=1000),
+        Scenario("p2p lossless, QoS 1", 1, 200, 200, p2p, window=10, credit=1000),
     ]
 
 

@@ -96,6 +96,8 @@ class Router:
 
     def deliver(self, route: Route, messages: Sequence[Message], now_us: int) -> list[int] | None:
         """Hands messages to all receivers; the indexes of those that none had room for, None where there are none."""
+        if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
+            return self._deliver(route.targets[0], messages, {}, now_us)
         rendered: dict[tuple[Shape, int], list[Wire]] = {}
         results = [self._deliver(target, messages, rendered, now_us) for target in route.targets]
         for group in route.groups:
@@ -144,8 +146,12 @@ def merge(matches: Iterable[tuple[Session, Subscription]], publisher: str | None
 def shape_all(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     """The messages as a receiver of this shape gets them; the same objects where nothing differs."""
     granted, as_published, identifiers = shape
-    if not identifiers and all(each.qos <= granted and not each.retain for each in messages):
-        return messages
+    if not identifiers:
+        for each in messages:
+            if each.qos > granted or each.retain:
+                break
+        else:
+            return messages
     return [shaped(each, granted, as_published, identifiers) for each in messages]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -81,9 +82,13 @@ def render_as(message: Message, topic: bytes, properties: bytes, version: int, n
             properties = b"\x02" + remaining_s(message, now_us).to_bytes(4, "big") + properties
         tail = encode_length(len(properties)) + properties + tail
     qos = message.qos
-    length = 2 + len(topic) + (2 if qos else 0) + len(tail)
-    head = bytes((0x30 | qos << 1 | message.retain,)) + encode_length(length) + len(topic).to_bytes(2, "big") + topic
-    return head, tail
+    return _head(0x30 | qos << 1 | message.retain, topic, (2 if qos else 0) + len(tail)), tail
+
+
+@lru_cache(maxsize=8192)
+def _head(first: int, topic: bytes, rest: int) -> bytes:
+    """First byte, remaining length, topic field; kept, because one topic's messages are much of a length."""
+    return bytes((first,)) + encode_length(2 + len(topic) + rest) + len(topic).to_bytes(2, "big") + topic
 
 
 def render_all(messages: Sequence[Message], version: int, now_us: int) -> list[Wire]:

@@ -10,7 +10,7 @@ import msgspec
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
-    """One terminal's connection, present or past (DESIGN 10, honest presence)."""
+    """One terminal's connection, present or past."""
 
     online: bool
     since_us: int | None = None  # of the present connection

@@ -71,7 +71,7 @@ class PlatformHooks:
         return acl is not None and acl.may_subscribe(topic_filter)
 
     def may_receive(self, client_id: str, topic: str) -> bool:
-        """Reports stay within their company, however wide a subscription is (DESIGN 7, Companies)."""
+        """Reports stay within their company, however wide a subscription is."""
         kind, _, rest = topic.partition("/")
         owner = self._registry.terminal(rest.partition("/")[0]) if kind == "g" else None
         receiver = self._registry.terminal(client_id)

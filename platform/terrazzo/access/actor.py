@@ -8,7 +8,7 @@ import msgspec
 
 
 class Role(IntEnum):
-    """Roles in rising order: each may do what the ones before it may (DESIGN 7, Companies)."""
+    """Roles in rising order: each may do what the ones before it may."""
 
     VIEWER = 1  # reads
     OPERATOR = 2  # also sends commands, closes labels, writes service and offline records

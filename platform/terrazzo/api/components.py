@@ -15,7 +15,7 @@ from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 
 PREFIXES = {"grid_base": "/grid"}
-"""Where each component stands unless configured otherwise (DESIGN 7)."""
+"""Where each component stands unless configured otherwise."""
 
 
 class GridListData(GridData):

@@ -1,4 +1,4 @@
-"""Sealed payloads: JWE compact serialization between a terminal and the platform (DESIGN 4, ``encryption``).
+"""Sealed payloads: JWE compact serialization between a terminal and the platform (docs/terminals.md, "Encryption").
 
 A terminal with an RSA key seals with RSA-OAEP-256; one without seals with the key that both sides derive from its pin
 (``dir``). Content is always A256GCM. No other algorithm is accepted, nor compression.

@@ -44,7 +44,7 @@ def check_rsa_key(pem: str) -> None:
 
 
 def check_mapping_rows(rows: Any) -> None:
-    """Rows of 6, 7 or 8 elements that start with a code (DESIGN 5)."""
+    """Rows of 6, 7 or 8 elements that start with a code."""
     _check_rows(rows, (6, 7, 8))
 
 

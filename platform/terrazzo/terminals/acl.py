@@ -1,4 +1,4 @@
-"""What a terminal may publish and subscribe to (DESIGN 4): deny by default.
+"""What a terminal may publish and subscribe to (docs/terminals.md): deny by default.
 
 The topic of a terminal's reports is ``g/<uid>/<channel>`` with deeper levels allowed; a terminal may leave its own uid
 out. Commands reach it on ``p2p/<uid>``.

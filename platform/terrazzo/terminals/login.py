@@ -1,4 +1,4 @@
-"""Decides on the CONNECT of a terminal (DESIGN 4): pwd, auto, SCRAM; deny by default."""
+"""Decides on the CONNECT of a terminal (docs/terminals.md): pwd, auto, SCRAM; deny by default."""
 
 from __future__ import annotations
 

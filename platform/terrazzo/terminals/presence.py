@@ -1,4 +1,4 @@
-"""Who is connected, since when, and why who isn't any more (DESIGN 10, honest presence)."""
+"""Who is connected, since when, and why who isn't any more."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Registry:
         return self._terminals_of.get(object_id, ())
 
     def share_object(self, uid: str, other: str) -> bool:
-        """Whether two terminals serve one object (what ``is_route`` needs, DESIGN 4)."""
+        """Whether two terminals serve one object (what ``is_route`` needs)."""
         objects = self._objects_of
         return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
 

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
-    """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal", DESIGN 4)."""
+    """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal")."""
 
     id: int
     uid: str  # the MQTT client id; up to 64 characters, none of / + # or a control character

@@ -55,7 +55,13 @@ async def test_acknowledged_only_when_stored_and_spooled(tmp_path: Path, monkeyp
 async def start(folder: Path, remote: int) -> tuple[serve.Platform, int]:
     file, port = folder / "terrazzo.toml", free_port()
     file.write_text(bridge_toml(f"mqtt://127.0.0.1:{remote}", out=[{"filter": "g/#"}]))
-    settings = {"MQTT__PORT": port, "HTTP__PORT": 0, "MQTT__WEBSOCKET_PORT": "off", "DATA__DIR": folder / "data"}
+    settings = {
+        "MQTT__PORT": port,
+        "HTTP__PORT": 0,
+        "WEBSOCKET__PORT": 0,
+        "MQTT__WEBSOCKET_PORT": "off",
+        "DATA__DIR": folder / "data",
+    }
     platform = serve.Platform(load_config(file, {f"TERRAZZO_{key}": str(value) for key, value in settings.items()}))
     await platform.start()
     entities = platform.metadata.entities

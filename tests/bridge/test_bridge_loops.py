@@ -119,7 +119,13 @@ def config(folder: Path, port: int, other: int, keys: dict[str, Any]) -> Config:
     login = {"client_id": "router", "username": "u-router", "password": "pin-router"}
     file = folder / f"{port}.toml"
     file.write_text(bridge_toml(f"mqtt://127.0.0.1:{other}", **keys, **login) if keys else "")
-    settings = {"MQTT__PORT": port, "HTTP__PORT": 0, "MQTT__WEBSOCKET_PORT": "off", "LIMITS__LOGIN_FAILURES": 0}
+    settings = {
+        "MQTT__PORT": port,
+        "HTTP__PORT": 0,
+        "WEBSOCKET__PORT": 0,
+        "MQTT__WEBSOCKET_PORT": "off",
+        "LIMITS__LOGIN_FAILURES": 0,
+    }
     environ = {f"TERRAZZO_{key}": str(value) for key, value in settings.items()}
     return load_config(file, environ | {"TERRAZZO_DATA__DIR": str(folder / str(port))})
 

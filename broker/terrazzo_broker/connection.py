@@ -450,7 +450,10 @@ class Connection(asyncio.Protocol):
             self.transport.close()
             return
         self.release(self.holds)  # else its end would not be seen
-        self.transport.write_eof()
+        try:
+            self.transport.write_eof()
+        except OSError:  # the peer is gone, and the loop hasn't noticed yet
+            self.transport.close()
 
     def _disconnect(self, reason: DisconnectReasonCode, why: str) -> mqtt5.DisconnectPacket:
         return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -9,6 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from terrazzo.metadata.migrations import REVISIONS
+
+_LOCK = 0x7E44A221  # PostgreSQL's advisory lock of whoever migrates
 
 WRITING = {"terrazzo_writing": True}
 """Execution options of a connection that will write."""
@@ -37,14 +41,34 @@ async def require_newest(engine: AsyncEngine) -> None:
         raise DatabaseOutdated(f"the database is at revision {revision} and this version needs {REVISIONS[-1]}")
 
 
-async def migrate(engine: AsyncEngine) -> None:
-    """Applies the migrations that are missing.
+@asynccontextmanager
+async def _turn(engine: AsyncEngine) -> AsyncIterator[None]:
+    """One process at a time migrates a PostgreSQL database; SQLite's write lock sees to it by itself."""
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    async with engine.connect() as connection:
+        await connection.execute(sa.select(sa.func.pg_advisory_lock(_LOCK)))
+        await connection.commit()  # the lock is the session's; an open transaction would only be in the way
+        try:
+            yield
+        finally:
+            await connection.execute(sa.select(sa.func.pg_advisory_unlock(_LOCK)))
 
-    Several processes may start at once: a migration that fails because another process was faster counts as done.
+
+async def migrate(engine: AsyncEngine) -> None:
+    """Applies the migrations that are missing; of several processes that start at once one does it.
+
+    SQLite: a migration that fails because another process was faster counts as done.
 
     Raises:
         DatabaseUnusable: the database was written by a newer version.
     """
+    async with _turn(engine):
+        await _migrate(engine)
+
+
+async def _migrate(engine: AsyncEngine) -> None:
     revision = await current_revision(engine)
     while revision != REVISIONS[-1]:
         if revision is not None and revision not in REVISIONS:

@@ -7,7 +7,7 @@ from terrazzo.metadata import tables
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=tables.COMMAND.metadata,
-    transaction_per_migration=True,
+    transactional_ddl=True,  # of SQLite too: an upgrade happens as a whole or not at all
 )
 with context.begin_transaction():
     context.run_migrations()

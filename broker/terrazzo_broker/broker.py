@@ -282,13 +282,15 @@ class Broker(Listening):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    def retained_for(self, connection: Connection, pattern: str, now_us: int) -> Iterable[Message]:
-        """The retained messages that a new subscription of this client gets."""
-        found = self.retained.match(pattern, now_us)
-        may_receive, session = self.router.may_receive, connection.session
-        if may_receive is None or session is None:
+    def retained_for(self, session: Session, subscription: Subscription, now_us: int) -> Iterable[Message]:
+        """The retained messages that a new subscription of this session gets, in no particular order."""
+        found = self.retained.match(subscription.filter, now_us)
+        may_receive, client_id = self.router.may_receive, session.client_id
+        if subscription.no_local:  # [MQTT-3.8.3-3]
+            found = [message for message in found if message.publisher != client_id]
+        if may_receive is None:
             return found
-        return [message for message in found if may_receive(session.client_id, message.topic.decode())]
+        return [message for message in found if may_receive(client_id, message.topic.decode())]
 
     # Sessions
 
@@ -450,6 +452,8 @@ class Broker(Listening):
     ) -> int:
         now_us = self.now_us()
         expiry_s = properties.message_expiry_s
+        if client is not None:
+            publisher = client.client_id
         message = Message(
             topic=grant.topic.encode(),
             payload=payload,
@@ -457,10 +461,11 @@ class Broker(Listening):
             retain=retain,
             properties=properties.encode(),
             expires_us=0 if expiry_s is None else now_us + expiry_s * 1_000_000,
+            publisher=publisher,
         )
         if retain:
             self.retain(grant.topic, message)
-        route = self.router.route(grant, message.topic, client.client_id if client is not None else publisher)
+        route = self.router.route(grant, message.topic, publisher)
         self.router.deliver(route, [message], now_us)
         if grant.durable and client is not None:
             batch = DurableBatch(client, now_us, None, None)

@@ -16,7 +16,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     """One message; shared by all receivers that get it in the same form.
 
     ``properties``: the encoded MQTT 5 properties that travel with it, apart from the expiry.
-    ``expires_us``: UTC microseconds, 0 is never.
+    ``expires_us``: UTC microseconds, 0 is never. ``publisher``: whose it is, by client id; known of retained messages.
     """
 
     topic: bytes  # UTF-8
@@ -25,6 +25,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     retain: bool = False
     properties: bytes = b""
     expires_us: int = 0
+    publisher: str | None = None
 
     @property
     def size(self) -> int:

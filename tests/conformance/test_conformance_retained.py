@@ -7,7 +7,7 @@ import asyncio
 import conformance_wire as wire
 import pytest
 
-AS_PUBLISHED, IF_NEW, NEVER = 8, 16, 32
+NO_LOCAL, AS_PUBLISHED, IF_NEW, NEVER = 4, 8, 16, 32
 
 
 @pytest.fixture
@@ -138,6 +138,26 @@ async def test_what_is_kept_carries_the_subscription_identifier(dial, name):
     await peer.subscribe((f"{name}/#", 1), subscription_id=268_435_455)
     assert (await peer.take()).subscription_id == [268_435_455]
     await writer.publish(name, qos=1, retain=True)
+
+
+async def test_no_local_holds_for_what_is_kept(dial, name):
+    peer, other = await dial(5, name), await dial(5, name + "o", will=wire.Will(name + "/will", b"w", 1, True))
+    await peer.publish(name, b"own", qos=1, retain=True)
+    await peer.publish(name + "/other", b"own", qos=1, retain=True)
+    await other.publish(name + "/other", b"another's", qos=1, retain=True)
+    await peer.subscribe((name, NO_LOCAL | 1), (f"{name}/other", NO_LOCAL | 1))
+    assert (await peer.take()).payload == b"another's"
+    await peer.silence()
+    await other.subscribe((name, NO_LOCAL | 1))
+    assert (await other.take()).payload == b"own"
+    other.vanish()
+    again = await dial(5, name + "o")
+    await again.subscribe((name + "/will", NO_LOCAL | 1))
+    await again.silence()
+    await again.subscribe((name + "/will", 1))
+    assert (await again.take()).payload == b"w"
+    for topic in (name, f"{name}/other", f"{name}/will"):
+        await peer.publish(topic, qos=1, retain=True)
 
 
 async def test_a_shared_subscription_brings_none(dial, name):

@@ -53,6 +53,24 @@ async def test_sigterm_commits_everything(tmp_path: Path) -> None:
     assert broker.terminate() == ""
 
 
+async def test_no_local_holds_for_what_was_kept_before_a_kill(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path / "data")
+    own, other = await dial(broker, "own"), await dial(broker, "other", expiry_s=0)
+    for client, payload in ((own, b"own"), (other, b"other")):
+        client.publish(f"kept/{payload.decode()}", payload, qos=1, packet_id=1, retain=True)
+        assert isinstance(await client.receive(), mqtt5.PubAckPacket)
+        await client.finish()
+    broker.kill()
+    broker = broker.again()
+    own = await dial(broker, "own")
+    own.send(mqtt5.SubscribePacket(1, [mqtt5.TopicFilter("kept/+", max_qos=mqtt5.QoS.AT_LEAST_ONCE, no_local=True)]))
+    assert isinstance(await own.receive(), mqtt5.SubAckPacket)
+    assert (await own.receive()).payload == b"other"
+    await own.ping()
+    await own.finish()
+    broker.terminate()
+
+
 async def test_one_process_a_folder(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path / "data")
     assert "in use by another process" in refusal(tmp_path / "data")

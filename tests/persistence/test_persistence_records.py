@@ -36,10 +36,11 @@ MESSAGES = st.builds(
     retain=st.booleans(),
     properties=st.binary(max_size=60),
     expires_us=st.integers(0, (1 << 63) - 1),
+    publisher=st.none() | st.text(st.characters(exclude_categories=["Cs"]), max_size=30),
 )
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=30)
 TOPICS = TEXTS.filter(lambda text: not set("+#") & set(text))
-FORMAT = (keys.VERSION, b"1")
+FORMAT = (keys.VERSION, b"2")
 
 
 @given(MESSAGES, st.integers(0, 65_535), st.none() | st.integers(0, (1 << 64) - 1))
@@ -49,6 +50,14 @@ def test_entry_round_trip(message: Message, packet_id: int, body: int | None) ->
     assert (entry.packet_id, entry.body, entry.payload) == (packet_id, body, payload)
     assert (entry.topic, entry.qos, entry.retain) == (message.topic, message.qos, message.retain)
     assert (entry.properties, entry.expires_us) == (message.properties, message.expires_us)
+    assert entry.publisher == message.publisher
+
+
+def test_records_from_before_retained_messages_had_publishers() -> None:
+    first = bytes.fromhex("06 0000 0000000000000000 0001 00000000") + b"t" + b"kept"
+    image = read_image([(keys.VERSION, b"1"), (keys.RETAINED + b"t", first)])
+    assert image.retained == [Message(b"t", b"kept", 2, retain=True)]
+    assert image.format == b"1"
 
 
 @given(MESSAGES, st.data())

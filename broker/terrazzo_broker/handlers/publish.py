@@ -55,6 +55,7 @@ def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int
         retain=publish.retain,
         properties=publish.properties,
         expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
+        publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
     )
     if publish.retain:
         connection.broker.retain(route.topic, message)

@@ -77,7 +77,8 @@ def _send_retained(connection: Connection, subscription: Subscription, *, is_new
         return
     now_us = connection.broker.now_us()
     identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
-    retained = connection.broker.retained_for(connection, subscription.filter, now_us)
+    assert connection.session is not None
+    retained = connection.broker.retained_for(connection.session, subscription, now_us)
     messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8]
     for message in messages:
         if connection.send_each([message], now_us):

@@ -95,7 +95,7 @@ class DiskStorage:
         self._database.open()
         try:
             image = read_image(self._database.items())
-            if image.is_new:
+            if image.format != FORMAT:  # from now on an older program would misread it
                 self._database.commit({keys.VERSION: FORMAT})
         except StorageError:
             self._database.close()

@@ -23,7 +23,8 @@ from .records import (
     decode_will,
 )
 
-FORMAT = b"1"
+FORMAT = b"2"
+_READABLE = (FORMAT, b"1")  # 1 has no publisher in its retained messages
 
 
 @dataclass(slots=True)
@@ -61,6 +62,7 @@ class Image:
     """All records."""
 
     is_new: bool = True
+    format: bytes = b""
     alive_us: int = 0
     last_place: int = 0
     sessions: list[SessionImage] = field(default_factory=list)
@@ -95,9 +97,9 @@ def read_image(items: Iterable[tuple[bytes, bytes]]) -> Image:
 
 
 def _read_version(image: Image, key: bytes, value: bytes) -> None:
-    if value != FORMAT:
-        raise StorageError(f"stored in format {value!r}, and this program reads only {FORMAT!r}")
-    image.is_new = False
+    if value not in _READABLE:
+        raise StorageError(f"stored in format {value!r}, and this program reads only up to {FORMAT!r}")
+    image.is_new, image.format = False, value
 
 
 def _read_alive(image: Image, key: bytes, value: bytes) -> None:
@@ -186,7 +188,15 @@ _SESSION_READERS: dict[bytes, Callable[[Image, SessionImage, bytes, bytes], None
 
 
 def _message(image: Image, entry: Entry) -> Message:
-    return Message(entry.topic, _payload(image, entry), entry.qos, entry.retain, entry.properties, entry.expires_us)
+    return Message(
+        entry.topic,
+        _payload(image, entry),
+        entry.qos,
+        entry.retain,
+        entry.properties,
+        entry.expires_us,
+        entry.publisher,
+    )
 
 
 def _payload(image: Image, entry: Entry) -> bytes:

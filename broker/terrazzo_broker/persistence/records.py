@@ -8,13 +8,14 @@ from typing import NamedTuple
 import mqtt5
 import msgspec
 
+from ..codec.wire import encode_binary
 from ..hooks import Client
 from ..message import Message
 from ..topics.tree import Subscription
 from ..wills import PendingWill
 
 _ENTRY = struct.Struct(">BHQHI")  # flags, packet identifier, expires_us, bytes of the topic, of the properties
-_QOS, _RETAIN, _HAS_BODY = 0x03, 0x04, 0x08
+_QOS, _RETAIN, _HAS_BODY, _HAS_PUBLISHER = 0x03, 0x04, 0x08, 0x10
 
 
 class RecordError(ValueError):
@@ -38,18 +39,22 @@ class Entry(NamedTuple):
     properties: bytes
     expires_us: int
     body: int | None
+    publisher: str | None
 
 
 def encode_entry(message: Message, packet_id: int = 0, body: int | None = None) -> bytes:
     """A message with the packet identifier that it was sent under; its payload, or the number of its body."""
     flags = message.qos | (_RETAIN if message.retain else 0)
-    payload = message.payload
+    payload, publisher = message.payload, b""
     if body is not None:
         flags |= _HAS_BODY
         payload = body.to_bytes(8, "big")
+    if message.publisher is not None:
+        flags |= _HAS_PUBLISHER
+        publisher = encode_binary(message.publisher.encode())
     topic, properties = message.topic, message.properties
     head = _ENTRY.pack(flags, packet_id, message.expires_us, len(topic), len(properties))
-    return head + topic + properties + payload
+    return head + topic + properties + publisher + payload
 
 
 def decode_entry(data: bytes) -> Entry:
@@ -65,7 +70,7 @@ def decode_entry(data: bytes) -> Entry:
     properties_end = topic_end + properties_bytes
     if properties_end > len(data) or flags & _QOS == 3:
         raise RecordError(f"a message record of {len(data)} bytes that should have {properties_end} or more")
-    rest = data[properties_end:]
+    publisher, rest = _publisher(data[properties_end:]) if flags & _HAS_PUBLISHER else (None, data[properties_end:])
     return Entry(
         packet_id=packet_id,
         topic=data[_ENTRY.size : topic_end],
@@ -75,7 +80,19 @@ def decode_entry(data: bytes) -> Entry:
         properties=data[topic_end:properties_end],
         expires_us=expires_us,
         body=decode_number(rest, 8) if flags & _HAS_BODY else None,
+        publisher=publisher,
     )
+
+
+def _publisher(data: bytes) -> tuple[str, bytes]:
+    """The client id that stands before the payload, and the payload."""
+    end = 2 + int.from_bytes(data[:2], "big")
+    if end > len(data):
+        raise RecordError(f"a message record whose publisher's {end} bytes are cut off")
+    try:
+        return data[2:end].decode(), data[end:]
+    except UnicodeDecodeError:
+        raise RecordError("a message record whose publisher is not UTF-8") from None
 
 
 def decode_number(data: bytes, size: int) -> int:

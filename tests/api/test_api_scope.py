@@ -1,122 +1,245 @@
-"""Who may do what: roles, companies, and answers that give nothing away."""
+"""Who may do what: every operation and every path, as nobody, as each role, and as another company's administrator.
+
+Nothing has to be added here for an operation or a path whose request can be derived from the table: required fields
+are filled from ``FIELDS`` by their names, ``uid`` names the record that the action's name says, and two records are
+made by each ``create_`` action there is. A test fails, and says so, where that isn't enough. Then add one line:
+
+- a field that others will use too: to ``FIELDS``;
+- what is particular to one operation, or to one path (by its path): to ``SPECIAL``, which may say
+
+  - ``fields``: what to send, beside or instead of the derived fields (``None`` leaves one out). ``"@terminal"`` is the
+    uid of the home company's terminal (any entity by its name in actions), ``"@spare.terminal"`` the one to delete,
+    ``"@mark"`` the text that marks what is the home company's, ``"@new"`` a new number;
+  - ``code``: the answer to whoever may, where it isn't 200;
+  - ``stranger``: the answer to another company's administrator, where it isn't what is expected otherwise: a refusal
+    where the request names a record, 200 where it doesn't;
+  - ``unmarked``: why a ``get_`` operation's answer holds no marked text of the home company's;
+
+- an entity that others refer to when they are created: to ``FIRST``;
+- time series and other records that no ``create_`` action makes: to ``fill``. Put ``MARK`` into them;
+- a route that is no component path: to ``OPEN_ROUTES``, if it needs no token.
+
+What is tried of each: no token is 10402; a role below the permission 10403; the permitted get 200; another company's
+records do not exist; refused requests change no row of any table; no answer holds what marks another company's records.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-from api_rig import Rig, config_fields, terminal_fields
+from api_rig import Rig
+from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, build_world, rows_of
 
 from terrazzo.access.actor import Role
+from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.http import GATEWAY_PATH, build_apps
+from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 from terrazzo.store import Record
+from terrazzo.times import parse_time
 
-TIMES = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
-
-REQUESTS: dict[str, dict[str, Any]] = {
-    "ping": {},
-    "create_terminal": terminal_fields("new", "CONFIG"),
-    "update_terminal": terminal_fields("t1", "CONFIG"),
-    "get_terminal_item": {"uid": "t1"},
-    "get_terminal_list": {},
-    "create_terminal_config": config_fields(),
-    "update_terminal_config": config_fields() | {"uid": "CONFIG"},
-    "get_terminal_config_item": {"uid": "CONFIG"},
-    "get_terminal_config_list": {},
-    "get_terminal_status": {"terminal_id": "t1"},
-    "get_last_grid": {"terminal_id": "t1"},
-    "get_grid_item": {"terminal_id": "t1", "time": "2000-01-01 00:00:00"},
-    "get_last_grid_list": {"terminal_id": "t1", "items": 5},
-    "get_grid_list": {"terminal_id": "t1", **TIMES},
-    "get_reject_list": {"terminal_id": "t1"},
-    "publish_terminal_command": {"terminal_id": "t1", "command": "SP1", "value": "21.5"},
-    "get_command_list": {"terminal_id": "t1"},
-    "get_broker_status": {},
-    "get_client_list": {"terminal_id": "t1"},
-    "get_subscription_list": {"terminal_id": "t1"},
-    "kick_client": {"client_id": "t1"},
-    "delete_terminal": {"uid": "t1"},
-    "delete_terminal_config": {"uid": "SPARE"},
+FIELDS: dict[str, Any] = {
+    "uid": "@key",
+    "terminal_id": "@terminal",
+    "client_id": "@terminal",
+    "config_id": "@terminal_config",
+    "mapping_id": "@mapping",
+    "control_id": "@control",
+    "customer_id": "@customer",
+    "object_id": "@object",
+    "terminal_list": ["@terminal"],
+    "name": "@mark",
+    "description": "@mark",
+    "type": "Other",
+    "mode": "pwd",
+    "username": "@mark-@new",
+    "password": "correct horse battery",
+    "pin": "pin-@mark",
+    "access": "all",
+    "created_by": 1,
+    "last_modified_by": 1,
+    "is_available": 1,
+    "time": "2000-01-01 00:00:00",
+    "start_time": "2000-01-01 00:00:00",
+    "end_time": "2100-01-01 00:00:00",
+    "items": 5,
+    "command": "SP1",
+    "value": "@mark",
 }
-"""One request of every operation that needs a role, deletions last; CONFIG and SPARE stand for configurations' uids."""
+"""What to send, by the name of the field."""
 
-NAMES_NO_RECORD = {
-    "ping",
-    "create_terminal_config",
-    "get_terminal_list",
-    "get_terminal_config_list",
-    "get_broker_status",
+FIRST = ("terminal_config", "terminal", "mapping", "control", "customer", "object")
+"""Entities that others refer to."""
+
+_NOBODY_CONNECTS = "nobody is connected here"
+SPECIAL: dict[str, Special] = {
+    "ping": Special(unmarked="names no record"),
+    "get_terminal_status": Special(unmarked="says nothing but the uid that was asked for"),
+    "get_broker_status": Special(unmarked="counters of all companies together"),
+    "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
+    "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
+    "kick_client": Special(code=10404),
 }
-NEEDS_A_CONNECTION = {"kick_client"}  # and nobody is connected here
-ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN}
+"""By the name of the operation, or by the path of a component."""
+
+ANYBODY = {"login", "logout"}
+"""Operations that need no token."""
+
+OPEN_ROUTES = {GATEWAY_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/{path}"}
+"""Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
+
+ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}
+REFUSED = {10401, 10404}  # a key that finds nothing; a reference to something that isn't there
 
 
-def with_uids(fields: dict[str, Any], uids: dict[str, str]) -> dict[str, Any]:
-    return {name: uids.get(str(value), value) for name, value in fields.items()}
+async def fill(rig: Rig, world: World) -> None:
+    """Time series and commands of the home company's terminal."""
+    uid, at = world.main["terminal"], parse_time("2020-01-01 00:00:00")
+    reject = msgspec.msgpack.encode({"topic": f"g/{uid}/r", "reason": MARK, "payload": b"not JSON"})
+    report = msgspec.json.encode({"T": MARK})
+    await rig.services.store.append([Record(f"g/{uid}/r", at, report), Record(f"x/{uid}", at, reject)])
+    await rig.call("publish_terminal_command", terminal_id=uid, command="SP1", value=MARK)
 
 
-async def fill(rig: Rig) -> dict[str, str]:
-    """One of everything; the configurations' uids."""
-    config = await rig.add_config()
-    await rig.add_terminal("t1", config_id=config)
-    reject = msgspec.msgpack.encode({"topic": "g/t1/r", "reason": "not JSON", "payload": b"secret"})
-    await rig.services.store.append([Record("g/t1/r", 5, b'{"secret": 1}'), Record("x/t1", 5, reject)])
-    await rig.call("publish_terminal_command", terminal_id="t1", command="SP1", value="1")
-    return {"CONFIG": config, "SPARE": await rig.add_config()}
+@pytest.fixture
+async def world(rig: Rig) -> World:
+    built = await build_world(rig, fields=FIELDS, special=SPECIAL, first=FIRST)
+    await fill(rig, built)
+    return built
 
 
-def test_every_operation_is_tried() -> None:
-    assert set(REQUESTS) == {operation.name for operation in TABLE if operation.permission is not None}
+def guarded() -> list[Operation]:
+    """Every operation that needs a role: what reads first, deletions last."""
+    order = {"get": 0, "delete": 2}
+    found = [operation for operation in TABLE if operation.permission is not None]
+    return sorted(found, key=lambda operation: order.get(operation.name.partition("_")[0], 1))
 
 
-@pytest.mark.parametrize("who", ["viewer", "operator", "admin"])
-async def test_each_role_may_what_the_table_says(rig: Rig, who: str) -> None:
-    uids = await fill(rig)
-    for action, fields in REQUESTS.items():
-        answer = await rig.ask(action, who, **with_uids(fields, uids))
-        permission = TABLE[action].permission
+Trial = tuple[str, Operation, ComponentPath | None, Special]
+
+
+def trials() -> Iterator[Trial]:
+    """Every operation over the gateway, before the deletions every path."""
+    operations = guarded()
+    deletions = [operation for operation in operations if operation.name.startswith("delete_")]
+    for operation in operations[: len(operations) - len(deletions)]:
+        yield operation.name, operation, None, SPECIAL.get(operation.name, Special())
+    for path in sorted(PATHS, key=lambda path: path.operation.name.startswith("delete_")):
+        known = SPECIAL.get(path.path) or SPECIAL.get(path.operation.name) or Special()
+        yield path.path, path.operation, path, known
+    for operation in deletions:
+        yield operation.name, operation, None, SPECIAL.get(operation.name, Special())
+
+
+async def ask(rig: Rig, who: str, trial: Trial, request: dict[str, Any]) -> dict[str, Any]:
+    _, operation, path, _ = trial
+    if path is None:
+        return await rig.ask(operation.name, who, **request)
+    return await ask_path(rig, path, who, request)
+
+
+def same_code(wanted: int, path: ComponentPath | None) -> int:
+    """The component interfaces know one code for what the gateway tells apart."""
+    return 500 if path is not None and wanted in REFUSED else wanted
+
+
+def none_of(wrong: list[Any]) -> None:
+    """Fails with all of them, a line each."""
+    assert not wrong, "see the docstring of this file:\n" + "\n".join(map(str, wrong))
+
+
+async def test_every_operation_and_path_can_be_tried(world: World) -> None:
+    missing = []
+    for _, operation, _, special in trials():
+        try:
+            world.request(operation, special)
+        except NeedsAnEntry as error:
+            missing.append(str(error))
+    none_of(missing)
+    names = {operation.name for operation in TABLE} | {path.path for path in PATHS}
+    assert set(SPECIAL) <= names, "entries of what is no more"
+
+
+def test_only_these_operations_and_routes_need_no_token(rig: Rig) -> None:
+    assert {operation.name for operation in TABLE if operation.permission is None} == ANYBODY
+    paths = {PREFIXES[path.base] + path.path for path in PATHS}
+    routes = {resource.canonical for resource in build_apps(rig.services).http.router.resources()}
+    below = {route for route in routes if route.startswith("/docs/")}
+    assert routes - below <= paths | OPEN_ROUTES
+
+
+@pytest.mark.parametrize("who", ["viewer", "operator", "admin", "root"])
+async def test_each_role_may_what_the_table_says(rig: Rig, world: World, who: str) -> None:
+    before, wrong, allowed = await rows_of(rig), [], []
+    for trial in trials():
+        name, operation, _, special = trial
+        permission = operation.permission
         assert permission is not None
         if ROLES[who] >= permission:
-            assert answer["code"] == (10404 if action in NEEDS_A_CONNECTION else 200), (action, answer)
-        else:
-            assert (answer["code"], answer["result"]) == (10403, {}), action
-            assert answer["info"] == f"needs the role {permission.name.lower()}, {who}-user is {who}"
+            allowed.append(trial)
+            continue
+        answer = await ask(rig, who, trial, world.request(operation, special))
+        info = f"needs the role {permission.name.lower()}, {who}-user is {who}"
+        if (answer["code"], answer["result"], answer["info"]) != (10403, {}, info):
+            wrong.append((name, answer))
+    none_of(wrong)
+    assert await rows_of(rig) == before, "a refused request has changed something"
+    for trial in allowed:
+        name, operation, path, special = trial
+        answer = await ask(rig, who, trial, world.request(operation, special))
+        may_be = {same_code(special.code, path), *([200] if who == "root" else [])}
+        shows = MARK in str(answer["result"]) or special.unmarked or not name.startswith("get_")
+        if answer["code"] not in may_be or (special.code == 200 and not shows):
+            wrong.append((name, answer))
+    none_of(wrong)
 
 
-async def test_nobody_may_anything(rig: Rig) -> None:
-    uids = await fill(rig)
-    for action, fields in REQUESTS.items():
-        answer = await rig.ask(action, "nobody", **with_uids(fields, uids))
-        assert (answer["code"], answer["result"]) == (10402, {}), action
-        empty = await rig.ask(action, "nobody")
-        assert empty["code"] == 10402, "who isn't known learns nothing about fields"
+@pytest.mark.parametrize("token", [None, "", "forged"])
+async def test_nobody_may_anything(rig: Rig, world: World, token: str | None) -> None:
+    """Who isn't known learns nothing, not even about fields."""
+    before, wrong = await rows_of(rig), []
+    if token is not None:
+        rig.tokens["nobody"] = token  # type: ignore[index]
+    for trial in trials():
+        request = world.request(trial[1], trial[3])
+        answers = [await ask(rig, "nobody", trial, request), await ask(rig, "nobody", trial, {})]
+        if any((answer["code"], answer["result"]) != (10402, {}) for answer in answers):
+            wrong.append((trial[0], answers))
+        if any(world.leaks(str(answer), {}) for answer in answers):
+            wrong.append((trial[0], answers))
+    none_of(wrong)
+    assert await rows_of(rig) == before
 
 
-async def test_another_company_sees_nothing(rig: Rig) -> None:
-    uids = await fill(rig)
-    for action, fields in REQUESTS.items():
-        answer = await rig.ask(action, "stranger", **with_uids(fields, uids))
-        if action in NAMES_NO_RECORD:
-            assert answer["code"] == 200, (action, answer)
-        elif action == "create_terminal":
-            assert answer["code"] == 10401, "another company's configuration doesn't exist"
-        else:
-            assert answer["code"] == 10404, (action, answer)
-        assert "secret" not in str(answer)
-    assert (await rig.call("get_terminal_item", uid="t1"))["name"] == "Terminal t1", "nothing was changed"
-    for action in ("get_reject_list", "get_command_list"):
-        assert (await rig.call(action, "stranger"))["total_records"] == 0
-        assert (await rig.call(action, "viewer"))["total_records"] == 1
-    assert await rig.call("get_terminal_list", "stranger", uids=["t1"]) == []
+async def test_another_company_sees_and_changes_nothing(rig: Rig, world: World) -> None:
+    before, wrong, theirs = await rows_of(rig), [], world.as_stranger()
+    for trial in trials():
+        name, operation, path, special = trial
+        request = theirs.request(operation, special)
+        answer = await ask(rig, "stranger", trial, request)
+        expected = REFUSED if world.keys_in(request) else {200}
+        expected = {special.stranger} if special.stranger else expected
+        if answer["code"] not in {same_code(code, path) for code in expected}:
+            wrong.append((name, answer))
+        if leaks := world.leaks(str(answer), request):
+            wrong.append((name, leaks, answer))
+    none_of(wrong)
+    after = await rows_of(rig)
+    for table, rows in before.items():
+        assert rows <= after[table], f"{table}: a record of the home company has changed"
+        for row in map(msgspec.json.decode, after[table] - rows):
+            owner = row.get("permission_company_id", row.get("company_id"))
+            assert owner in (None, 2), f"{table}: a record was made in the home company"
 
 
-async def test_a_super_user_sees_every_company(rig: Rig) -> None:
-    await fill(rig)
+async def test_a_super_user_sees_every_company(rig: Rig, world: World) -> None:
     await rig.add_terminal("theirs", "stranger")
-    assert [record["uid"] for record in await rig.call("get_terminal_list", "root")] == ["t1", "theirs"]
-    for uid in ("t1", "theirs"):
+    for uid in (world.main["terminal"], "theirs"):
         await rig.call("get_terminal_status", "root", terminal_id=uid)
+        assert uid in str(await rig.call("get_terminal_list", "root"))
     assert (await rig.call("get_reject_list", "root"))["total_records"] == 1
 
 

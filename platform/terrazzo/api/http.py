@@ -1,4 +1,4 @@
-"""The HTTP port: gateway, components, liveness, readiness and metrics; and the WebSocket port."""
+"""The HTTP port: gateway, components, documents, liveness, readiness and metrics; and the WebSocket port."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components
 from terrazzo.api.dispatch import Gateway, Performer, bearer_token
+from terrazzo.api.docs_files import document_handlers
 from terrazzo.api.envelope import BAD_PARAMETER, UNREAD, Answer, Failure, explain
+from terrazzo.api.openapi import GATEWAY_PATH, build_document
 from terrazzo.api.operation import Caller
 from terrazzo.api.readiness import check_readiness
 from terrazzo.api.services import Services
@@ -25,7 +27,6 @@ from terrazzo.api.validation import Validator
 from terrazzo.api.websocket import GatewaySockets
 from terrazzo.sparse_log import SparseLog
 
-GATEWAY_PATH = "/apiproxy/api"
 _JSON = "application/json"
 _log = SparseLog(logging.getLogger(__name__))
 
@@ -52,6 +53,8 @@ def build_apps(services: Services) -> Apps:
     for path in PATHS:
         prefix = services.prefixes.get(path.base, PREFIXES[path.base])
         routes.add(path.method, prefix + path.path, _component_handler(components, path))
+    for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
+        routes.add("GET", at, handler)
     routes.add("GET", "/healthz", _handle_health)
     routes.add("GET", "/readyz", _readiness_handler(services))
     routes.add("GET", "/metrics", _metrics_handler(services, traffic))

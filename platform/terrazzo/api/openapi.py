@@ -1,0 +1,230 @@
+"""The OpenAPI 3.1 document, made from the table of operations and the component paths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.openapi_schemas import GATEWAY_FAILURE, Schema, Schemas, reference, without_null
+from terrazzo.api.operation import Operation
+from terrazzo.api.table import TABLE
+
+GATEWAY_PATH = "/apiproxy/api"
+JSON = "application/json"
+_SECURITY: list[Schema] = [{"token": []}]
+
+_DESCRIPTION = """An MQTT-centric device platform. One address serves all actions: the field `action` of the body says
+which. Component paths serve the same operations with query strings.
+
+**Tokens.** `login` gives one. Send it as `Authorization: Bearer <token>`.
+
+**WebSocket.** The gateway's path also upgrades to a WebSocket, here and on the port `websocket.port`: one request a
+message, one answer a message, in order. A connection is authenticated by the upgrade's header or by a request with a
+field `Authorization`, such as `{"action": "ping", "Authorization": "Bearer <token>"}`. `subscribe` works there.
+
+**TCP.** Where `tcp.enabled` is set: one JSON request a line, one answer a line, authentication as over WebSocket.
+
+**Codes.** An answer with HTTP status 200 reached an operation; `code` says what became of it: 200 success, 10401 a bad
+parameter, 10402 no valid token, 10403 not permitted, 10404 no such record, 500 anything else. Components answer 500 for
+a bad parameter and a missing record."""
+
+_REFUSALS = {
+    "404": "Nothing is at this path, or there is no such action",
+    "405": "Not a method of this path",
+    "413": "Longer than `limits.body_bytes`",
+    "415": "Not `application/json` in UTF-8",
+    "429": "Throttled; `Retry-After` says for how long",
+    "503": "The store or the database can't work now",
+}
+_RETRY_AFTER: Schema = {"Retry-After": {"description": "seconds", "schema": {"type": "integer", "minimum": 0}}}
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A request of an action and its answer, as they were sent and received."""
+
+    request: dict[str, Any]
+    answer: dict[str, Any]
+
+
+@cache
+def load_examples() -> Mapping[str, Example]:
+    """An example for each action, in the order in which they can be run."""
+    text = files("terrazzo.api").joinpath("examples.json").read_bytes()
+    return msgspec.json.decode(text, type=dict[str, Example])
+
+
+def build_document(
+    *,
+    operations: Iterable[Operation] = TABLE,
+    paths: Iterable[ComponentPath] = PATHS,
+    prefixes: Mapping[str, str] | None = None,
+) -> Schema:
+    """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
+    operations, paths = tuple(operations), tuple(paths)
+    schemas = Schemas(operations, paths)
+    where = {**PREFIXES, **(prefixes or {})}
+    return {
+        "openapi": "3.1.0",
+        "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "info": {"title": "Terrazzo", "version": version("terrazzo"), "description": _DESCRIPTION},
+        "servers": [{"url": "/"}],
+        "tags": [{"name": "gateway"}, {"name": "components"}, {"name": "operators"}],
+        "paths": {
+            GATEWAY_PATH: {"post": _gateway(operations)},
+            **_component_paths(paths, where, schemas),
+            **_OPERATOR_PATHS,
+        },
+        "components": {
+            "schemas": schemas.components,
+            "responses": {f"refused_{status}": _refusal(status) for status in _REFUSALS},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}},
+        },
+        "x-actions": [_listed(operation) for operation in operations],
+    }
+
+
+def _gateway(operations: Iterable[Operation]) -> Schema:
+    names = [operation.name for operation in operations]
+    examples = {name: example for name, example in load_examples().items() if name in names}
+    request = {
+        "oneOf": [reference(f"{name}.request") for name in names],
+        "discriminator": {"propertyName": "action", "mapping": _mapping(operations)},
+    }
+    answer = {"oneOf": [*(reference(f"{name}.answer") for name in names), reference(GATEWAY_FAILURE)]}
+    return {
+        "operationId": "gateway",
+        "tags": ["gateway"],
+        "summary": "All actions; the field action says which",
+        "description": "`login` and `logout` need no role. `x-actions` lists what each action asks for and gives.",
+        "security": [*_SECURITY, {}],
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {
+                    "schema": request,
+                    "examples": {name: {"value": each.request} for name, each in examples.items()},
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Reached an operation, or could not be read; `code` says what became of it",
+                "content": {
+                    JSON: {
+                        "schema": answer,
+                        "examples": {name: {"value": each.answer} for name, each in examples.items()},
+                    }
+                },
+            },
+            **_refused("404", "405", "413", "415", "429", "503"),
+        },
+    }
+
+
+def _mapping(operations: Iterable[Operation]) -> dict[str, str]:
+    return {
+        name: reference(f"{operation.name}.request")["$ref"]
+        for operation in operations
+        for name in (operation.name, *operation.aliases)
+    }
+
+
+def _component_paths(paths: Iterable[ComponentPath], where: Mapping[str, str], schemas: Schemas) -> Schema:
+    found: Schema = {}
+    for path in paths:
+        at = where[path.base] + path.path
+        found.setdefault(at, {})[path.method.lower()] = _component(at, path, schemas)
+    return found
+
+
+def _component(at: str, path: ComponentPath, schemas: Schemas) -> Schema:
+    operation = path.operation
+    fields = schemas.fields(operation.request)
+    required = fields.get("required", ())
+    return {
+        "operationId": f"{path.method.lower()}{at.replace('/', '_')}",
+        "tags": ["components"],
+        "summary": operation.summary,
+        "description": f"The action `{operation.name}`. {permission_text(operation)}",
+        "security": [{}] if operation.permission is None else _SECURITY,
+        "parameters": [
+            _parameter(name, schema, required=name in required) for name, schema in fields["properties"].items()
+        ],
+        "responses": {
+            "200": {
+                "description": "Reached the operation; `code` says what became of it",
+                "content": {JSON: {"schema": schemas.component_answer(path)}},
+            },
+            **_refused("405", "503"),
+        },
+    }
+
+
+def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
+    return {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
+
+
+def _refused(*statuses: str) -> Schema:
+    return {status: {"$ref": f"#/components/responses/refused_{status}"} for status in statuses}
+
+
+def _refusal(status: str) -> Schema:
+    headers = {"headers": _RETRY_AFTER} if status == "429" else {}
+    return {"description": _REFUSALS[status], **headers, "content": {JSON: {"schema": reference(GATEWAY_FAILURE)}}}
+
+
+def _listed(operation: Operation) -> Schema:
+    """What a page about the actions needs to know of one."""
+    example = load_examples().get(operation.name)
+    return {
+        "name": operation.name,
+        "aliases": list(operation.aliases),
+        "summary": operation.summary,
+        "role": None if operation.permission is None else operation.permission.name.lower(),
+        "request": reference(f"{operation.name}.request"),
+        "answer": reference(f"{operation.name}.answer"),
+        **({"example": msgspec.structs.asdict(example)} if example else {}),
+    }
+
+
+def permission_text(operation: Operation) -> str:
+    """Which role an operation needs, as a sentence."""
+    if operation.permission is None:
+        return "Needs no role."
+    return f"Role: {operation.permission.name.lower()}."
+
+
+def _plain_get(name: str, summary: str, media_type: str, schema: Schema, *more: tuple[str, str]) -> Schema:
+    content = {media_type: {"schema": schema}}
+    answers = {status: {"description": text, "content": content} for status, text in (("200", summary), *more)}
+    return {
+        "get": {
+            "operationId": name,
+            "tags": ["operators"],
+            "summary": summary,
+            "security": [{}],
+            "responses": {**answers, **_refused("405")},
+        }
+    }
+
+
+def _parts() -> Iterator[tuple[str, Schema]]:
+    part = {"type": "object", "properties": {"ready": {"type": "boolean"}, "reason": {"type": "string"}}}
+    yield "ready", {"type": "boolean"}
+    yield "parts", {"type": "object", "additionalProperties": part}
+
+
+_READINESS: Schema = {"type": "object", "properties": dict(_parts()), "required": ["ready", "parts"]}
+_HEALTH: Schema = {"type": "object", "properties": {"status": {"const": "ok"}}, "required": ["status"]}
+_OPERATOR_PATHS: Schema = {
+    "/healthz": _plain_get("healthz", "The process lives", JSON, _HEALTH),
+    "/readyz": _plain_get("readyz", "Every part accepts work", JSON, _READINESS, ("503", "A part doesn't accept work")),
+    "/metrics": _plain_get("metrics", "Prometheus text", "text/plain", {"type": "string"}),
+    "/openapi.json": _plain_get("openapi", "This document", JSON, {"type": "object"}),
+}

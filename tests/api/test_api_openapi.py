@@ -1,0 +1,116 @@
+"""The OpenAPI document: valid, complete, served fast and to everybody."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from api_rig import Rig
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from terrazzo.api.components import PATHS, PREFIXES
+from terrazzo.api.openapi import GATEWAY_PATH, build_document, load_examples
+from terrazzo.api.table import TABLE
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    return json.loads(msgspec.json.encode(build_document()))
+
+
+def validator(document: dict[str, Any], schema: dict[str, Any]) -> Draft202012Validator:
+    return Draft202012Validator({**schema, "components": document["components"]})
+
+
+def test_it_is_valid_by_the_meta_schema(document: dict[str, Any]) -> None:
+    assert document["openapi"].startswith("3.1")
+    assert [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()] == []
+    for schema in document["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def test_every_action_has_a_request_and_an_answer(document: dict[str, Any]) -> None:
+    gateway = document["paths"][GATEWAY_PATH]["post"]
+    request = gateway["requestBody"]["content"]["application/json"]["schema"]
+    answers = gateway["responses"]["200"]["content"]["application/json"]["schema"]["oneOf"]
+    assert request["discriminator"]["propertyName"] == "action"
+    schemas = document["components"]["schemas"]
+    for operation in TABLE:
+        at = {"$ref": f"#/components/schemas/{operation.name}.request"}
+        assert at in request["oneOf"]
+        assert {"$ref": f"#/components/schemas/{operation.name}.answer"} in answers
+        described = schemas[f"{operation.name}.request"]
+        assert described["properties"].keys() == {"action", "actionid", *operation.request.__struct_encode_fields__}
+        for name in (operation.name, *operation.aliases):
+            assert request["discriminator"]["mapping"][name] == at["$ref"]
+            assert name in described["properties"]["action"]["enum"]
+    assert [each["name"] for each in document["x-actions"]] == [operation.name for operation in TABLE]
+
+
+def test_every_component_path_is_there_with_its_parameters(document: dict[str, Any]) -> None:
+    for path in PATHS:
+        described = document["paths"][PREFIXES[path.base] + path.path][path.method.lower()]
+        given = {parameter["name"]: parameter for parameter in described["parameters"]}
+        fields = msgspec.structs.fields(path.operation.request)
+        assert given.keys() == {field.encode_name for field in fields}
+        for field in fields:
+            assert given[field.encode_name]["required"] == field.required
+
+
+def test_only_one_request_schema_fits(document: dict[str, Any]) -> None:
+    """Which makes ``oneOf`` say what the field ``action`` decides."""
+    gateway = document["paths"][GATEWAY_PATH]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    check = validator(document, gateway)
+    assert check.is_valid({"action": "ping", "actionid": 7})
+    assert not check.is_valid({"action": "no_such_action"})
+    assert not check.is_valid({"action": "get_terminal_item"})
+    assert not check.is_valid({"actionid": "1"})
+
+
+def test_examples_fit_their_schemas(document: dict[str, Any]) -> None:
+    for name, example in load_examples().items():
+        for kind in ("request", "answer"):
+            schema = document["components"]["schemas"][f"{name}.{kind}"]
+            errors = [error.message for error in validator(document, schema).iter_errors(getattr(example, kind))]
+            assert errors == [], (name, kind)
+
+
+async def test_it_is_served_without_a_token_and_only_once(rig: Rig, document: dict[str, Any]) -> None:
+    async with rig.http.get("/openapi.json") as response:
+        assert response.status == 200
+        assert response.content_type == "application/json"
+        assert await response.json() == document
+        etag = response.headers["ETag"]
+    for sent in (etag, f'"other", {etag}', f"W/{etag}", "*"):
+        async with rig.http.get("/openapi.json", headers={"If-None-Match": sent}) as response:
+            assert (response.status, await response.read()) == (304, b"")
+            assert response.headers["ETag"] == etag
+    async with rig.http.get("/openapi.json", headers={"If-None-Match": '"other"'}) as response:
+        assert response.status == 200
+    async with rig.http.get("/openapi.json", headers={"Accept-Encoding": "identity"}) as response:
+        assert "Content-Encoding" not in response.headers
+        assert json.loads(await response.read()) == document
+
+
+async def test_it_names_the_configured_prefixes(document: dict[str, Any]) -> None:
+    moved = build_document(prefixes={"grid_base": "/elsewhere"})
+    assert "/elsewhere/api/v1/grid/getLastItem" in moved["paths"]
+    assert "/grid/api/v1/grid/getLastItem" not in moved["paths"]
+
+
+async def test_gateway_answers_fit_the_document(rig: Rig, document: dict[str, Any]) -> None:
+    schema = document["paths"][GATEWAY_PATH]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    check = validator(document, schema)
+    await rig.add_terminal("t1")
+    for action, fields in [
+        ("ping", {}),
+        ("get_terminal_item", {"uid": "t1"}),
+        ("get_terminal_item", {"uid": "none"}),
+        ("get_terminal_list", {"page_size": 0}),
+        ("get_last_grid", {"terminal_id": "t1"}),
+    ]:
+        answer = await rig.ask(action, **fields)
+        assert [error.message for error in check.iter_errors(answer)] == [], answer

@@ -36,6 +36,10 @@ class Conflict(OperationError):
     """The change contradicts what is stored (a uid taken, a record in use). 500."""
 
 
+class Skipped(OperationError):
+    """A command that no terminal is sent, and which condition it was (section 2, Pusher, rule 8). 500."""
+
+
 class Throttled(OperationError):
     """Too many requests or failures; try again after ``retry_after_s``. HTTP 429."""
 

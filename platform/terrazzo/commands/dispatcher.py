@@ -13,7 +13,7 @@ import msgspec
 from terrazzo.access.actor import Actor
 from terrazzo.bus import Fate, MessageBus
 from terrazzo.commands.journal import Journal, check_page
-from terrazzo.commands.payload import Firmware, build_payload, needs_firmware, value_text
+from terrazzo.commands.payload import Firmware, build_control, build_payload, needs_firmware, value_text
 from terrazzo.commands.queue import Change, CommandQueues, OpenCommand, State
 from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
 from terrazzo.ingest.group import Answer
@@ -114,11 +114,13 @@ class Commands:
         value: Any,
         *,
         object_id: int | None = None,
+        point: str | None = None,
         idempotency_key: str | None = None,
     ) -> Row:
         """Journals a command and sends it as soon as the terminal is there; returns its record.
 
-        A repeated ``idempotency_key`` returns the command that was first given with it.
+        With a ``point`` that point is set, whatever the command is called. A repeated ``idempotency_key`` returns the
+        command that was first given with it.
 
         Raises:
             NotFound: no such terminal in the actor's company.
@@ -131,7 +133,7 @@ class Commands:
             raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
         if idempotency_key is not None and not (0 < len(idempotency_key) <= MAX_KEY and idempotency_key.isprintable()):
             raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
-        payload = build_payload(command, value, await self._firmware(actor, terminal, command))
+        payload = await self._payload(actor, terminal, command, value, point)
         values = self._values(
             actor,
             terminal,
@@ -191,6 +193,11 @@ class Commands:
         if terminal is None or not (actor.is_super or terminal.company_id == actor.company_id):
             raise NotFound("terminal_id", terminal_id)
         return terminal
+
+    async def _payload(self, actor: Actor, terminal: Terminal, command: str, value: Any, point: str | None) -> bytes:
+        if point is not None:
+            return build_control(point, value)
+        return build_payload(command, value, await self._firmware(actor, terminal, command))
 
     async def _firmware(self, actor: Actor, terminal: Terminal, command: str) -> Firmware | None:
         if not needs_firmware(command) or terminal.config_id is None:

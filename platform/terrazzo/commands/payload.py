@@ -14,6 +14,8 @@ MAX_TEXT = 64  # characters of a command and of a value
 
 FIRMWARE_UNITS = ("LUA", "MCU")
 
+RESERVED = frozenset({"Reboot", "Diag", "Upgrade", "AXUpgrade"})
+
 _encode = msgspec.json.Encoder().encode
 _number = msgspec.json.Decoder(int | float).decode
 
@@ -48,7 +50,19 @@ def build_payload(command: str, value: Any, firmware: Firmware | None = None) ->
         return _encode({"Act": command})
     if command == "AXUpgrade":
         return _encode(_upgrade(text, firmware or Firmware()))
-    return _encode({"Act": "Control", command: _wire_value(value)})
+    return build_control(command, value)
+
+
+def build_control(point: str, value: Any) -> bytes:
+    """The payload that sets a point.
+
+    Raises:
+        BadParameter: names ``command``, whose point it is, or ``value``.
+    """
+    if point == "Act":
+        raise BadParameter("command", "'Act' is reserved: it is the key that names the action")
+    value_text(value)
+    return _encode({"Act": "Control", point: _wire_value(value)})
 
 
 def check_command(command: Any) -> None:
@@ -61,8 +75,6 @@ def check_command(command: Any) -> None:
         raise BadParameter("command", "contains a control character")
     if command == "Upgrade":
         raise BadParameter("command", "Upgrade is not supported; AXUpgrade is")
-    if command == "Act":
-        raise BadParameter("command", "'Act' is reserved: it is the key that names the action")
 
 
 def value_text(value: Any) -> str:

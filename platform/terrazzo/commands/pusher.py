@@ -1,0 +1,119 @@
+"""The pusher: a command for an object becomes a message to one of its terminals (section 2, Pusher)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from terrazzo.access.actor import Actor
+from terrazzo.commands.control import plan_command
+from terrazzo.errors import NotFound, Skipped
+from terrazzo.metadata.port import Repository, Row
+from terrazzo.terminals.registry import Registry
+
+DEFAULT_PROJECT = 1  # exists from the first start, and serves every company
+
+
+class ObjectRequest(NamedTuple):
+    """A command for an object; an empty ``value`` means the control script's default."""
+
+    object_id: int | str
+    command: str
+    value: str = ""
+    project_id: int | str = DEFAULT_PROJECT
+    idempotency_key: str | None = None
+
+
+class _Planned(NamedTuple):
+    terminal_id: str
+    command: str
+    value: str
+    object_id: int
+    point: str | None
+    idempotency_key: str | None
+
+
+class Submitter(Protocol):
+    """Where a command goes from here."""
+
+    async def submit(
+        self,
+        actor: Actor,
+        terminal_id: str,
+        command: str,
+        value: str,
+        *,
+        object_id: int | None = None,
+        point: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Row: ...
+
+
+class Pusher:
+    """Applies the eight rules. The gateway and the component interface both come here."""
+
+    def __init__(
+        self,
+        commands: Submitter,
+        *,
+        projects: Repository,
+        objects: Repository,
+        controls: Repository,
+        registry: Registry,
+    ) -> None:
+        self._commands = commands
+        self._projects = projects
+        self._objects = objects
+        self._controls = controls
+        self._registry = registry
+
+    async def publish(self, actor: Actor, requests: Sequence[ObjectRequest]) -> list[Row]:
+        """Journals the commands in their order, all of them or none; returns their records.
+
+        Raises:
+            Skipped: which of the conditions it was that nothing is sent (rule 8).
+            NotFound: no such project or object.
+            BadParameter, Conflict, Unavailable: as ``Commands.submit``.
+        """
+        planned = [await self._plan(actor, request) for request in requests]
+        return [
+            await self._commands.submit(
+                actor,
+                each.terminal_id,
+                each.command,
+                each.value,
+                object_id=each.object_id,
+                point=each.point,
+                idempotency_key=each.idempotency_key,
+            )
+            for each in planned
+        ]
+
+    async def _plan(self, actor: Actor, request: ObjectRequest) -> _Planned:
+        await self._check_project(actor, request.project_id)
+        target = await _item(self._objects, actor, request.object_id, "object_id")
+        if target["control_id"] is None:
+            raise Skipped(f"object_id: object {target['uid']} has no control script")
+        control = await self._controls.item(actor, target["control_id"])
+        company_id = target["permission_company_id"]
+
+        def is_known(uid: str) -> bool:
+            terminal = self._registry.terminal(uid)
+            return terminal is not None and terminal.company_id == company_id
+
+        terminals = target["terminal_list"] or ()
+        found = plan_command(control["script"], request.command, request.value, terminals=terminals, is_known=is_known)
+        key = request.idempotency_key
+        return _Planned(found.terminal_id, request.command, found.value, target["id"], found.point, key)
+
+    async def _check_project(self, actor: Actor, key: int | str) -> None:
+        project = await _item(self._projects, actor, key, "project_id")
+        if not project["is_active"]:
+            raise Skipped(f"project_id: project {key} is not started")
+
+
+async def _item(repository: Repository, actor: Actor, key: int | str, field: str) -> Row:
+    try:
+        return await repository.item(actor, key)
+    except NotFound:
+        raise NotFound(field, key) from None

@@ -1,0 +1,78 @@
+"""Points as mapping and control tables name them: ``$AdapterID-<n>.<point>`` or ``<terminal_uid>.<point>``.
+
+Without ``.<point>`` the terminal itself is meant (section 2, Pusher, rule 2). Uids may contain dots, and so may points:
+the terminals that exist decide where a uid ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+_POSITION = re.compile(r"\$AdapterID-([0-9]{1,6})(?:\.(.*))?", re.DOTALL)
+
+
+class Point(NamedTuple):
+    """A key of what a terminal reports or is told; an empty ``key`` is the terminal itself."""
+
+    terminal_id: str
+    key: str
+
+
+class PointText(NamedTuple):
+    """A reference as it is written, before it is known which terminals there are."""
+
+    position: int | None  # from 1, None where the terminal is named
+    rest: str  # the key after a position; uid, or uid and key, where the terminal is named
+
+
+def parse_point(text: str) -> PointText:
+    """Reads a reference.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
+    text = text.strip()
+    found = _POSITION.fullmatch(text)
+    if found is None:
+        if text.startswith("$"):
+            raise ValueError(f"{text!r:.80}: expected $AdapterID-<n>, optionally with .<point>")
+        if not text:
+            raise ValueError("is empty; expected $AdapterID-<n>.<point> or <terminal_id>.<point>")
+        return PointText(None, text)
+    position, key = int(found[1]), found[2]
+    if position < 1:
+        raise ValueError(f"{text!r:.80}: terminals are numbered from 1")
+    if key == "":
+        raise ValueError(f"{text!r:.80}: ends in a dot")
+    return PointText(position, key or "")
+
+
+def find_point(text: str, terminals: Sequence[str], is_known: Callable[[str], bool]) -> Point:
+    """The point that a reference means for one object.
+
+    Args:
+        terminals: the object's ``terminal_list``.
+        is_known: whether another terminal with this uid exists; the object's own come first.
+
+    Raises:
+        ValueError: it is malformed, or there is no such terminal.
+    """
+    position, rest = parse_point(text)
+    if position is not None:
+        if position > len(terminals):
+            raise ValueError(f"{text!r:.80}: the object has {len(terminals)} terminals")
+        return Point(terminals[position - 1], rest)
+    splits = list(_splits(rest))
+    for knows in (terminals.__contains__, is_known):
+        for uid, key in splits:
+            if knows(uid):
+                return Point(uid, key)
+    raise ValueError(f"{text!r:.80}: names no terminal")
+
+
+def _splits(text: str) -> list[Point]:
+    """Every way to cut a uid off, longest first."""
+    dots = [index for index, character in enumerate(text) if character == "."]
+    return [Point(text, ""), *(Point(text[:dot], text[dot + 1 :]) for dot in reversed(dots) if text[dot + 1 :])]

@@ -6,13 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from terrazzo.api.dispatch import Performer
 from terrazzo.api.envelope import Answer, ComponentReply
+from terrazzo.api.fields import kind
 from terrazzo.api.grid import GridData, GridList, GridRecord
 from terrazzo.api.operation import Caller, Operation
 from terrazzo.api.paging import Paged
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
+from terrazzo.errors import BadParameter
 
 PREFIXES = {"grid_base": "/grid"}
 """Where each component stands unless configured otherwise."""
@@ -20,6 +24,11 @@ PREFIXES = {"grid_base": "/grid"}
 
 class GridListData(GridData):
     """The newest records first."""
+
+
+def nothing(_result: Any) -> msgspec.UnsetType:
+    """Of changes, whose answers carry only ``code``, ``msg`` and ``info``."""
+    return msgspec.UNSET
 
 
 def _as_it_is(result: Any) -> Any:
@@ -67,14 +76,35 @@ class Components:
         self._performer = performer
         self._validator = validator
 
-    async def answer(self, path: ComponentPath, query: Sequence[tuple[str, str]], caller: Caller) -> Answer:
-        """Answers one request; ``query`` is the decoded query string in order."""
+    async def answer(
+        self, path: ComponentPath, fields: Sequence[tuple[str, str]], caller: Caller, *, body: bytes = b""
+    ) -> Answer:
+        """Answers one request.
+
+        Args:
+            fields: of the query string and of a form, decoded, in order.
+            body: a JSON object, whose fields come before those of the query.
+        """
         return await self._performer.perform(
             path.operation,
             caller,
-            lambda: self._validator.from_query(path.operation, _values(query)),
+            lambda: self._validator.from_query(path.operation, {**_values(fields), **_object(body)}),
             ComponentReply(path.shape),
         )
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    if not body.strip():
+        return {}
+    try:
+        found = msgspec.json.decode(body)
+    except RecursionError:
+        raise BadParameter("body", "nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeError) as error:
+        raise BadParameter("body", f"not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise BadParameter("body", f"expected object, got {kind(found)}")
+    return found
 
 
 def _values(query: Sequence[tuple[str, str]]) -> Mapping[str, str | list[str]]:

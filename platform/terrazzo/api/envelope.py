@@ -76,7 +76,7 @@ class ComponentEnvelope(msgspec.Struct):
     code: int
     msg: str
     info: str
-    result: Any
+    result: Any = msgspec.UNSET
 
 
 class Reply(Protocol):

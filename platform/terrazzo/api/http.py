@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from http import HTTPStatus
 from math import ceil
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components
 from terrazzo.api.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.docs_files import document_handlers
-from terrazzo.api.envelope import BAD_PARAMETER, UNREAD, Answer, Failure, explain
+from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
 from terrazzo.api.openapi import GATEWAY_PATH, build_document
 from terrazzo.api.operation import Caller
 from terrazzo.api.readiness import check_readiness
@@ -28,6 +29,7 @@ from terrazzo.api.websocket import GatewaySockets
 from terrazzo.sparse_log import SparseLog
 
 _JSON = "application/json"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _log = SparseLog(logging.getLogger(__name__))
 
 
@@ -50,9 +52,8 @@ def build_apps(services: Services) -> Apps:
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
     routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes), upgrade=sockets.handle)
-    for path in PATHS:
-        prefix = services.prefixes.get(path.base, PREFIXES[path.base])
-        routes.add(path.method, prefix + path.path, _component_handler(components, path))
+    for address, methods in _component_routes(services, components).items():
+        routes.add_methods(address, methods)
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
     routes.add("GET", "/healthz", _handle_health)
@@ -77,11 +78,18 @@ class _Routes:
         resource = self._router.add_resource(path)
         if upgrade is not None:
             resource.add_route("GET", self._enveloped(upgrade))
-        methods = ["GET", "HEAD"] if method == "GET" else [method]
-        for each in methods:
-            resource.add_route(each, self._enveloped(handler))
-        if method != "*":
-            resource.add_route("*", self._enveloped(_method_refuser(methods)))
+        self._add(resource, {method: handler})
+
+    def add_methods(self, path: str, handlers: Mapping[str, Handler]) -> None:
+        """A path that takes several methods."""
+        self._add(self._router.add_resource(path), handlers)
+
+    def _add(self, resource: web.Resource, handlers: Mapping[str, Handler]) -> None:
+        both = {"HEAD": handlers["GET"]} if "GET" in handlers else {}
+        for method, handler in {**handlers, **both}.items():
+            resource.add_route(method, self._enveloped(handler))
+        if "*" not in handlers:
+            resource.add_route("*", self._enveloped(_method_refuser([*handlers, *both])))
 
     def _enveloped(self, handler: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -98,19 +106,46 @@ class _Routes:
 def _gateway_handler(gateway: Gateway, body_bytes: int) -> Handler:
     async def handle_gateway(request: web.Request) -> web.Response:
         _check_media_type(request)
-        announced = request.content_length or 0
-        if announced > body_bytes:  # not a byte of it needs reading
-            raise web.HTTPRequestEntityTooLarge(body_bytes, announced)
+        _check_length(request, body_bytes)
         return _respond(await gateway.answer(await request.read(), _caller(request)))
 
     return handle_gateway
 
 
-def _component_handler(components: Components, path: ComponentPath) -> Handler:
+def _component_routes(services: Services, components: Components) -> Mapping[str, Mapping[str, Handler]]:
+    """Address to method to handler."""
+    routes: dict[str, dict[str, Handler]] = {}
+    for path in PATHS:
+        address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
+        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services.limits.body_bytes)
+    return routes
+
+
+def _component_handler(components: Components, path: ComponentPath, body_bytes: int) -> Handler:
     async def handle_component(request: web.Request) -> web.Response:
-        return _respond(await components.answer(path, list(request.query.items()), _caller(request)))
+        fields, body = list(request.query.items()), b""
+        if path.method == "POST":
+            try:
+                more, body = await _read_parameters(request, body_bytes)
+            except ValueError as error:
+                return _respond(ComponentReply().failure(Failure(FAILURE, f"body: not a form: {error}")))
+            fields += more
+        return _respond(await components.answer(path, fields, _caller(request), body=body))
 
     return handle_component
+
+
+async def _read_parameters(request: web.Request, body_bytes: int) -> tuple[list[tuple[str, str]], bytes]:
+    """What a body carries: fields of a form, or JSON, which a form may have in its field ``data``."""
+    _check_length(request, body_bytes)
+    if request.content_type not in _FORMS:
+        if request.can_read_body:
+            _check_media_type(request)
+        return [], await request.read()
+    form = await request.post()
+    fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
+    body = "".join(value for name, value in fields if name == "data")
+    return [field for field in fields if field[0] != "data"], body.encode()
 
 
 async def _handle_health(request: web.Request) -> web.Response:
@@ -149,6 +184,12 @@ def _check_media_type(request: web.Request) -> None:
     charset = (request.charset or "utf-8").lower()
     if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):
         raise web.HTTPUnsupportedMediaType
+
+
+def _check_length(request: web.Request, body_bytes: int) -> None:
+    announced = request.content_length or 0
+    if announced > body_bytes:  # not a byte of it needs reading
+        raise web.HTTPRequestEntityTooLarge(body_bytes, announced)
 
 
 def _respond(answer: Answer) -> web.Response:

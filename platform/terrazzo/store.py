@@ -10,11 +10,15 @@ A *series* is named by a string whose first segment says its kind:
 
 A body is the bytes of one record: a JSON object or a MessagePack map, told apart by the first byte. Records of one
 series are ordered by time, then by arrival; two records may share a microsecond.
+
+Beside the series a store keeps *notes*: a value per name, written in the same commit as the records that it follows
+from, so that a reader of notes after a crash knows exactly what the records say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 
@@ -24,6 +28,12 @@ class Record(NamedTuple):
     series: str
     time_us: int
     body: bytes
+
+
+Notes = Mapping[str, bytes | None]
+"""Values by name; None deletes."""
+
+NO_NOTES: Notes = MappingProxyType({})
 
 
 class Page(NamedTuple):
@@ -55,15 +65,20 @@ class RecordsRefused(Exception):
 class TimeSeriesStore(Protocol):
     """Appends durably and reads back. Every method may raise ``StoreUnavailable``."""
 
-    async def append(self, records: Sequence[Record]) -> None:
-        """Stores all records or none; on return they survive ``kill -9`` and power loss.
+    async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
+        """Stores all records and notes or none; on return they survive ``kill -9`` and power loss.
+
+        After a crash there are never notes without their records; a store on a server may have records without notes.
 
         Records arrive in order of arrival. Cancelling the call leaves it unknown whether they were stored.
 
         Raises:
             ValueError: a record's series or time can't be stored, says which; nothing was stored.
-            RecordsRefused: some records can never be stored; all others are.
+            RecordsRefused: some records can never be stored; all others are, and the notes.
         """
+
+    async def notes(self, prefix: str) -> dict[str, bytes]:
+        """The notes whose names start with ``prefix``, sorted by name. Retention leaves them alone."""
 
     async def series(self, prefix: str) -> list[str]:
         """The names of the series that start with ``prefix`` (``g/<uid>/``), sorted; ``m/17`` finds itself only when

@@ -107,9 +107,9 @@ async def test_an_append_waits_out_a_stall_while_the_loop_runs_on(tmp_path):
 async def test_a_batch_reported_as_failed_is_taken_back_when_it_shows_up_later(tmp_path):
     """Its log reached the disk though the sync failed, and the folder could not be opened again at once."""
     store = await RocksStore.open(tmp_path)
-    await store.append([record(1)])
+    await store.append([record(1)], notes={"kept": b"1", "dropped": b"1"})
     engine = store._engine
-    batch = engine._encode([record(2), record(3, "g/T2/r")])
+    batch = engine._encode([record(2), record(3, "g/T2/r")], {"kept": b"2", "dropped": None, "new": b"2"})
     engine.database.commit(batch.fill)
     engine.database.close("the sync failed")
     engine._unsettled = batch
@@ -118,6 +118,7 @@ async def test_a_batch_reported_as_failed_is_taken_back_when_it_shows_up_later(t
     await store.append([record(4)])
     assert await store.page(["g/T1/r"], 0, 2**60, offset=0, limit=9) == Page([record(4), record(1)], 2)
     assert await store.series("") == ["g/T1/r"]
+    assert await store.notes("") == {"dropped": b"1", "kept": b"1"}
     await store.close()
 
 

@@ -201,3 +201,39 @@ async def test_batches_appended_at_once_are_all_there(store):
             tasks.create_task(store.append([record(T0 + number, number), record(T0, number, "g/T2/r")]))
     assert (await store.page(["g/T1/r"], 0, T0 + 99, offset=0, limit=1)).total == 20
     assert await store.latest(["g/T2/r"], 99) == [record(T0, 19 - back, "g/T2/r") for back in range(20)]
+
+
+async def test_notes_are_written_overwritten_and_deleted_with_records(store):
+    assert await store.notes("") == {}
+    await store.append([record(T0)], notes={"state/1": b"one", "state/10": b"ten", "effects/1": b""})
+    await store.append([record(T0 + 1)], notes={"state/1": b"two", "effects/1": None, "effects/2": None})
+    assert await store.notes("state/1") == {"state/1": b"two", "state/10": b"ten"}
+    assert await store.notes("effects/") == {}
+    assert await store.series("") == ["g/T1/r"], "notes are no series"
+
+
+async def test_notes_may_come_without_records(store):
+    await store.append([], notes={"a": b"1", "\u7ec8\u7aef": b"2"})
+    assert await store.notes("") == {"a": b"1", "\u7ec8\u7aef": b"2"}
+    await store.append([], notes={"a": None})
+    assert list(await store.notes("")) == ["\u7ec8\u7aef"]
+
+
+async def test_a_refused_batch_leaves_the_notes_as_they_were(store):
+    await store.append([], notes={"a": b"1"})
+    with pytest.raises(ValueError):
+        await store.append([record(-1)], notes={"a": b"2", "b": b"3"})
+    assert await store.notes("") == {"a": b"1"}
+
+
+async def test_notes_are_there_after_a_restart_and_after_retention(house):
+    store = await house.open()
+    await store.append([record(T0)], notes={"a": b"1"})
+    await store.drop_before(T0 + 1)
+    await store.close()
+    store = await house.open()
+    try:
+        assert await store.notes("a") == {"a": b"1"}
+        assert await store.series("") == []
+    finally:
+        await store.close()

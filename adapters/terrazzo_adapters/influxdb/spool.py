@@ -1,4 +1,4 @@
-"""The spool: batches that wait on disk, in order, for a server that is away."""
+"""The spool: batches that wait on disk, in order, for a server that is away; and the notes, which stay here."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 import msgspec
 from rocksdict import WriteBatch
 
+from terrazzo.store import NO_NOTES, Notes
 from terrazzo_adapters.influxdb.lines import Point
+from terrazzo_adapters.rocksdb import reads
+from terrazzo_adapters.rocksdb.batch import put_notes
 from terrazzo_adapters.rocksdb.database import Database, worded
+from terrazzo_adapters.rocksdb.keys import note_key
 
 _FIRST = b"b" + bytes(8)
 
@@ -35,7 +39,7 @@ class Spool:
         """Opens and finds what an earlier process left."""
         self._database.open()
         with worded(self._database.path):
-            for key, value in self._database.rdict.items(from_key=_FIRST):
+            for key, value in reads.ascending(self._database.rdict, _FIRST, b"c"):
                 self._waiting.append((_number(key), len(value)))
         self.size = sum(size for _, size in self._waiting)
         self._last = self._waiting[-1][0] if self._waiting else 0
@@ -44,14 +48,23 @@ class Spool:
         """Keeps what waits for the next process."""
         self._database.close("it is closed")
 
-    def put(self, points: list[Point]) -> None:
-        """Adds a batch durably."""
+    def put(self, points: list[Point], notes: Notes = NO_NOTES) -> None:
+        """Adds a batch durably, and its notes with it."""
         number = self._last + 1
         value = msgspec.msgpack.encode(points)
-        self._commit(number, value)
+        self._commit(number, value, notes)
         self._last = number
         self._waiting.append((number, len(value)))
         self.size += len(value)
+
+    def put_notes(self, notes: Notes) -> None:
+        """Writes notes durably."""
+        self._commit(None, b"", notes)
+
+    def notes(self, prefix: str) -> dict[str, bytes]:
+        """The notes whose names start with ``prefix``, sorted."""
+        self._ensure_open()
+        return self._database.read(reads.notes, prefix)
 
     def first(self) -> list[Point]:
         """The oldest batch; there is one."""
@@ -77,10 +90,17 @@ class Spool:
         self._waiting.popleft()
         self.size -= size
 
-    def _commit(self, number: int, value: bytes) -> None:
+    def _commit(self, number: int | None, value: bytes, notes: Notes = NO_NOTES) -> None:
+        encoded = {note_key(name): note for name, note in notes.items()}
+
+        def fill(batch: WriteBatch) -> None:
+            if number is not None:
+                batch.put(_key(number), value)
+            put_notes(batch, encoded)
+
         self._ensure_open()
         try:
-            self._database.commit(lambda batch: batch.put(_key(number), value))
+            self._database.commit(fill)
         except Exception as error:
             self._database.close(str(error))
             raise

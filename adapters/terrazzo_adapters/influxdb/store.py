@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from terrazzo.store import Page, Record, RecordsRefused, StoreUnavailable
+from terrazzo.store import NO_NOTES, Notes, Page, Record, RecordsRefused, StoreUnavailable
 from terrazzo_adapters.influxdb import queries
 from terrazzo_adapters.influxdb.delivery import Delivery
 from terrazzo_adapters.influxdb.lines import Point
@@ -84,8 +84,10 @@ class InfluxStore:
         """How many batches wait in the spool."""
         return self._spool.depth
 
-    async def append(self, records: Sequence[Record]) -> None:
+    async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Returns when the server or the spool has all records durably; waits while the spool is full.
+
+        Notes are on disk here: in one commit with records that are spooled, after records that the server took.
 
         Raises:
             ValueError: a record's name or time can't be stored, says which; nothing was stored.
@@ -95,19 +97,26 @@ class InfluxStore:
         """
         self._ensure_open()
         points = self._points(records)
-        if not points:
+        if not points and not notes:
             return
         async with self._turn:
             self._ensure_open()
-            if not self._spool.depth:
+            if not self._spool.depth or not points:
                 try:
-                    refused = await self._delivery.deliver(points)
+                    refused = await self._delivery.deliver(points) if points else []
                 except StoreUnavailable as error:
                     _log.warning("InfluxDB does not take records, they wait in the spool: %s", error)
                 else:
+                    if notes:
+                        await self._in_thread(self._spool.put_notes, notes)
                     _raise_if_refused(refused, self._delivery.reason)
                     return
-            await self._spool_durably(points)
+            await self._spool_durably(points, notes)
+
+    async def notes(self, prefix: str) -> dict[str, bytes]:
+        """The notes whose names start with ``prefix``, sorted."""
+        self._ensure_open()
+        return await self._in_thread(self._spool.notes, prefix)
 
     def _points(self, records: Sequence[Record]) -> list[Point]:
         for place, (series, time_us, _) in enumerate(records):
@@ -118,11 +127,11 @@ class InfluxStore:
         self._arrival += len(records)
         return [Point(*record, first + place) for place, record in enumerate(records)]
 
-    async def _spool_durably(self, points: list[Point]) -> None:
+    async def _spool_durably(self, points: list[Point], notes: Notes) -> None:
         async with self._changed:
             await self._changed.wait_for(lambda: self._has_room() or self._closing.is_set())
         self._ensure_open()
-        await self._in_thread(self._spool.put, points)
+        await self._in_thread(self._spool.put, points, notes)
         async with self._changed:
             self._changed.notify_all()
 

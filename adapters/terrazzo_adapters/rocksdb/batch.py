@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rocksdict import WriteBatch
 
@@ -33,12 +33,15 @@ class Batch:
     added: dict[Slot, int]
     first_arrival: int
     last_arrival: int
+    notes: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    notes_before: Mapping[bytes, bytes | None] = field(default_factory=dict)
 
     def fill(self, batch: WriteBatch) -> None:
         """Puts everything."""
         put = batch.put
         for key, value in self.entries:
             put(key, value)
+        put_notes(batch, self.notes)
 
     def fill_undo(self, batch: WriteBatch) -> None:
         """Removes the records and names again and puts the counters back."""
@@ -47,7 +50,17 @@ class Batch:
                 batch.delete(key)
         for slot, count in self.counts.items():
             put_count(batch, slot, count - self.added[slot])
+        put_notes(batch, self.notes_before)
         batch.put(LAST_ARRIVAL, pack_number(self.first_arrival - 1))
+
+
+def put_notes(batch: WriteBatch, notes: Mapping[bytes, bytes | None]) -> None:
+    """Writes and deletes notes, by their keys."""
+    for key, value in notes.items():
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
 
 
 def put_count(batch: WriteBatch, slot: Slot, count: int) -> None:

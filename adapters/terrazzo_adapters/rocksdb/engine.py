@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
-from terrazzo.store import Record, StoreUnavailable
+from terrazzo.store import NO_NOTES, Notes, Record, StoreUnavailable
 from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, put_count, slot_key
 from terrazzo_adapters.rocksdb.database import Database, worded
 from terrazzo_adapters.rocksdb.keys import (
@@ -17,6 +18,7 @@ from terrazzo_adapters.rocksdb.keys import (
     PROBE,
     count_key,
     name_key,
+    note_key,
     parse_number,
     record_key,
 )
@@ -52,15 +54,15 @@ class Engine:
         """Closes for good."""
         self.database.close("it is closed")
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Stores all records durably, or none.
+    def append(self, records: Sequence[Record], notes: Notes = NO_NOTES) -> None:
+        """Stores all records and notes durably, or none.
 
         Raises:
             ValueError: a record can't be stored, says which and why.
             StoreUnavailable, StoreFull: none is stored; a later call may succeed.
         """
         self._ensure_open()
-        batch = self._encode(records)
+        batch = self._encode(records, notes)
         try:
             self.database.commit(batch.fill)
         except StoreUnavailable as error:
@@ -68,11 +70,14 @@ class Engine:
         else:
             self._catalogue.accept(batch)
 
-    def _encode(self, records: Sequence[Record]) -> Batch:
+    def _encode(self, records: Sequence[Record], notes: Notes) -> Batch:
         if len(self._catalogue.counts) > _MOST_COUNTERS:
             self._catalogue.counts.clear()
         with worded(self.database.path):
-            return encode_batch(records, self._catalogue, self._stored_count)
+            batch = encode_batch(records, self._catalogue, self._stored_count)
+            after = {note_key(name): value for name, value in notes.items()}
+            before = {key: self.database.rdict.get(key) for key in after}
+        return replace(batch, notes=after, notes_before=before)
 
     def _stored_count(self, slot: Slot) -> int:
         return parse_number(self.database.rdict.get(slot_key(slot)))

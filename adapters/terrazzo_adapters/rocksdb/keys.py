@@ -1,9 +1,10 @@
-"""What stands on disk: four kinds of keys, told apart by their first byte.
+"""What stands on disk: five kinds of keys, told apart by their first byte.
 
 =====================================================  ========================================
 ``r`` series id (4) time_us (8) arrival number (8)     the record's body
 ``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
 ``n`` name, UTF-8                                      series id (4)
+``t`` name, UTF-8                                      a note
 ``m`` ``arrival`` or ``check``                         the last arrival number (8), a probe
 =====================================================  ========================================
 
@@ -63,6 +64,15 @@ def name_key(series: str) -> bytes:
         ValueError: the name can't be UTF-8 (a lone surrogate).
     """
     return b"n" + series.encode()
+
+
+def note_key(name: str) -> bytes:
+    """The key of a note.
+
+    Raises:
+        ValueError: the name can't be UTF-8 (a lone surrogate).
+    """
+    return b"t" + name.encode()
 
 
 def pack_number(number: int) -> bytes:

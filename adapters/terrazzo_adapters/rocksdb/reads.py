@@ -21,6 +21,7 @@ from terrazzo_adapters.rocksdb.keys import (
     count_hour,
     count_key,
     name_key,
+    note_key,
     parse_number,
     record_key,
     series_end,
@@ -52,6 +53,13 @@ def descending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, by
         if entry[0] < end:
             return
         yield entry
+
+
+def notes(view: View, prefix: str) -> dict[str, bytes]:
+    """The notes whose names start with ``prefix``, sorted."""
+    start = note_key(prefix)
+    found = takewhile(lambda entry: entry[0].startswith(start), ascending(view, start, b"u"))
+    return {key[1:].decode(): value for key, value in found}
 
 
 def series_names(view: View, prefix: str) -> list[str]:

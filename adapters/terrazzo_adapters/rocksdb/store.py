@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo.store import NO_NOTES, Notes, Page, Record, StoreUnavailable
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.newest import Newest
@@ -50,15 +50,19 @@ class RocksStore:
             raise
         return cls(engine, writer)
 
-    async def append(self, records: Sequence[Record]) -> None:
-        """Stores all records durably or none.
+    async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
+        """Stores all records and notes durably or none.
 
         Raises:
             ValueError: a record's name or time can't be stored, says which.
             StoreFull, StoreUnavailable: nothing was stored; later calls try again.
         """
-        if records:
-            await self._run(self._writer, self._append, records)
+        if records or notes:
+            await self._run(self._writer, self._append, records, notes)
+
+    async def notes(self, prefix: str) -> dict[str, bytes]:
+        """The notes whose names start with ``prefix``, sorted."""
+        return await self._run(self._readers, self._engine.database.read, reads.notes, prefix)
 
     async def series(self, prefix: str) -> list[str]:
         """The names that start with ``prefix``, sorted."""
@@ -108,9 +112,9 @@ class RocksStore:
             self._closed = True
             await asyncio.to_thread(self._shut_down)
 
-    def _append(self, records: Sequence[Record]) -> None:
+    def _append(self, records: Sequence[Record], notes: Notes) -> None:
         try:
-            self._engine.append(records)
+            self._engine.append(records, notes)
         except BaseException:
             self._newest.forget()
             raise

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from support import free_port, require_program
+from terrazzo.client import Client
 
 PASSWORD = "correct horse battery"
 
@@ -108,34 +109,36 @@ class Platform(ServerProcess):
             **(env or {}),
         }
         self.arguments = arguments
-        self.token: str | None = None
+        self.client = Client(self.url)
         command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data), *arguments]
         data.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
         self.wait_ready(lambda: answers(f"{self.url}/readyz"))
 
+    def kill(self) -> None:
+        self.client.close()
+        super().kill()
+
+    def stop(self, *, timeout_s: float = 15) -> int:
+        self.client.close()
+        return super().stop(timeout_s=timeout_s)
+
     def again(self) -> Platform:
         """A new process on the same folder and ports."""
         return Platform(self.data, env=self.environment, arguments=self.arguments, ports=self.ports)
 
+    @property
+    def token(self) -> str | None:
+        """The token of whoever is logged in."""
+        return self.client.session.token
+
     def ask(self, action: str, **fields: Any) -> dict[str, Any]:
         """The whole envelope of a gateway action, called as the logged-in user where there is one."""
-        headers = {"Content-Type": "application/json"}
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
-        body = json.dumps({"action": action, **fields}).encode()
-        request = urllib.request.Request(f"{self.url}/apiproxy/api", data=body, headers=headers)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError as error:
-            return json.load(error)
+        return self.client.ask(action, **fields)
 
     def call(self, action: str, **fields: Any) -> Any:
         """The result of a gateway action, which must succeed."""
-        answer = self.ask(action, **fields)
-        assert answer["code"] == 200, answer
-        return answer.get("result")
+        return self.client.call(action, **fields)
 
     def unready_parts(self) -> list[str]:
         """The parts that ``/readyz`` says are not ready."""
@@ -147,7 +150,7 @@ class Platform(ServerProcess):
         return [name for name, part in state["parts"].items() if not part["ready"]]
 
     def login(self, username: str = "admin", password: str = PASSWORD) -> Self:
-        self.token = self.call("login", username=username, password=password)["token"]
+        self.client.session.token = self.call("login", username=username, password=password)["token"]
         return self
 
     def add_config(self, name: str = "default") -> str:

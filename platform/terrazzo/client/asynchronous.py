@@ -1,0 +1,237 @@
+"""The client for asyncio, on aiohttp."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import aiohttp
+
+from terrazzo.client import actions
+from terrazzo.client.actions import Asked, Listed, Pages
+from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request
+from terrazzo.client.errors import ConnectionLost, NotSent
+from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, is_envelope
+from terrazzo.client.live import Frame, Gap, Live
+from terrazzo.client.results import ImportReport
+from terrazzo.client.session import DEFAULT_URL, GATEWAY_PATH, Session
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+_HEARTBEAT_S = 30.0  # a platform that is silently gone is noticed within one and a half of it
+_MESSAGE_BYTES = 16 << 20
+
+
+def _awaited(build: Callable[P, Asked[T]]) -> Callable[Concatenate[AsyncClient, P], Coroutine[Any, Any, T]]:
+    @functools.wraps(build)
+    async def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        asked = build(*args, **kwargs)
+        return asked.read(await self.call(asked.action, **asked.fields))
+
+    return method
+
+
+def _walking(build: Callable[P, Listed[T]]) -> Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]:
+    @functools.wraps(build)
+    def method(self: AsyncClient, /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
+        return self._walk(build(*args, **kwargs))
+
+    return method
+
+
+class AsyncClient:
+    """A client of one platform, for any number of tasks. Give credentials, and it logs in when it has to.
+
+    Args:
+        timeout_s: for a request and its answer; streams: for each wait for the platform to go on.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        username: str | None = None,
+        password: str | None = None,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+        retries: Retries | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self.session = Session(url, username=username, password=password, token=token, retries=retries)
+        self._whole = aiohttp.ClientTimeout(total=timeout_s)
+        self._piece = aiohttp.ClientTimeout(total=None, connect=timeout_s, sock_read=timeout_s)
+        self._tls: ssl.SSLContext | bool = True if tls is None else tls
+        self._opened: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        if self._opened is not None:
+            await self._opened.close()
+
+    async def login(self, username: str | None = None, password: str | None = None) -> dict[str, Any]:
+        """Logs in, with these credentials from here on; the user's record."""
+        return await self._run(self.session.login(username, password))
+
+    async def logout(self) -> None:
+        """Ends the token, and forgets the credentials."""
+        await self._run(self.session.logout())
+
+    async def call(self, action: str, **fields: Any) -> Any:
+        """The result of an action; ``ActionError`` where the code isn't 200."""
+        return await self._run(self.session.call(action, fields))
+
+    async def ask(self, action: str, **fields: Any) -> dict[str, Any]:
+        """The whole envelope of an action, whatever its code."""
+        return await self._run(self.session.ask(action, fields))
+
+    async def get(self, path: str, **query: Any) -> Any:
+        """The result of a component path."""
+        return await self.component("GET", path, **query)
+
+    async def component(self, method: str, path: str, *, body: Any = None, **query: Any) -> Any:
+        """The result of a component path with any method; ``body`` is sent as JSON."""
+        return await self._run(self.session.component(method, path, query, body))
+
+    def pages(self, action: str, *, page_size: int = 1000, **fields: Any) -> AsyncIterator[Any]:
+        """All records of a list action, however many pages they are."""
+        return self._walk(Listed(action, fields, page_size))
+
+    async def import_records(
+        self,
+        entity: str,
+        data: bytes | str,
+        *,
+        dry_run: bool = False,
+        mode: str = "create",
+        on_progress: OnProgress | None = None,
+    ) -> ImportReport:
+        """Imports CSV or JSON, all or nothing; errors by row and column are in the ``ActionError``'s ``result``."""
+        request = import_request(entity, data, dry_run=dry_run, mode=mode)
+        answer = ImportAnswer(on_progress)
+        async for chunk in self._stream(request.method, request.target, request):
+            answer.feed(chunk)
+        return answer.finish()
+
+    def export_records(self, entity: str, *, format: str = "csv", secrets: bool = False) -> AsyncIterator[bytes]:
+        """All records of an entity as an import takes them, in pieces."""
+        return self.stream(export_target(entity, format=format, secrets=secrets))
+
+    def stream(self, target: str) -> AsyncIterator[bytes]:
+        """The body of a GET in pieces, however long it is."""
+        return self._stream("GET", target, None)
+
+    def live(
+        self,
+        kinds: Sequence[str],
+        *,
+        object_id: str | int | None = None,
+        terminal_id: str | int | None = None,
+        keys: Sequence[str] | None = None,
+        since: int | str | None = None,
+    ) -> AsyncIterator[Frame | Gap]:
+        """What happens, as it happens: goes on after a lost connection where it was, and says what was missed."""
+        wanted = {"kinds": list(kinds), "object_id": object_id, "terminal_id": terminal_id, "keys": keys}
+        subscription = {name: value for name, value in wanted.items() if value is not None}
+        return Live(self.session, self._run, self._connect_socket).frames(subscription, since)
+
+    ping = _awaited(actions.ping)
+    terminal = _awaited(actions.terminal)
+    terminal_status = _awaited(actions.terminal_status)
+    terminals = _walking(actions.terminals)
+    last_grid = _awaited(actions.last_grid)
+    grid = _walking(actions.grid)
+    last_mosaic = _awaited(actions.last_mosaic)
+    mosaic = _walking(actions.mosaic)
+    command = _awaited(actions.command)
+    object_command = _awaited(actions.object_command)
+    commands = _walking(actions.commands)
+
+    async def _walk(self, listed: Listed[T]) -> AsyncIterator[T]:
+        pages = Pages(listed)
+        while not pages.is_done:
+            for record in pages.take(await self.call(listed.action, **pages.next_fields())):
+                yield record
+
+    async def _stream(self, method: str, target: str, request: Request | None) -> AsyncIterator[bytes]:
+        headers, body = (request.headers, request.body) if request is not None else ({}, None)
+        response = await self._run(self.session.stream(method, target, headers, body))
+        answer: aiohttp.ClientResponse = response.stream
+        try:
+            async for chunk in answer.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, OSError) as error:
+            raise _lost(error) from error
+        finally:
+            answer.close()
+
+    async def _run(self, steps: Steps[T]) -> T:
+        outcome: Outcome = None
+        while True:
+            try:
+                step = advance(steps, outcome)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+            outcome = await self._perform(step)
+
+    async def _perform(self, step: Request | Pause) -> Outcome:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.delay_s)
+            return None
+        try:
+            return await self._send(step)
+        except (NotSent, ConnectionLost) as error:
+            return error
+
+    async def _send(self, request: Request) -> Response:
+        url, timeout = self.session.url + request.target, self._piece if request.streams else self._whole
+        try:
+            answer = await self._http().request(
+                request.method, url, data=request.body, headers=request.headers, timeout=timeout, ssl=self._tls
+            )
+            headers = {name.lower(): value for name, value in answer.headers.items()}
+            if request.streams and answer.status == 200 and not is_envelope(headers):
+                return Response(status=answer.status, headers=headers, stream=answer)
+            async with answer:
+                return Response(status=answer.status, headers=headers, body=await answer.read())
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotSent(f"{self.session.url}: {error}") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise _lost(error) from error
+
+    async def _connect_socket(self, token: str | None) -> aiohttp.ClientWebSocketResponse:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            return await self._http().ws_connect(
+                self.session.url + GATEWAY_PATH,
+                headers=headers,
+                heartbeat=_HEARTBEAT_S,
+                max_msg_size=_MESSAGE_BYTES,
+                ssl=self._tls,
+            )
+        except (aiohttp.ClientError, OSError) as error:
+            raise NotSent(f"{self.session.url}: {error}") from error
+
+    def _http(self) -> aiohttp.ClientSession:
+        if self._opened is None or self._opened.closed:
+            self._opened = aiohttp.ClientSession()
+        return self._opened
+
+
+def _lost(error: BaseException) -> ConnectionLost:
+    if isinstance(error, TimeoutError):
+        return ConnectionLost("the platform did not answer in time")
+    return ConnectionLost(f"the connection ended before the answer: {error or type(error).__name__}")

@@ -1,4 +1,4 @@
-"""The documentation of the actions is what the table says."""
+"""The documentation of the actions is what the table and the examples say."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from terrazzo.api.components import PATHS, PREFIXES
-from terrazzo.api.document import main, render
+from terrazzo.api.document import main, render, render_gateway
 from terrazzo.api.operation import Operation, Table
 from terrazzo.api.table import TABLE
 
@@ -16,6 +16,11 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_actions_md_is_current() -> None:
     assert (DOCS / "actions.md").read_text(encoding="utf-8") == render(), "run python -m terrazzo.api.document"
+
+
+def test_the_examples_of_gateway_md_are_current() -> None:
+    text = (DOCS / "gateway.md").read_text(encoding="utf-8")
+    assert text == render_gateway(text), "run python -m terrazzo.api.document"
 
 
 def test_every_action_path_and_field_is_there() -> None:
@@ -30,10 +35,15 @@ def test_every_action_path_and_field_is_there() -> None:
         assert f"{path.method} {PREFIXES[path.base]}{path.path}\n" in text
 
 
-def test_it_writes_the_file_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["document", str(tmp_path / "out.md")])
+def test_it_writes_the_files_of_the_folder_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "gateway.md").write_text("# Head\n\n## Examples\n\n### old\n", encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["document", str(tmp_path)])
     main()
-    assert (tmp_path / "out.md").read_text(encoding="utf-8") == render()
+    assert (tmp_path / "actions.md").read_text(encoding="utf-8") == render()
+    written = (tmp_path / "gateway.md").read_text(encoding="utf-8")
+    assert written.startswith("# Head\n\n## Examples\n")
+    assert "### ping\n" in written
+    assert "### old" not in written
 
 
 def test_two_operations_cannot_share_a_name() -> None:

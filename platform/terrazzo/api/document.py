@@ -1,7 +1,11 @@
-"""Writes ``docs/actions.md`` from the table: ``python -m terrazzo.api.document [FILE]``."""
+"""Writes ``docs/actions.md`` from the table, and the examples into ``docs/gateway.md``.
+
+``python -m terrazzo.api.document [FOLDER]``, from the repository's root.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +15,16 @@ import msgspec
 
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
 from terrazzo.api.fields import schema_hook
+from terrazzo.api.openapi import load_examples, permission_text
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 
-ACTIONS_FILE = Path("docs/actions.md")
+EXAMPLES_HEAD = """## Examples
+
+Made from `platform/terrazzo/api/examples.json` by `python -m terrazzo.api.document`; a test runs each of them, in this
+order, against a running platform. `python tests/contract/record_examples.py` fills in the answers.
+"""
+_WIDTH = 110  # of a line of an example
 _REF = "#/$defs/"
 
 _HEAD = """# Actions and component paths
@@ -36,7 +46,7 @@ def render() -> str:
 
 
 def _operation(operation: Operation) -> Iterator[str]:
-    yield f"\n### {operation.name}\n\n{operation.summary}. {_permission(operation)}\n"
+    yield f"\n### {operation.name}\n\n{operation.summary}. {permission_text(operation)}\n"
     if operation.aliases:
         yield f"\nAlso: {', '.join(f'`{alias}`' for alias in operation.aliases)}.\n"
     yield from _fields(operation.request)
@@ -46,15 +56,9 @@ def _operation(operation: Operation) -> Iterator[str]:
 def _path(path: ComponentPath) -> Iterator[str]:
     operation = path.operation
     yield f"\n### {path.method} {PREFIXES[path.base]}{path.path}\n"
-    yield f"\n{operation.summary}. {_permission(operation)}\n"
+    yield f"\n{operation.summary}. {permission_text(operation)}\n"
     yield f"\nParameters: those of [{operation.name}](#{operation.name}).\n"
     yield from _result(path.result)
-
-
-def _permission(operation: Operation) -> str:
-    if operation.permission is None:
-        return "Needs no role."
-    return f"Role: {operation.permission.name.lower()}."
 
 
 def _fields(request: type[msgspec.Struct]) -> Iterator[str]:
@@ -114,10 +118,39 @@ def _resolve(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, A
     return definitions[reference.removeprefix(_REF)] if reference else schema
 
 
+def render_gateway(text: str) -> str:
+    """``docs/gateway.md`` with today's examples at its end."""
+    before, _, _ = text.partition(f"\n{EXAMPLES_HEAD.splitlines()[0]}\n")
+    return "".join([before, "\n", EXAMPLES_HEAD, *_examples()])
+
+
+def _examples() -> Iterator[str]:
+    examples = load_examples()
+    summaries = {operation.name: operation.summary for operation in TABLE}
+    for name, example in examples.items():
+        yield f"\n### {name}\n\n{summaries[name]}.\n"
+        for value in (example.request, example.answer):
+            yield f"\n```json\n{_laid_out(value)}\n```\n"
+
+
+def _laid_out(value: Any, indent: str = "") -> str:
+    """JSON, on one line where it fits."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list) or not value:
+        return line
+    inner = indent + "  "
+    if isinstance(value, dict):
+        parts = [f"{json.dumps(name)}: {_laid_out(each, inner)}" for name, each in value.items()]
+        return "{\n" + ",\n".join(inner + part for part in parts) + f"\n{indent}}}"
+    return "[\n" + ",\n".join(inner + _laid_out(each, inner) for each in value) + f"\n{indent}]"
+
+
 def main() -> None:
-    """Writes the file that is named, ``docs/actions.md`` otherwise."""
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else ACTIONS_FILE
-    path.write_text(render(), encoding="utf-8")
+    """Writes both files in the folder that is named, ``docs`` otherwise."""
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "docs")
+    (folder / "actions.md").write_text(render(), encoding="utf-8")
+    gateway = folder / "gateway.md"
+    gateway.write_text(render_gateway(gateway.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

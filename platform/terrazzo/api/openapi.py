@@ -49,7 +49,7 @@ class Example(msgspec.Struct, frozen=True):
     """A request of an action and its answer, as they were sent and received."""
 
     request: dict[str, Any]
-    answer: dict[str, Any]
+    answer: dict[str, Any] = {}
 
 
 @cache
@@ -145,29 +145,40 @@ def _component_paths(paths: Iterable[ComponentPath], where: Mapping[str, str], s
 
 def _component(at: str, path: ComponentPath, schemas: Schemas) -> Schema:
     operation = path.operation
-    fields = schemas.fields(operation.request)
-    required = fields.get("required", ())
     return {
         "operationId": f"{path.method.lower()}{at.replace('/', '_')}",
         "tags": ["components"],
         "summary": operation.summary,
         "description": f"The action `{operation.name}`. {permission_text(operation)}",
         "security": [{}] if operation.permission is None else _SECURITY,
-        "parameters": [
-            _parameter(name, schema, required=name in required) for name, schema in fields["properties"].items()
-        ],
+        **(_in_query if path.method == "GET" else _in_body)(schemas.fields(operation.request)),
         "responses": {
             "200": {
                 "description": "Reached the operation; `code` says what became of it",
                 "content": {JSON: {"schema": schemas.component_answer(path)}},
             },
-            **_refused("405", "503"),
+            **_refused("405", "503", *(() if path.method == "GET" else ("413", "415"))),
         },
     }
 
 
-def _parameter(name: str, schema: Schema, *, required: bool) -> Schema:
-    return {"name": name, "in": "query", "required": required, "schema": without_null(schema)}
+def _in_query(fields: Schema) -> Schema:
+    required = fields.get("required", ())
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": name in required, "schema": without_null(schema)}
+            for name, schema in fields["properties"].items()
+        ]
+    }
+
+
+def _in_body(fields: Schema) -> Schema:
+    """A query string and forms carry the same fields as text."""
+    schema = {"type": "object", "properties": fields["properties"], "required": fields.get("required", [])}
+    note = (
+        "Also accepted as a form (`application/x-www-form-urlencoded`, `multipart/form-data`) and in the query string."
+    )
+    return {"requestBody": {"required": True, "description": note, "content": {JSON: {"schema": schema}}}}
 
 
 def _refused(*statuses: str) -> Schema:

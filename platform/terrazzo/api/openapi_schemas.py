@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.api.components import ComponentPath
+from terrazzo.api.components import ComponentPath, nothing
 from terrazzo.api.envelope import (
     BAD_PARAMETER,
     FAILURE,
@@ -108,6 +108,9 @@ class Schemas:
     def component_answer(self, path: ComponentPath) -> Schema:
         """A component's answer, successful or not."""
         success = envelope_of("component", {"const": SUCCESS}, {}, self.result(path.result))
+        if path.shape is nothing:
+            del success["properties"]["result"]
+            success["required"].remove("result")
         return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
 
 

@@ -50,6 +50,7 @@ class MqttBridge:
         )
         self._link: Link | None = None
         self._sender: Sender | None = None
+        self._earlier: Sender | None = None  # the last one there was
         self._task: asyncio.Task[None] | None = None
         self._is_closing = False
 
@@ -82,10 +83,7 @@ class MqttBridge:
         settings, status = self._settings, self._status
         link = Link(settings, self._context, broker_id=self._broker.id)
         Receiver(link, self._broker, settings=settings, status=status, log=self._log)
-        refused = await link.open()
-        self._outbox.rewind()  # what was on its way over an earlier connection goes again
-        self._link = link
-        self._sender = Sender(
+        sender = Sender(
             link,
             self._outbox,
             rules=settings.outgoing,
@@ -93,6 +91,12 @@ class MqttBridge:
             status=status,
             log=self._log,
         )
+        if link.has_session and self._earlier is not None:
+            sender.resume(self._earlier)
+        self._earlier = sender
+        self._outbox.rewind()  # what was on its way over an earlier connection goes again
+        refused = await link.open()
+        self._link, self._sender = link, sender
         status.connects += 1
         status.connected_since_us = now_us()
         status.last_error = f"the remote broker refused to subscribe us to {', '.join(refused)}" if refused else ""

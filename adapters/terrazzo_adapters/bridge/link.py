@@ -7,7 +7,7 @@ import socket
 import ssl
 import struct
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from contextlib import suppress
 from typing import Any, cast
 
@@ -52,6 +52,16 @@ class Link:
         self._fd = -1
         self._is_paused = False
         self._writing = False
+
+    def resume(self, earlier: Link, identifiers: Container[int]) -> None:
+        """Takes over what the remote broker hasn't acknowledged to an earlier connection; called before ``open``.
+
+        paho sends it again with its identifiers once the CONNACK has come. [MQTT-4.4.0-1]
+        """
+        for message in earlier._client.drop_out_messages():
+            if message.mid in identifiers:
+                self._client._out_messages[message.mid] = message
+        self._client._last_mid = earlier._client._last_mid
 
     async def open(self) -> list[str]:
         """Connects, logs in and subscribes; the filters that were refused.
@@ -112,7 +122,7 @@ class Link:
 
     def _make_client(self, context: ssl.SSLContext | None) -> mqtt.Client:
         settings = self._settings
-        lasting = bool(settings.incoming)
+        lasting = self.has_session
         client = mqtt.Client(
             CallbackAPIVersion.VERSION2,
             client_id=settings.client_id,
@@ -166,6 +176,11 @@ class Link:
         """Sends the PUBACK of a message that came in."""
         if not self.lost.done():
             self._client.ack(message.mid, message.qos)
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the remote broker is asked to keep the session when the connection ends."""
+        return bool(self._settings.incoming)
 
     @property
     def is_congested(self) -> bool:
@@ -263,6 +278,11 @@ class Link:
             self._connack.set_exception(LinkError(f"login refused: {reason}"))
             return
         self.window = min(WINDOW, getattr(properties, "ReceiveMaximum", WINDOW))
+        # paho looks once a second whether the keep-alive has passed already: too late [MQTT-3.1.2-20]
+        client._keepalive = client._keepalive and max(1, client._keepalive - 1)
+        if not flags.session_present:  # what paho sends again now is new to the remote broker
+            for message in client._out_messages.values():
+                message.dup = False
         self._connack.set_result(None)
 
     def _on_disconnect(self, client: mqtt.Client, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:

@@ -36,9 +36,16 @@ class Sender:
         self._status = status
         self._log = log
         self._sent: dict[int, int] = {}  # packet identifier: number
+        self._again: set[int] = set()  # numbers that the link sends by itself, because they were on their way before
         self._finishing: asyncio.Future[None] | None = None  # done when nothing is on its way any more
         link.on_puback = self._on_puback
         link.on_drained = self.pump
+
+    def resume(self, earlier: Sender) -> None:
+        """Leaves to the link what went over an earlier connection of the same session and wasn't acknowledged."""
+        self._link.resume(earlier._link, earlier._sent)
+        self._sent = earlier._sent
+        self._again = set(self._sent.values())
 
     def pump(self) -> None:
         """Sends what the remote broker takes now."""
@@ -50,7 +57,9 @@ class Sender:
             entry = self._outbox.next()
             if entry is None:
                 break
-            if not self._send(*entry):
+            if entry[0] in self._again:
+                self._again.discard(entry[0])
+            elif not self._send(*entry):
                 return
         else:
             if not self._link.is_congested:

@@ -72,7 +72,7 @@ async def test_changed_password_and_deactivation_end_all_tokens(stand: AccessSta
 async def test_revoke_user_ends_all_tokens_and_allows_new_ones(stand: AccessStand) -> None:
     row = await stand.user("bo")
     token = await stand.token("bo")
-    await stand.tokens.revoke_user(row["id"])
+    await stand.tokens.revoke_user(SYSTEM, row["id"])
     with pytest.raises(NotAuthenticated):
         await stand.tokens.verify(token)
     assert (await stand.tokens.verify(await stand.token("bo"))).username == "bo"
@@ -98,7 +98,7 @@ async def test_token_of_a_user_read_before_their_tokens_ended_is_worthless(stand
     row = await stand.user("bo")
     read_before = await stand.entities.users.by_name("bo")
     assert read_before is not None
-    await stand.tokens.revoke_user(row["id"])
+    await stand.tokens.revoke_user(SYSTEM, row["id"])
     with pytest.raises(NotAuthenticated):
         await stand.tokens.verify(stand.tokens.issue_for(read_before))
 

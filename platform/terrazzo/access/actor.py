@@ -16,13 +16,14 @@ class Role(IntEnum):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """An authenticated user."""
+    """An authenticated user, and where they ask from."""
 
     user_id: int
     username: str
     company_id: int
     role: Role
     is_super: bool = False
+    address: str = ""  # of whoever asks; empty: the platform itself
 
     def may(self, role: Role) -> bool:
         """Whether the user's role reaches ``role``."""

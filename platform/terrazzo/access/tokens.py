@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import jwt
+import msgspec
 import sqlalchemy as sa
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.access.key_file import load_key
+from terrazzo.audit.entry import about_user
+from terrazzo.audit.log import write_entries
 from terrazzo.errors import NotAuthenticated
 from terrazzo.metadata.changes import Change, ChangeWatcher, record_change
 from terrazzo.metadata.database import Database
@@ -133,9 +136,9 @@ class Tokens:
             raise NotAuthenticated("the token has been revoked; log in again")
         return account.actor
 
-    async def revoke(self, token: str) -> None:
-        """Ends one token; raises as ``verify`` does."""
-        await self.verify(token)
+    async def revoke(self, token: str, *, address: str = "") -> None:
+        """Ends one token, as somebody at ``address`` asks; raises as ``verify`` does."""
+        actor = msgspec.structs.replace(await self.verify(token), address=address)
         claims, now = self._read(token), self._clock()
         row = {"jti": claims.jti, "expires_us": claims.expires_us}
         async with self._database.writing() as connection:
@@ -143,11 +146,12 @@ class Tokens:
             await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.jti == claims.jti))
             await connection.execute(REVOKED_TOKEN.insert().values(row))
             await record_change(connection, Change(REVOKED_TOKEN.name, 0, claims.jti))
+            await write_entries(connection, [about_user(actor, "logout")], now)
         self._revoke(claims.jti, claims.expires_us)
 
-    async def revoke_user(self, user_id: int) -> None:
-        """Ends all tokens of a user."""
-        await self._users.end_tokens(user_id)
+    async def revoke_user(self, actor: Actor, user_id: int) -> None:
+        """Ends all tokens of a user, on an actor's behalf."""
+        await self._users.end_tokens(actor, user_id)
 
     def on_user(self, changed: Changed) -> None:
         """A user was created, changed or deleted."""

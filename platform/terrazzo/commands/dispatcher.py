@@ -143,7 +143,7 @@ class Commands:
             object_id=object_id,
             idempotency_key=idempotency_key,
         )
-        task = asyncio.create_task(self._take_over(values), name=f"command {values['uid']}")
+        task = asyncio.create_task(self._take_over(actor, values), name=f"command {values['uid']}")
         self._submissions.add(task)
         task.add_done_callback(self._submissions.discard)
         return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
@@ -219,11 +219,11 @@ class Commands:
             **given,
         }
 
-    async def _take_over(self, values: dict[str, Any]) -> Row:
+    async def _take_over(self, actor: Actor, values: dict[str, Any]) -> Row:
         async with self._submitting:
             if self._queues.depth(values["terminal_id"]) >= MAX_OPEN:
                 raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for this terminal")
-            row, is_new = await self._journal.add(values)
+            row, is_new = await self._journal.add(actor, values)
             if is_new:
                 self._enqueue(row, values["payload"])
         return row

@@ -10,6 +10,8 @@ import msgspec
 import sqlalchemy as sa
 
 from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import Entry
+from terrazzo.audit.log import write_entries
 from terrazzo.commands.queue import Change, OpenCommand, State
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.metadata.database import Database
@@ -37,8 +39,10 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, values: dict[str, Any]) -> tuple[Row, bool]:
-        """Journals a command; with an ``idempotency_key`` that was used before, returns that command and False.
+    async def add(self, actor: Actor, values: dict[str, Any]) -> tuple[Row, bool]:
+        """Journals a command, and in the audit log who gave it.
+
+        With an ``idempotency_key`` that was used before, returns that command and False.
 
         Raises:
             Conflict: the key was used for something else.
@@ -53,7 +57,9 @@ class Journal:
                 if found is not None:
                     return _first_use(found, values), False
             result = await connection.execute(sa.insert(COMMAND).values(**values).returning(COMMAND))
-            return _row(result.mappings().one()), True
+            row = _row(result.mappings().one())
+            await write_entries(connection, [_entry(actor, row)], row["queued_us"])
+            return row, True
 
     async def apply(self, changes: Sequence[Change]) -> None:
         """Writes steps in their order, in one transaction; a step that contradicts the state is left out."""
@@ -110,6 +116,19 @@ def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
         if found[column] != values[column]:
             raise Conflict(f"idempotency_key: was used for another command, with {column} {found[column]!r}")
     return _row(found)
+
+
+def _entry(actor: Actor, row: Row) -> Entry:
+    told = {name: row[name] for name in ("terminal_id", "object_id", "command", "value") if row[name] is not None}
+    return Entry(
+        actor=actor,
+        company_id=row["company_id"],
+        action="command",
+        entity="command",
+        record_id=row["id"],
+        uid=row["uid"],
+        after=told,
+    )
 
 
 def _row(found: sa.RowMapping) -> Row:

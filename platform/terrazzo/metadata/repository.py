@@ -14,6 +14,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import Entry, entry_of
+from terrazzo.audit.log import write_entries
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.metadata.changes import Change, record_change
 from terrazzo.metadata.conditions import Selection
@@ -45,10 +47,12 @@ Draft = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A transaction, and what to announce once it is committed."""
+    """A transaction on somebody's behalf, its lines in the audit log, and what to announce once it is committed."""
 
     connection: AsyncConnection
+    actor: Actor
     changed: list[Changed] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
 
 
 class EntityRepository:
@@ -96,12 +100,12 @@ class EntityRepository:
 
     async def delete(self, actor: Actor, key: int | str) -> Row:
         """Deletes and returns the record as it was."""
-        async with self._changing() as unit:
+        async with self._changing(actor) as unit:
             row = await self._find(unit.connection, actor, key)
             await self._guard(unit.connection, actor, {}, row)
             await self._check_unused(unit.connection, row)
             await unit.connection.execute(self.table.delete().where(self.table.c.id == row["id"]))
-            await self._record(unit, row, deleted=True)
+            await self._record(unit, row, None)
         return self._codec.public(row)
 
     async def item(self, actor: Actor, key: int | str) -> Row:
@@ -189,12 +193,13 @@ class EntityRepository:
     # Steps of a change
 
     @asynccontextmanager
-    async def _changing(self) -> AsyncIterator[_Unit]:
+    async def _changing(self, actor: Actor) -> AsyncIterator[_Unit]:
         async with self._turn:
             try:
                 async with self._database.writing() as connection:
-                    unit = _Unit(connection)
+                    unit = _Unit(connection, actor)
                     yield unit
+                    await write_entries(connection, unit.entries, self._clock())
             except IntegrityError as error:
                 raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
             for changed in unit.changed:
@@ -202,18 +207,19 @@ class EntityRepository:
 
     async def _create(self, actor: Actor, values: Mapping[str, Any], internal: Draft) -> Row:
         entity = self.entity
-        defaults = {each.name: each.default for each in entity.fields.values() if each.internal}
+        unwritable = [each for each in entity.fields.values() if each.internal or each.read_only]
+        defaults = {each.name: each.default for each in unwritable if each.default is not None}
         given = self._parse(values, [each for each in entity.writable() if each.name != entity.company])
         draft = defaults | given | internal
         self._sign(actor, draft, "created_by", "last_modified_by")
-        async with self._changing() as unit:
+        async with self._changing(actor) as unit:
             await self._guard(unit.connection, actor, draft, None)
             if entity.company != "id":
                 draft[entity.company] = await self._owner(unit.connection, actor, values.get(entity.company))
             await self._resolve(unit.connection, draft, draft.get(entity.company, 0))
             await self._check_uid(unit.connection, draft)
             row = await self._insert(unit.connection, draft)
-            await self._record(unit, row)
+            await self._record(unit, None, row)
         return self._codec.public(row)
 
     async def _update(self, actor: Actor, key: int | str, values: Mapping[str, Any], internal: Draft) -> Row:
@@ -221,7 +227,7 @@ class EntityRepository:
         changing = [each for each in self.entity.writable() if each.name in values and each.name not in fixed]
         draft = self._parse(values, changing) | internal
         self._sign(actor, draft, "last_modified_by")
-        async with self._changing() as unit:
+        async with self._changing(actor) as unit:
             before = await self._find(unit.connection, actor, key)
             self._check_fixed(values, before)
             await self._guard(unit.connection, actor, draft, before)
@@ -230,7 +236,7 @@ class EntityRepository:
             await unit.connection.execute(self.table.update().where(self.table.c.id == before["id"]).values(**stored))
             await self._written(unit.connection, before["id"], draft)
             row = await self._require(unit.connection, before["id"])
-            await self._record(unit, row)
+            await self._record(unit, before, row)
         return self._codec.public(row)
 
     def _parse(self, values: Mapping[str, Any], fields: Iterable[Field]) -> Draft:
@@ -269,6 +275,8 @@ class EntityRepository:
             raise Conflict(f"{uid_name}: {draft[uid_name]} is taken")
 
     def _check_fixed(self, values: Mapping[str, Any], before: Row) -> None:
+        if values.get("id") is not None and str(values["id"]) != str(before["id"]):
+            raise BadParameter("id", f"is {before['id']} for good")
         for name in (self.entity.uid_name, self.entity.company):
             given = values.get(name)
             read_only = name not in self.entity.fields or self.entity.fields[name].read_only
@@ -288,10 +296,15 @@ class EntityRepository:
         await self._written(connection, record_id, draft)
         return await self._require(connection, record_id)
 
-    async def _record(self, unit: _Unit, row: Row, *, deleted: bool = False) -> None:
+    async def _record(self, unit: _Unit, before: Row | None, after: Row | None) -> None:
+        """Has a change told to other processes, to watchers and in the audit log; one of the rows may be None."""
+        row: Row = after or before or {}
         record_id, uid = row["id"], row[self.entity.uid_name]
         await record_change(unit.connection, Change(self.entity.name, record_id, uid))
-        unit.changed.append(Changed(record_id, uid, None if deleted else row))
+        unit.changed.append(Changed(record_id, uid, after))
+        entry = entry_of(unit.actor, self.entity, before, after)
+        if entry is not None:
+            unit.entries.append(entry)
 
     def _announce(self, changed: Changed) -> None:
         for watcher in self._watchers:

@@ -66,4 +66,25 @@ CHANGE = sa.Table(
     sqlite_autoincrement=True,
 )
 
-ALL_TABLES = (*(entity.table for entity in ENTITIES), OBJECT_TERMINAL, COMMAND, REVOKED_TOKEN, CHANGE)
+AUDIT = sa.Table(
+    "audit",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("time", BIG, nullable=False),
+    sa.Column("company_id", BIG),  # whose the record is; no foreign keys: the log outlives what it tells of
+    sa.Column("user_id", BIG, nullable=False),  # 0: the platform
+    sa.Column("username", sa.String(64), nullable=False),
+    sa.Column("address", sa.String(64), nullable=False),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("entity", sa.String(32), nullable=False),
+    sa.Column("record_id", BIG),
+    sa.Column("uid", sa.String(96), nullable=False),
+    sa.Column("before", sa.Text),  # JSON objects of the fields that changed
+    sa.Column("after", sa.Text),
+    sa.Index(None, "time"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "entity", "uid", "id"),
+    sqlite_autoincrement=True,
+)
+
+ALL_TABLES = (*(entity.table for entity in ENTITIES), OBJECT_TERMINAL, COMMAND, REVOKED_TOKEN, CHANGE, AUDIT)

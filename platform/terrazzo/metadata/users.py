@@ -10,12 +10,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.access.actor import Actor
 from terrazzo.access.passwords import check_password, hash_password
+from terrazzo.audit.entry import Entry
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
-from terrazzo.metadata.changes import Change, record_change
 from terrazzo.metadata.definitions import USER
+from terrazzo.metadata.entity import COMPANY
 from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import Changed, Draft, EntityRepository
+from terrazzo.metadata.repository import Draft, EntityRepository
 
 
 class UserRepository(EntityRepository):
@@ -45,22 +46,25 @@ class UserRepository(EntityRepository):
             row = found.mappings().first()
         return None if row is None else self._codec.decode(row)
 
-    async def end_tokens(self, user_id: int) -> None:
+    async def end_tokens(self, actor: Actor, user_id: int) -> None:
         """Makes all tokens issued so far worthless."""
         raised = self.table.update().where(self.table.c.id == user_id).values(token_epoch=self.table.c.token_epoch + 1)
-        async with self._changing() as unit:
+        async with self._changing(actor) as unit:
             await unit.connection.execute(raised)
             row = await self._by_id(unit.connection, user_id)
             if row is None:
                 raise NotFound("id", user_id)
-            await record_change(unit.connection, Change("user", user_id, row["username"]))
-            unit.changed.append(Changed(user_id, row["username"], row))
+            await self._record(unit, row, row)
+            about = {"company_id": row[COMPANY], "record_id": user_id, "uid": row["username"]}
+            unit.entries.append(Entry(actor=actor, action="end_tokens", entity="user", **about))
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         if not actor.is_super and (draft.get("is_super") or (before is not None and before["is_super"])):
             raise NotPermitted("is_super: only a super user may make or change one")
         if before is None:
             return
+        if not draft and before["id"] == actor.user_id:
+            raise Conflict(f"user {before['username']}: nobody deletes themselves")
         if before["is_super"] and (not draft or draft.get("is_super") == 0 or draft.get("is_active") == 0):
             await self._check_other_super(connection, before)
         if "password_hash" in draft or draft.get("is_active") == 0:

@@ -1,0 +1,1 @@
+"""Who changed or commanded what, when and from where."""

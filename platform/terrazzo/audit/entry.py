@@ -1,0 +1,117 @@
+"""One line of the audit log, and what of a record goes into it: what changed, without secrets, bounded in size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from terrazzo.access.actor import Actor
+from terrazzo.metadata.entity import COMPANY, Entity
+from terrazzo.metadata.field import Field, Kind
+
+MASK = "******"  # stands for a secret: that it changed is said, never what it was or is
+MAX_VALUE_BYTES = 4_096  # of one field as JSON; a longer one is cut
+MAX_ENTRY_BYTES = 32_768  # of ``before``, and of ``after``
+SHOWN_CHARACTERS = 64  # of a longer value, where the entry as a whole would be too long
+
+_HASH = "_hash"
+Values = Mapping[str, Any]
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """What one actor did to one thing. ``before`` and ``after`` have the fields that changed only."""
+
+    actor: Actor
+    company_id: int | None  # whose it is: its administrators read it; None: a super user's business
+    action: str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens
+    entity: str
+    record_id: int | None = None
+    uid: str = ""
+    before: Values | None = None
+    after: Values | None = None
+
+
+def about_user(actor: Actor, action: str) -> Entry:
+    """The entry of what a user did to their own session."""
+    about = {"company_id": actor.company_id, "record_id": actor.user_id, "uid": actor.username}
+    return Entry(actor=actor, action=action, entity="user", **about)
+
+
+def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values | None) -> Entry | None:
+    """The entry of a record's creation, change or deletion; None where nothing was changed.
+
+    Args:
+        before: the row as it was, internal columns and clear secrets included; None at creation.
+        after: the row as it is; None at deletion.
+    """
+    fields = [field for field in entity.fields.values() if _is_told(field)]
+    was, becomes = _shown(fields, before), _shown(fields, after)
+    changed = [name for name in {**was, **becomes} if was.get(name) != becomes.get(name)]
+    row = after or before
+    if row is None or not changed:
+        return None
+    masked = {_name(field) for field in fields if _is_secret(field)}
+    return Entry(
+        actor=actor,
+        company_id=row[entity.company],
+        action="create" if before is None else "delete" if after is None else "update",
+        entity=entity.name,
+        record_id=row["id"],
+        uid=str(row[entity.uid_name]),
+        before=_masked({name: was[name] for name in changed if name in was}, masked) or None,
+        after=_masked({name: becomes[name] for name in changed if name in becomes}, masked) or None,
+    )
+
+
+def encode_values(values: Values | None) -> str | None:
+    """JSON text of at most ``MAX_ENTRY_BYTES``; a value that is too long is replaced by its beginning."""
+    if values is None:
+        return None
+    encoded = msgspec.json.encode({name: _cut(value, MAX_VALUE_BYTES) for name, value in values.items()})
+    if len(encoded) > MAX_ENTRY_BYTES:
+        encoded = msgspec.json.encode({name: _cut(value, SHOWN_CHARACTERS) for name, value in values.items()})
+    return encoded.decode()
+
+
+def _is_told(field: Field) -> bool:
+    """Times and the last author are in the entry itself; of internal columns only that a password changed is told."""
+    if field.internal:
+        return field.name.endswith(_HASH)
+    return field.kind is not Kind.TIME and field.name not in ("last_modified_by", "last_modified")
+
+
+def _is_secret(field: Field) -> bool:
+    return field.kind is Kind.SECRET or field.internal
+
+
+def _name(field: Field) -> str:
+    return field.name.removesuffix(_HASH)
+
+
+def _shown(fields: Iterable[Field], row: Values | None) -> dict[str, Any]:
+    """What a record says, empty fields left out; references by uid, as in the API."""
+    if row is None:
+        return {}
+    shown = {}
+    for field in fields:
+        name = field.name
+        if field.kind is Kind.REFERENCE and name != COMPANY:
+            value = row.get(f"{name.removesuffix('_id')}_uid", row.get(name))
+        else:
+            value = row.get(name)
+        if value not in (None, "", [], {}):
+            shown[_name(field)] = value
+    return shown
+
+
+def _masked(values: dict[str, Any], masked: set[str]) -> dict[str, Any]:
+    return {name: MASK if name in masked else value for name, value in values.items()}
+
+
+def _cut(value: Any, most: int) -> Any:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    if len(text.encode()) <= most:
+        return value
+    return f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"

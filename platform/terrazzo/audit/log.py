@@ -1,0 +1,137 @@
+"""The audit log in the database: written in the transaction of what it tells, read by administrators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, tzinfo
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import Entry, encode_values
+from terrazzo.metadata.conditions import Selection
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entity import Entity, Uid
+from terrazzo.metadata.field import Field, moment, number, text
+from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.metadata.tables import AUDIT
+from terrazzo.times import now_us
+
+_FORGOTTEN_AT_ONCE = 10_000  # rows that one transaction deletes, so that others get their turn
+
+_FIELDS: tuple[Field, ...] = (
+    moment("time"),
+    number("company_id", default=None),
+    number("user_id"),
+    text("username", 64),
+    text("address", 64),
+    text("action", 32),
+    text("entity", 32),
+    number("record_id", default=None),
+    text("uid", 96),
+    text("before", 0),
+    text("after", 0),
+)
+_SHAPE = Entity(
+    name=AUDIT.name,
+    table=AUDIT,
+    fields={field.name: field for field in _FIELDS},
+    uid=Uid.FROM_ID,
+    uid_name="uid",
+    company="company_id",
+    created="time",
+    modified="time",
+)
+
+
+async def write_entries(connection: AsyncConnection, entries: Iterable[Entry], time_us: int) -> None:
+    """Adds entries inside the transaction of what they tell, so that neither is without the other."""
+    rows = [_stored(entry, time_us) for entry in entries]
+    if rows:
+        await connection.execute(AUDIT.insert(), rows)
+
+
+class AuditLog:
+    """Reads the log, adds what is no change of a record, and forgets what is old.
+
+    Args:
+        zone: of times without an offset in conditions.
+        clock: UTC microseconds.
+    """
+
+    def __init__(self, database: Database, *, zone: tzinfo = UTC, clock: Callable[[], int] = now_us) -> None:
+        self._database = database
+        self._clock = clock
+        self._selection = Selection(_SHAPE, {}, zone)
+
+    async def note(self, entry: Entry) -> None:
+        """Adds an entry in a transaction of its own.
+
+        Raises:
+            Unavailable: it could not be written; what it tells must not be done then.
+        """
+        async with self._database.writing() as connection:
+            await write_entries(connection, [entry], self._clock())
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: tuple[str, bool] | None = None,
+    ) -> Rows:
+        """Entries of the actor's company, newest first unless ``order_by`` (column, descending) says otherwise.
+
+        Raises:
+            BadParameter: an unknown column, or a value that doesn't suit it.
+        """
+        where = self._selection.where(conditions)
+        if not actor.is_super:
+            where.append(AUDIT.c.company_id == actor.company_id)
+        order = self._selection.order(order_by or ("id", True))
+        query = sa.select(AUDIT).where(*where).order_by(*order)
+        async with self._database.reading() as connection:
+            count = sa.select(sa.func.count()).select_from(AUDIT).where(*where)
+            total = (await connection.execute(count)).scalar_one()
+            page = query.limit(page_size).offset((page_index - 1) * page_size)
+            found = (await connection.execute(page)).mappings().all()
+        return Rows([_row(row) for row in found], total)
+
+    async def forget_before(self, time_us: int) -> int:
+        """Deletes entries that are older; how many there were."""
+        table, forgotten = AUDIT, 0
+        while True:
+            old = sa.select(table.c.id).where(table.c.time < time_us).limit(_FORGOTTEN_AT_ONCE)
+            async with self._database.writing() as connection:
+                deleted = (await connection.execute(table.delete().where(table.c.id.in_(old)))).rowcount
+            forgotten += deleted
+            if deleted < _FORGOTTEN_AT_ONCE:
+                return forgotten
+
+
+def _stored(entry: Entry, time_us: int) -> dict[str, Any]:
+    return {
+        "time": time_us,
+        "company_id": entry.company_id,
+        "user_id": entry.actor.user_id,
+        "username": entry.actor.username[:64],
+        "address": entry.actor.address[:64],
+        "action": entry.action,
+        "entity": entry.entity,
+        "record_id": entry.record_id,
+        "uid": entry.uid[:96],
+        "before": encode_values(entry.before),
+        "after": encode_values(entry.after),
+    }
+
+
+def _row(found: sa.RowMapping) -> Row:
+    row = dict(found)
+    for name in ("before", "after"):
+        row[name] = None if row[name] is None else msgspec.json.decode(row[name])
+    return row

@@ -59,7 +59,7 @@ def test_every_component_path_is_there_with_its_parameters(document: dict[str, A
         else:
             body = described["requestBody"]["content"]["application/json"]["schema"]
             given = {name: name in body["required"] for name in body["properties"]}
-        assert given == {field.encode_name: field.required for field in fields}
+        assert given == {field.encode_name: field.required for field in fields}, path.path
 
 
 def test_only_one_request_schema_fits(document: dict[str, Any]) -> None:

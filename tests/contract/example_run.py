@@ -39,6 +39,9 @@ def parse_examples(text: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]
     return found
 
 
+EXAMPLES = parse_examples(GATEWAY_MD.read_text(encoding="utf-8"))
+
+
 class Session:
     """A client of the gateway over one HTTP connection that stays open."""
 
@@ -48,14 +51,13 @@ class Session:
         self._http = HTTPConnection("127.0.0.1", platform.http, timeout=30)
 
     def post(
-        self, body: bytes, *, path: str = "/apiproxy/api", token: str | None = None, **headers: str
+        self, body: bytes, *, path: str = "/apiproxy/api", method: str = "POST", **headers: str
     ) -> tuple[int, dict[str, Any]]:
-        """Status and answer; ``token`` instead of the one that ``login`` gave, an empty one for none."""
-        token = self.token if token is None else token
+        """Status and answer."""
         sent = {"Content-Type": "application/json"} | {name.replace("_", "-"): text for name, text in headers.items()}
-        if token:
-            sent["Authorization"] = f"Bearer {token}"
-        self._http.request("POST", path, body, sent)
+        if self.token:
+            sent["Authorization"] = f"Bearer {self.token}"
+        self._http.request(method, path, body, sent)
         response = self._http.getresponse()
         return response.status, json.loads(response.read())
 
@@ -117,7 +119,11 @@ class Rehearsal:
         before = _BEFORE.get(request["action"])
         if before is not None:
             before(self)
-        return self.session.send(_replaced(request, self._real))
+        return self.session.send(self.translated(request))
+
+    def translated(self, request: Any) -> Any:
+        """A documented request with the uids of this run."""
+        return _replaced(request, self._real)
 
     def compare(self, documented: Any, got: Any, at: str = "answer") -> None:
         """Fails where the answer differs in more than what differs from run to run; learns the real uids."""

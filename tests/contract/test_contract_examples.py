@@ -5,12 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_run import GATEWAY_MD, Rehearsal, parse_examples
+from example_run import EXAMPLES, Rehearsal
 
 from running import Platform
 from terrazzo.api.table import TABLE
-
-EXAMPLES = parse_examples(GATEWAY_MD.read_text(encoding="utf-8"))
 
 
 def test_every_action_has_an_example() -> None:

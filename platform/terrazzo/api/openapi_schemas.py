@@ -97,7 +97,7 @@ class Schemas:
             "title": operation.name,
             "description": operation.summary,
             "type": "object",
-            "properties": {"action": action, "actionid": ACTIONID, **fields["properties"]},
+            "properties": {"action": action, "actionid": ACTIONID, **_besides(fields["properties"])},
             "required": ["action", *fields.get("required", ())],
         }
 
@@ -117,6 +117,11 @@ class Schemas:
 def reference(name: str) -> Schema:
     """A reference to a component."""
     return {"$ref": _AT + name}
+
+
+def _besides(properties: Schema) -> Schema:
+    """Without what all requests have; some repeat it, to return it in their result."""
+    return {name: schema for name, schema in properties.items() if name not in ("action", "actionid")}
 
 
 def without_null(schema: Schema) -> Schema:

@@ -146,6 +146,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     """What one peer may ask of the platform."""
 
     body_bytes: Bytes = 2**20
+    import_bytes: Bytes = 32 * 2**20
     mqtt_packet_bytes: Bytes = 2**20
     connections: Count = 10_000
     connects_per_second: CountOrOff = 500

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class OperationError(Exception):
     """Base of all expected failures. ``str()`` is the ``info`` of the answer: it names the field and the reason."""
 
 
 class BadParameter(OperationError):
-    """A parameter is missing, of the wrong type or out of range. Gateway 10401, components 500."""
+    """A parameter is missing, of the wrong type or out of range. Gateway 10401, components 500.
+
+    ``result``: what there is to say beside field and reason, such as the errors of a whole file.
+    """
+
+    result: Any = None
 
     def __init__(self, field: str, reason: str) -> None:
         super().__init__(f"{field}: {reason}")

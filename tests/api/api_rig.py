@@ -41,6 +41,7 @@ BODY_BYTES = 1 << 20
 @dataclass(frozen=True)
 class Limits:
     body_bytes: int = BODY_BYTES
+    import_bytes: int = 4 * BODY_BYTES
 
 
 @dataclass(frozen=True)

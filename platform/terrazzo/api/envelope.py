@@ -49,6 +49,7 @@ class Failure(msgspec.Struct, frozen=True):
     info: str
     status: int = 200
     retry_after_s: float | None = None
+    result: Any = msgspec.field(default_factory=dict)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -108,9 +109,9 @@ class GatewayReply(msgspec.Struct, frozen=True):
         return Answer(_encoder.encode(Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result)))
 
     def failure(self, failure: Failure) -> Answer:
-        """With an empty result."""
+        """With an empty result, mostly."""
         message = MESSAGES[failure.code]
-        envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, {})
+        envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, failure.result)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
@@ -140,7 +141,7 @@ def explain(error: Exception, reply: Reply) -> Failure:
     info = str(error)
     match error:
         case BadParameter():
-            return Failure(reply.bad_parameter, info)
+            return Failure(reply.bad_parameter, info, result={} if error.result is None else error.result)
         case NotAuthenticated():
             return Failure(NOT_AUTHENTICATED, info)
         case NotPermitted():

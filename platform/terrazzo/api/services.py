@@ -77,6 +77,9 @@ class Limits(Protocol):
     @property
     def body_bytes(self) -> int: ...
 
+    @property
+    def import_bytes(self) -> int: ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:

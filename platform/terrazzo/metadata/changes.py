@@ -35,11 +35,18 @@ class ChangesLost(Exception):
 
 async def record_change(connection: AsyncConnection, change: Change) -> None:
     """Notes a change inside the transaction that makes it."""
+    await record_changes(connection, [change])
+
+
+async def record_changes(connection: AsyncConnection, changes: Sequence[Change]) -> None:
+    """Notes changes inside the transaction that makes them."""
+    if not changes:
+        return
     if connection.dialect.name == "postgresql":
         # ids have to become visible in order, or a watcher that has seen 6 would never look for 5
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
     now = now_us()
-    await connection.execute(CHANGE.insert().values(**change._asdict(), changed_us=now))
+    await connection.execute(CHANGE.insert(), [{**change._asdict(), "changed_us": now} for change in changes])
     await connection.execute(CHANGE.delete().where(CHANGE.c.changed_us < now - KEPT_US))
 
 

@@ -23,6 +23,7 @@ from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
 from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.audit.log import AuditLog
 from terrazzo.bridge import Bridge
 from terrazzo.bridge_metrics import bridge_metrics
 from terrazzo.commands.dispatcher import Commands
@@ -40,6 +41,7 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.secrets import Secrets
+from terrazzo.object_flags import TerminalFlags
 from terrazzo.platform_hooks import PlatformHooks
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import StoreUnavailable, TimeSeriesStore
@@ -74,6 +76,7 @@ class Metadata:
     registry: Registry
     entities: Entities
     tokens: Tokens
+    audit: AuditLog
     changes: ChangeWatcher
     first_admin: FirstAdmin | None
 
@@ -168,7 +171,10 @@ class Platform:
         entities.follow(changes)
         tokens.follow(changes)
         self._run("changes", _POLL_S, lambda: self._poll(changes))
-        return Metadata(database, registry, entities, tokens, changes, first_admin)
+        audit, days = AuditLog(database, zone=config.zone), config.audit.retention_days
+        if days:
+            self._run("audit retention", _RETENTION_S, lambda: audit.forget_before(now_us() - days * _DAY_US))
+        return Metadata(database, registry, entities, tokens, audit, changes, first_admin)
 
     async def _open_terminals(self) -> Terminals:
         registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
@@ -275,10 +281,16 @@ class Platform:
             bus=self.terminals.bus,
             broker=self.terminals.bus,
             commands=self.terminals.commands,
+            object_flags=TerminalFlags(metadata.registry, self.terminals.bus, boot_timeout_s=limits.boot_timeout_s),
             login=UserLogin(
-                metadata.entities, metadata.tokens, failures=limits.login_failures, window_s=limits.login_window_s
+                metadata.entities,
+                metadata.tokens,
+                metadata.audit,
+                failures=limits.login_failures,
+                window_s=limits.login_window_s,
             ),
             tokens=metadata.tokens,
+            audit=metadata.audit,
             limits=limits,
             zone=self.config.zone,
             prefixes=msgspec.structs.asdict(self.config.api),

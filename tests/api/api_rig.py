@@ -22,6 +22,7 @@ from terrazzo.access.users import SYSTEM, UserLogin, ensure_admin
 from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.audit.log import AuditLog
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.embedded_bus import EmbeddedBus
@@ -29,6 +30,7 @@ from terrazzo.ingest.report import Seals
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
+from terrazzo.object_flags import TerminalFlags
 from terrazzo.terminals.presence import PresenceBook
 from terrazzo.terminals.registry import Registry
 from terrazzo.times import now_us
@@ -129,6 +131,7 @@ async def open_rig(
         registry = Registry()
         entities = Entities.open(database, registry, Secrets.open(folder), zone=zone)
         tokens = await Tokens.open(database, entities, key=load_token_key(folder), token_hours=2, clock=clock)
+        audit = AuditLog(database, zone=zone, clock=clock)
         presence = PresenceBook()
         bus = EmbeddedBus(registry, presence, Seals())
         commands = Commands(Journal(database), registry=registry, bus=bus, configurations=entities.configurations)
@@ -141,8 +144,10 @@ async def open_rig(
             bus=bus,
             broker=bus,
             commands=commands,
-            login=UserLogin(entities, tokens, clock=clock),
+            object_flags=TerminalFlags(registry, bus),
+            login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,
+            audit=audit,
             limits=Limits(),
             zone=zone,
             prefixes=prefixes or {},

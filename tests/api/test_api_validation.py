@@ -36,12 +36,8 @@ def base_types(wanted: Any) -> set[str]:
     if hasattr(wanted, "__metadata__"):
         return base_types(wanted.__origin__)
     if isinstance(wanted, type) and issubclass(wanted, Parsed):
-        return {
-            Moment: {"str"},
-            Names: {"str", "array"},
-            Topics: {"str", "array"},
-            Json: {"str", "array", "object", "null"},
-        }[wanted]
+        choices = wanted.schema.get("anyOf", [wanted.schema])
+        return {"str" if choice["type"] == "string" else choice["type"] for choice in choices}
     if get_args(wanted):
         return set().union(*(base_types(part) for part in get_args(wanted)))
     names = {str: {"str"}, int: {"int"}, float: {"int", "float"}, bool: {"bool"}, type(None): {"null"}}
@@ -53,6 +49,8 @@ def sample(wanted: Any) -> Any:
     schema = msgspec.json.schema(wanted, schema_hook=schema_hook)
     if wanted is Moment:
         return "2026-01-02 03:04:05"
+    if isinstance(wanted, type) and issubclass(wanted, Json):
+        return "[]"
     choices = schema.get("anyOf", [schema])
     if any(choice.get("type") == "string" for choice in choices):
         return "x" * max(1, choices[0].get("minLength", 1))
@@ -90,6 +88,8 @@ def test_all_missing_fields_are_named_at_once(operation: Operation) -> None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_each_wrong_type_is_named_with_its_field(operation: Operation) -> None:
     for field in msgspec.structs.fields(operation.request):
+        if field.encode_name == "actionid":  # goes back as it came
+            continue
         wrong = set(JSON_VALUES) - base_types(field.type) - {"float" if base_types(field.type) >= {"float"} else ""}
         assert wrong, f"{field.encode_name} takes everything"
         for kind in wrong:

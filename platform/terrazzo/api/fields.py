@@ -22,6 +22,9 @@ Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
 Key = Annotated[str, Meta(min_length=1, max_length=128)] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A record's ``uid``, or its ``id`` as a number or as text."""
 
+KeyOrNone = Annotated[str, Meta(max_length=128, description="empty: none")] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
+"""A ``Key`` that may be taken away again."""
+
 PageIndex = Annotated[int, Meta(ge=1, le=2**31 - 1, description="from 1; past the end is empty")]
 PageSize = Annotated[int, Meta(ge=1, le=1000)]
 Items = Annotated[int, Meta(ge=1, le=1000)]
@@ -122,6 +125,26 @@ class Json(Parsed):
             raise ValueError(f"expected a JSON object or array, got {kind(found)}")
         _check_depth(found)
         return cls(found)
+
+
+class KeyList(Json):
+    """``Json`` that is a list of uids or ids; text without brackets is a list separated by commas."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "array"}, {"type": "string"}, {"type": "null"}],
+        "description": "a list, a list as JSON text, or text with commas",
+    }
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """A list of texts and integers."""
+        if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
+            value = [key.strip() for key in value.split(",")]
+        found = super().parse(value, zone)
+        if found.value is not None and not isinstance(found.value, list):
+            raise ValueError(f"expected an array, got {kind(found.value)}")
+        return found
 
 
 def parse_json_text(text: str) -> Any:

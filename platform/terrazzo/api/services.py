@@ -10,8 +10,10 @@ from typing import Any, Protocol
 from prometheus_client.registry import Collector
 
 from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
-from terrazzo.metadata.port import Repository, Row, Rows
+from terrazzo.metadata.port import EVERYTHING, Conditions, Repository, Row, Rows
+from terrazzo.object_flags import FlagSource
 from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.registry import Registry
 
@@ -19,14 +21,54 @@ ReadinessCheck = Callable[[], Awaitable[None]]
 """Returns when a part accepts work and raises otherwise; the error's text is shown to operators."""
 
 
+class Scripts(Repository, Protocol):
+    """Stored scripts, which are started and stopped."""
+
+    async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
+        """Starts or stops a script."""
+
+
 class Entities(Protocol):
     """The stored entities."""
+
+    @property
+    def companies(self) -> Repository: ...
+
+    @property
+    def users(self) -> Repository: ...
 
     @property
     def terminals(self) -> Repository: ...
 
     @property
     def configurations(self) -> Repository: ...
+
+    @property
+    def mappings(self) -> Repository: ...
+
+    @property
+    def controls(self) -> Repository: ...
+
+    @property
+    def customers(self) -> Repository: ...
+
+    @property
+    def objects(self) -> Repository: ...
+
+    @property
+    def retainers(self) -> Scripts: ...
+
+    @property
+    def statistics(self) -> Scripts: ...
+
+    @property
+    def calculates(self) -> Scripts: ...
+
+    @property
+    def balances(self) -> Scripts: ...
+
+    @property
+    def dashboards(self) -> Repository: ...
 
 
 class UserLogin(Protocol):
@@ -47,8 +89,8 @@ class Tokens(Protocol):
     async def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
 
-    async def revoke(self, token: str) -> None:
-        """Ends a token before its time; raises as ``verify`` does."""
+    async def revoke(self, token: str, *, address: str = "") -> None:
+        """Ends a token before its time, as somebody at ``address`` asks; raises as ``verify`` does."""
 
 
 class Commands(Protocol):
@@ -71,6 +113,24 @@ class Commands(Protocol):
         """Commands, newest first."""
 
 
+class AuditLog(Protocol):
+    """Who changed or commanded what. Changes of records are in it by themselves."""
+
+    async def note(self, entry: Entry) -> None:
+        """Adds an entry; call it before doing what it tells, which must not be done when this fails."""
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: tuple[str, bool] | None = None,
+    ) -> Rows:
+        """Entries of the actor's company, newest first."""
+
+
 class Limits(Protocol):
     """What the APIs need of the section ``limits``."""
 
@@ -91,8 +151,10 @@ class Services:
     bus: MessageBus
     broker: BrokerView
     commands: Commands
+    object_flags: FlagSource
     login: UserLogin
     tokens: Tokens
+    audit: AuditLog
     limits: Limits
     zone: tzinfo
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default

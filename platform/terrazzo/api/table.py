@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from terrazzo.api import broker, commands, grid, presence, rejects, session, terminals
+from terrazzo.api import (
+    accounts,
+    audit,
+    broker,
+    commands,
+    grid,
+    objects,
+    presence,
+    rejects,
+    scripts,
+    session,
+    terminals,
+)
 from terrazzo.api.operation import Table
 
 TABLE = Table(
     (
         *session.OPERATIONS,
+        *accounts.OPERATIONS,
         *terminals.OPERATIONS,
+        *objects.OPERATIONS,
+        *scripts.OPERATIONS,
         *presence.OPERATIONS,
         *grid.OPERATIONS,
         *rejects.OPERATIONS,
         *commands.OPERATIONS,
         *broker.OPERATIONS,
+        *audit.OPERATIONS,
     )
 )

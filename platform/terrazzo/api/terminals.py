@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import msgspec
 
+from terrazzo.api.conditions import ListRequest, conditions_of
 from terrazzo.api.entities import EntityActions
 from terrazzo.api.fields import Names
-from terrazzo.api.paging import PageRequest
+from terrazzo.api.services import Services
 from terrazzo.metadata.definitions import CONFIGURATION, TERMINAL
-from terrazzo.metadata.port import EVERYTHING, Conditions
+from terrazzo.metadata.port import Conditions, Row
 
-_SIGNED = frozenset({"created_by", "last_modified_by", "is_available"})
+SIGNED = frozenset({"created_by", "last_modified_by", "is_available"})
+_CONFIGURED = SIGNED | {"name"}
+_DESCRIBED = _CONFIGURED | {"type", "config_id", "mode", "username", "pin", "access"}
 
 
-class TerminalList(PageRequest):
+class TerminalList(ListRequest):
     """``uids`` restricts to those terminals."""
 
     uids: Names = msgspec.field(default_factory=Names)
 
 
 def _among(request: TerminalList) -> Conditions:
-    return Conditions(within=[("uid", request.uids.names)]) if request.uids.names else EVERYTHING
+    conditions = conditions_of(request)
+    names = request.uids.names
+    return conditions._replace(within=[*conditions.within, ("uid", names)]) if names else conditions
+
+
+async def _with_map(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    """Section 1 "Terminal": null in every example."""
+    return [{"terminal_object_map": None} for _ in rows]
 
 
 TERMINALS = EntityActions(
@@ -28,8 +41,12 @@ TERMINALS = EntityActions(
     title="terminal",
     entity=TERMINAL,
     repository=lambda services: services.entities.terminals,
-    required=_SIGNED | {"access"},
-    constants={"terminal_object_map": None},
+    required=SIGNED | {"access"},
+    required_to_update=_DESCRIBED,
+    keys=("uid",),
+    is_paged=False,
+    more={"terminal_object_map": None},
+    extend=_with_map,
     list_request=TerminalList,
     conditions=_among,
 )
@@ -39,7 +56,10 @@ CONFIGURATIONS = EntityActions(
     title="terminal configuration",
     entity=CONFIGURATION,
     repository=lambda services: services.entities.configurations,
-    required=_SIGNED,
+    required=SIGNED,
+    required_to_update=_CONFIGURED,
+    keys=("uid",),
+    is_paged=False,
 )
 
 OPERATIONS = (*TERMINALS.operations(), *CONFIGURATIONS.operations())

@@ -13,6 +13,9 @@ from terrazzo.api.fields import decode_hook
 from terrazzo.api.operation import Operation
 from terrazzo.errors import BadParameter
 
+SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
+"""How the documents spell some fields in places, and what is meant."""
+
 _fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -29,6 +32,7 @@ class Validator:
         Raises:
             BadParameter: with every missing and every mistyped field.
         """
+        body = _spelled(operation.request, body)
         try:
             return self._decoder(operation.request).decode(body)
         except (msgspec.ValidationError, RecursionError) as error:
@@ -41,6 +45,7 @@ class Validator:
         Raises:
             BadParameter: with every missing and every mistyped field.
         """
+        values = _renamed(operation.request, values)
         try:
             return self._read_text(operation.request, values)
         except msgspec.ValidationError as error:
@@ -57,6 +62,25 @@ class Validator:
 
     def _read_text(self, wanted: Any, value: Any) -> Any:
         return msgspec.convert(value, wanted, strict=False, dec_hook=self._hook)
+
+
+def _spelled(request: type[msgspec.Struct], body: str) -> str:
+    """The body with its fields spelled right; costs nothing where no wrong spelling is in it."""
+    if not any(wrong in body for wrong in SPELLINGS):
+        return body
+    try:
+        return msgspec.json.encode(_renamed(request, _fields_of.decode(body))).decode()
+    except (msgspec.MsgspecError, RecursionError):
+        return body  # what is wrong with it is said where it is read
+
+
+def _renamed(request: type[msgspec.Struct], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A right spelling counts more than a wrong one beside it."""
+    fields = request.__struct_encode_fields__
+    wrong = [name for name, right in SPELLINGS.items() if name in values and name not in fields and right in fields]
+    if not wrong:
+        return values
+    return {SPELLINGS[name]: values[name] for name in wrong} | {n: v for n, v in values.items() if n not in wrong}
 
 
 def _faults(

@@ -9,12 +9,22 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from terrazzo.metadata.entity import Entity, Uid, define
-from terrazzo.metadata.field import flag, moment, number, reference, secret, structure, text
+from terrazzo.metadata.field import Field, flag, moment, number, reference, secret, structure, text
+from terrazzo.metadata.script_rows import (
+    check_calculate_rows,
+    check_codes,
+    check_object,
+    check_retainer_rows,
+    check_rows,
+    check_statistics_rows,
+)
 from terrazzo.terminals.acl import parse_topic_permission
 
 MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
-MAX_LISTED = 1_000  # terminals of an object
+MAX_LISTED = 1_000  # terminals of an object, objects of a script
+MAX_WINDOW_S = 3_660 * 86_400
+MIN_RSA_BITS = 2_048
 ROLES = ("viewer", "operator", "admin")
 
 
@@ -41,16 +51,18 @@ def check_rsa_key(pem: str) -> None:
         raise ValueError("not a readable PEM private key") from None
     if not isinstance(key, RSAPrivateKey):
         raise ValueError("not an RSA key")
+    if key.key_size < MIN_RSA_BITS:
+        raise ValueError(f"expected a key of {MIN_RSA_BITS} bits or more, got {key.key_size}")
 
 
 def check_mapping_rows(rows: Any) -> None:
     """Rows of 6, 7 or 8 elements that start with a code."""
-    _check_rows(rows, (6, 7, 8))
+    check_rows(rows, (6, 7, 8))
 
 
 def check_control_rows(rows: Any) -> None:
     """Rows of 6 texts: command, two labels, control type, control point, default value."""
-    _check_rows(rows, (6,))
+    check_rows(rows, (6,))
 
 
 def read_key_list(value: Any) -> Any:
@@ -78,19 +90,13 @@ def _check_name(name: str) -> None:
         raise ValueError("contains a control character")
 
 
-def _check_rows(rows: Any, widths: tuple[int, ...]) -> None:
-    if not isinstance(rows, list):
-        raise ValueError("expected an array of rows")
-    for number_, row in enumerate(rows, 1):
-        if not isinstance(row, list) or len(row) not in widths:
-            got = f"{len(row)}" if isinstance(row, list) else "something else"
-            raise ValueError(f"row {number_}: expected an array of {' or '.join(map(str, widths))} elements, got {got}")
-        if not isinstance(row[0], str) or not row[0].strip():
-            raise ValueError(f"row {number_}, column 1: expected a code")
-
-
 def _authors() -> tuple[Any, ...]:
     return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
+
+
+def _objects(**rules: Any) -> Field:
+    """The ids of objects, as texts, in order."""
+    return structure("object_list", read=read_key_list, check=check_key_list, **rules)
 
 
 COMPANY = define(
@@ -183,6 +189,24 @@ CONTROL = define(
     *_authors(),
 )
 
+CUSTOMER = define(
+    "customer",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("email", 128),
+    text("contact", 64),
+    text("mobile", 32),
+    text("phone", 32),
+    text("province", 64),
+    text("city", 64),
+    text("address", 255),
+    secret("secret", 64),
+    text("responsible", 64),
+    text("responsible_phone", 32),
+    text("reference", 64),
+    flag("is_available", default=1),
+)
+
 OBJECT = define(
     "object",
     text("name", 64, required=True),
@@ -193,13 +217,13 @@ OBJECT = define(
     number("file_id", default=None),
     reference("mapping_id", "mapping"),
     reference("control_id", "control"),
-    text("customer_id", 64),
+    reference("customer_id", "customer"),
     structure("terminal_list", read=read_key_list, check=check_key_list),  # uids in order
-    structure("object_list", read=read_key_list, check=check_key_list),
+    _objects(),
     text("model", 32),
     text("serial_no", 32),
     text("gis", 128),
-    text("secret", 16),
+    secret("secret", 16),  # the follow password
     text("control", 16),
     structure("addition"),
     structure("template"),
@@ -208,4 +232,70 @@ OBJECT = define(
     uid=Uid.FROM_ID,
 )
 
-ENTITIES: tuple[Entity, ...] = (COMPANY, USER, CONFIGURATION, TERMINAL, MAPPING, CONTROL, OBJECT)
+RETAINER = define(
+    "retainer",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_retainer_rows),
+    *_authors(),
+)
+
+STATISTICS = define(
+    "statistics",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_statistics_rows),
+    *_authors(),
+)
+
+CALCULATE = define(
+    "calculate",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(),  # none: those of the statistics
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_calculate_rows),
+    *_authors(),
+)
+
+BALANCE = define(
+    "balance",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    text("target_code", 64, required=True, default=None),
+    structure("input_codes", required=True, read=read_key_list, check=check_codes),
+    number("window", default=86_400, minimum=1, maximum=MAX_WINDOW_S),  # seconds
+    *_authors(),
+)
+
+DASHBOARD = define(
+    "dashboard",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("category", 16),
+    structure("script", required=True, check=check_object),
+    structure("template"),
+    *_authors(),
+)
+
+SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
+"""What is started and stopped, and names objects."""
+
+ENTITIES: tuple[Entity, ...] = (
+    COMPANY,
+    USER,
+    CONFIGURATION,
+    TERMINAL,
+    MAPPING,
+    CONTROL,
+    CUSTOMER,
+    OBJECT,
+    *SCRIPTS,
+    DASHBOARD,
+)

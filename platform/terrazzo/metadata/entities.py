@@ -8,10 +8,23 @@ from typing import Any
 
 from terrazzo.metadata.changes import ChangeWatcher
 from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import COMPANY, CONFIGURATION, CONTROL, ENTITIES, MAPPING
+from terrazzo.metadata.definitions import (
+    BALANCE,
+    CALCULATE,
+    COMPANY,
+    CONFIGURATION,
+    CONTROL,
+    CUSTOMER,
+    DASHBOARD,
+    ENTITIES,
+    MAPPING,
+    RETAINER,
+    STATISTICS,
+)
 from terrazzo.metadata.objects import ObjectRepository
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.scripts import ScriptRepository
 from terrazzo.metadata.secrets import Secrets
 from terrazzo.metadata.terminals import TerminalRepository
 from terrazzo.metadata.users import UserRepository
@@ -28,7 +41,13 @@ class Entities:
     configurations: EntityRepository
     mappings: EntityRepository
     controls: EntityRepository
+    customers: EntityRepository
     objects: ObjectRepository
+    retainers: ScriptRepository
+    statistics: ScriptRepository
+    calculates: ScriptRepository
+    balances: ScriptRepository
+    dashboards: EntityRepository
 
     @classmethod
     def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
@@ -45,7 +64,13 @@ class Entities:
             configurations=EntityRepository(CONFIGURATION, **parts),
             mappings=EntityRepository(MAPPING, **parts),
             controls=EntityRepository(CONTROL, **parts),
+            customers=EntityRepository(CUSTOMER, **parts),
             objects=ObjectRepository(**parts),
+            retainers=ScriptRepository(RETAINER, **parts),
+            statistics=ScriptRepository(STATISTICS, **parts),
+            calculates=ScriptRepository(CALCULATE, **parts),
+            balances=ScriptRepository(BALANCE, **parts),
+            dashboards=EntityRepository(DASHBOARD, **parts),
         )
         feed = RegistryFeed(registry)
         entities.terminals.watch(feed.on_terminal)

@@ -1,4 +1,4 @@
-"""What is special about objects: their ordered list of terminals."""
+"""What is special about objects: their ordered list of terminals, and who names them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.definitions import OBJECT, TERMINAL
+from terrazzo.metadata.definitions import OBJECT, SCRIPTS, TERMINAL
 from terrazzo.metadata.field import shorten
-from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.lookup import as_id, refuse_if_used
+from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Draft, EntityRepository
+from terrazzo.metadata.scripts import naming_object, resolve_objects
 from terrazzo.metadata.tables import OBJECT_TERMINAL
 
 
@@ -23,6 +25,7 @@ class ObjectRepository(EntityRepository):
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)
+        await resolve_objects(connection, draft, company)
         if "terminal_list" in draft:
             draft["terminal_list"] = await _terminal_uids(connection, draft["terminal_list"] or [], company)
 
@@ -40,6 +43,13 @@ class ObjectRepository(EntityRepository):
             {"object_id": record_id, "terminal_id": ids[uid], "position": position} for position, uid in enumerate(uids)
         ]
         await connection.execute(OBJECT_TERMINAL.insert(), links)
+
+    async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
+        await super()._check_unused(connection, row)
+        for entity in (*SCRIPTS, OBJECT):
+            others = entity.table.c.id != row["id"] if entity is OBJECT else sa.true()
+            uses = sa.select(entity.table.c[entity.uid_name]).where(naming_object(entity.table, row), others)
+            await refuse_if_used(connection, uses, f"object {row['uid']}", entity.name)
 
 
 async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], company: int) -> list[str]:

@@ -116,6 +116,12 @@ class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
     token_key: Annotated[str, Meta(pattern=r"^(.{32,})?$")] = ""
 
 
+class AuditSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit log."""
+
+    retention_days: CountOrOff = 0
+
+
 class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
     """Times without an offset."""
 
@@ -175,6 +181,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     store: StoreSection = StoreSection()
     database: DatabaseSection = DatabaseSection()
     auth: AuthSection = AuthSection()
+    audit: AuditSection = AuditSection()
     time: TimeSection = TimeSection()
     command: CommandSection = CommandSection()
     api: ApiSection = ApiSection()

@@ -10,6 +10,7 @@ from access_stand import AccessStand
 
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
+from terrazzo.audit.log import AuditLog
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
@@ -24,6 +25,6 @@ async def stand(tmp_path: Path) -> AsyncIterator[AccessStand]:
     clock = AccessStand.Clock()
     key = load_token_key(tmp_path)
     tokens = await Tokens.open(database, entities, key=key, token_hours=2, clock=clock)
-    login = UserLogin(entities, tokens, failures=3, window_s=60, clock=clock)
+    login = UserLogin(entities, tokens, AuditLog(database), failures=3, window_s=60, clock=clock)
     yield AccessStand(tmp_path, database, entities, tokens, login, clock)
     await database.close()

@@ -12,6 +12,7 @@ from argon2 import PasswordHasher
 
 from terrazzo.access import passwords
 from terrazzo.access.users import PASSWORD_FILE, SYSTEM, UserLogin, ensure_admin
+from terrazzo.audit.log import AuditLog
 from terrazzo.errors import BadParameter, NotAuthenticated, Throttled
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
@@ -102,7 +103,7 @@ async def test_attempts_at_the_same_time_count_too(stand: AccessStand) -> None:
 
 async def test_unknown_user_takes_as_long_as_a_known_one(stand: AccessStand) -> None:
     await stand.user("bo")
-    login = UserLogin(stand.entities, stand.tokens, failures=0)
+    login = UserLogin(stand.entities, stand.tokens, AuditLog(stand.database), failures=0)
 
     async def fastest(name: str) -> float:
         times = []

@@ -82,13 +82,15 @@ SPECIAL: dict[str, Special] = {
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
+    "get_audit_list": Special(fields={"username": None, "start_time": None}),
 }
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout"}
 """Operations that need no token."""
 
-OPEN_ROUTES = {GATEWAY_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/docs", "/{path}"}
+OPEN_ROUTES = {GATEWAY_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
+OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 """Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
 
 ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}

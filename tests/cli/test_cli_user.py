@@ -15,6 +15,7 @@ import pytest
 
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
+from terrazzo.audit.log import AuditLog
 from terrazzo.errors import NotAuthenticated
 from terrazzo.metadata.changes import ChangeWatcher
 from terrazzo.metadata.database import Database
@@ -54,7 +55,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
     tokens = await Tokens.open(database, entities, key=load_token_key(data), token_hours=2)
     entities.follow(changes)
     tokens.follow(changes)
-    yield Running(data, tokens, UserLogin(entities, tokens), changes)
+    yield Running(data, tokens, UserLogin(entities, tokens, AuditLog(database)), changes)
     await database.close()
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import getpass
 import logging
+import os
 import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from terrazzo.access.actor import Actor, Role
 from terrazzo.access.key_file import write_private
 from terrazzo.access.passwords import hash_password, verify_password
 from terrazzo.access.throttle import Throttle
-from terrazzo.access.tokens import Tokens
+from terrazzo.access.tokens import Tokens, actor_of
+from terrazzo.audit.entry import Entry, about_user
+from terrazzo.audit.log import AuditLog
 from terrazzo.errors import NotAuthenticated, Throttled
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.entity import COMPANY
@@ -31,8 +37,17 @@ _AT_ONCE = 2  # password checks: each costs 19 MiB and some 20 ms of a core
 _WIDER = 10  # times the limit: failures of one name from everywhere, of one address with every name
 
 
+def at_command_line() -> Actor:
+    """The platform, at the command of whoever has the machine."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError):
+        name = f"user {os.getuid()}"
+    return msgspec.structs.replace(SYSTEM, address=f"command line, {name}")
+
+
 class UserLogin:
-    """Turns a name and a password into a token.
+    """Turns a name and a password into a token, and has the audit log say so, or why not.
 
     Failures are limited for each user at each address; ten times as many for a user from all addresses together and
     for an address with all names, so that a stranger can't lock a user out cheaply nor try every name.
@@ -42,6 +57,7 @@ class UserLogin:
         self,
         entities: Entities,
         tokens: Tokens,
+        audit: AuditLog,
         *,
         failures: int = 10,
         window_s: float = 300,
@@ -49,9 +65,11 @@ class UserLogin:
     ) -> None:
         self._entities = entities
         self._tokens = tokens
+        self._audit = audit
         self._clock = clock
         self._near = Throttle(failures, window_s)
         self._wide = Throttle(failures * _WIDER, window_s)
+        self._told = Throttle(1, window_s)  # who is throttled: told once a window, or guessing would fill the log
         self._checking = asyncio.Semaphore(_AT_ONCE)
 
     async def login(self, username: str, password: str, address: str) -> tuple[Row, str]:
@@ -62,22 +80,46 @@ class UserLogin:
             Throttled: too many failures.
         """
         async with self._checking:
-            self._check_failures(username, address)
+            await self._check_failures(username, address)
             row = await self._entities.users.by_name(username)
             if not await verify_password(None if row is None else row["password_hash"], password) or row is None:
                 self._count_failure(username, address)
+                await self._refuse(username, address, row, "wrong credentials")
                 raise NotAuthenticated("username or password is wrong")
         self._near.succeed(_near_key(username, address))
         if not row["is_active"] or not self._tokens.is_open(row[COMPANY]):
+            await self._refuse(username, address, row, "deactivated")
             raise NotAuthenticated("username: the user or the company is deactivated")
+        await self._audit.note(about_user(msgspec.structs.replace(actor_of(row), address=address), "login"))
         return self._entities.users.public(row), self._tokens.issue_for(row)
 
-    def _check_failures(self, username: str, address: str) -> None:
+    async def _check_failures(self, username: str, address: str) -> None:
         now_s = self._clock() / 1_000_000
         waits = [self._wide.wait_s(key, now_s) for key in _wide_keys(username, address)]
         wait_s = max(self._near.wait_s(_near_key(username, address), now_s), *waits)
         if wait_s > 0:
+            await self._tell_throttled(username, address, now_s)
             raise Throttled(f"username: too many failed logins, try again in {wait_s:.0f} s", wait_s)
+
+    async def _tell_throttled(self, username: str, address: str, now_s: float) -> None:
+        key = _near_key(username, address)
+        if self._told.check(key, now_s):
+            self._told.fail(key, now_s)
+            await self._refuse(username, address, await self._entities.users.by_name(username), "too many failures")
+
+    async def _refuse(self, username: str, address: str, row: Row | None, reason: str) -> None:
+        """Notes a refused login; one under a name that nobody has is no company's business."""
+        actor = Actor(user_id=0, username=username, company_id=0, role=Role.VIEWER) if row is None else actor_of(row)
+        entry = Entry(
+            actor=msgspec.structs.replace(actor, address=address),
+            company_id=actor.company_id or None,
+            action="login_refused",
+            entity="user",
+            record_id=actor.user_id or None,
+            uid=username,
+            after={"reason": reason},
+        )
+        await self._audit.note(entry)
 
     def _count_failure(self, username: str, address: str) -> None:
         now_s = self._clock() / 1_000_000

@@ -14,6 +14,7 @@ from terrazzo.api.operation import Operation
 from terrazzo.api.paging import Paged, PageRequest, page_offset, paged
 from terrazzo.api.scope import find_terminal, sees
 from terrazzo.api.services import Services
+from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerSubscription, ConnectedClient
 from terrazzo.errors import NotFound
 from terrazzo.times import format_spaced
@@ -90,9 +91,16 @@ async def handle_kick_client(services: Services, actor: Actor, request: KickRequ
         uid = await find_terminal(services, actor, request.client_id)
     except NotFound:
         raise NotFound("client_id", request.client_id) from None
+    await services.audit.note(_kick_entry(services, actor, uid))
     if not services.broker.kick(uid):
         raise NotFound("client_id", request.client_id)
     return KickResult(uid)
+
+
+def _kick_entry(services: Services, actor: Actor, uid: str) -> Entry:
+    terminal = services.registry.terminal(uid)
+    company, record_id = (None, None) if terminal is None else (terminal.company_id, terminal.id)
+    return Entry(actor=actor, company_id=company, action="kick", entity="terminal", record_id=record_id, uid=uid)
 
 
 async def _seen(services: Services, actor: Actor, key: str | int | None, found: Iterable[_Seen]) -> list[_Seen]:

@@ -71,7 +71,7 @@ class Performer:
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
-        return actor
+        return msgspec.structs.replace(actor, address=caller.address)
 
 
 class Gateway:

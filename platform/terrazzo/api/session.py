@@ -74,7 +74,7 @@ async def handle_logout(services: Services, caller: Caller, request: Logout) -> 
     """Ends the token that came with the request."""
     if not caller.token:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-    await services.tokens.revoke(caller.token)
+    await services.tokens.revoke(caller.token, address=caller.address)
     caller.token = None
     return Empty()
 

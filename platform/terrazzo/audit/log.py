@@ -119,15 +119,20 @@ def _stored(entry: Entry, time_us: int) -> dict[str, Any]:
         "time": time_us,
         "company_id": entry.company_id,
         "user_id": entry.actor.user_id,
-        "username": entry.actor.username[:64],
-        "address": entry.actor.address[:64],
+        "username": _plain(entry.actor.username, 64),
+        "address": _plain(entry.actor.address, 64),
         "action": entry.action,
         "entity": entry.entity,
         "record_id": entry.record_id,
-        "uid": entry.uid[:96],
+        "uid": _plain(entry.uid, 96),
         "before": encode_values(entry.before),
         "after": encode_values(entry.after),
     }
+
+
+def _plain(text: str, most: int) -> str:
+    """What a database can hold of a name: strangers try to log in under any."""
+    return text[:most].replace("\0", "?").encode("utf-8", "replace").decode()
 
 
 def _row(found: sa.RowMapping) -> Row:

@@ -179,9 +179,9 @@ async def _all_users(users: UserRepository) -> list[Row]:
 
 
 def _system() -> Any:
-    from terrazzo.access.users import SYSTEM
+    from terrazzo.access.users import at_command_line
 
-    return SYSTEM
+    return at_command_line()
 
 
 def _shown(row: Row, zone: tzinfo) -> dict[str, Any]:

@@ -53,21 +53,21 @@ class Selection:
         """The clauses that all have to hold.
 
         Raises:
-            BadParameter: an unknown field or operator, or a value that doesn't suit the column.
+            BadParameter: an unknown field or operator, or a value that doesn't suit the column; names the parameter
+                and the condition in it, from 1.
         """
-        all_of, any_of, within = conditions
-        if len(all_of) + len(any_of) + len(within) > MAX_CONDITIONS:
-            raise BadParameter("where_and", f"more than {MAX_CONDITIONS} conditions")
-        clauses = [self._clause(*condition) for condition in all_of]
-        clauses += [self._within(field, values) for field, values in within]
-        if any_of:
-            clauses.append(sa.or_(*(self._clause(*condition) for condition in any_of)))
-        return clauses
+        clauses = _each("where_and", conditions.all_of, self._clause)
+        clauses += _each("where_in", conditions.within, self._within)
+        any_of = _each("where_or", conditions.any_of, self._clause)
+        return [*clauses, sa.or_(*any_of)] if any_of else clauses
 
     def order(self, order_by: tuple[str, bool] | None) -> list[Column]:
         """The columns to sort by; the id settles ties, so that pages never overlap."""
         name, descending = order_by or ("id", False)
-        self._field(name)
+        try:
+            self._field(name)
+        except BadParameter as error:
+            raise BadParameter("order_by", str(error)) from None
         columns = [self._table.c[name]] if name == "id" else [self._table.c[name], self._table.c.id]
         return [column.desc() if descending else column.asc() for column in columns]
 
@@ -80,7 +80,7 @@ class Selection:
     def _clause(self, name: str, operator: str, value: Any) -> Column:
         field, operator = self._field(name), operator.strip().lower()
         if operator == "in":
-            return self._within(name, value.split(",") if isinstance(value, str) else value)
+            return self._within(name, _listed(value))
         if operator == "like":
             return self._like(field, value)
         compare = _COMPARISONS.get(operator)
@@ -150,6 +150,25 @@ class Selection:
         except ValueError as error:
             raise BadParameter(field.name, str(error)) from None
         return value
+
+
+def _each(parameter: str, conditions: Sequence[Any], clause: Callable[..., Column]) -> list[Column]:
+    if len(conditions) > MAX_CONDITIONS:
+        raise BadParameter(parameter, f"more than {MAX_CONDITIONS} conditions")
+    clauses = []
+    for position, condition in enumerate(conditions, 1):
+        try:
+            clauses.append(clause(*condition))
+        except BadParameter as error:
+            raise BadParameter(parameter, f"condition {position}: {error}") from None
+    return clauses
+
+
+def _listed(values: Any) -> Any:
+    """Text is a list separated by commas; what else it may be is checked later."""
+    if not isinstance(values, str):
+        return values
+    return values.split(",") if values.strip() else []
 
 
 def _as_text(field: Field, value: Any) -> str:

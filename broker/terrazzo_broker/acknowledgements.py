@@ -1,4 +1,4 @@
-"""Acknowledgements that may have to wait, and leave in the order of the publishes all the same. [MQTT-4.6.0-2]"""
+"""Acknowledgements that may have to wait, and leave in the order of the publishes all the same."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from .codec.reasons import publish_reason
 from .codec.writer import PUBACK, PUBREC, ack
 from .hooks import Client, Inbound
 
@@ -92,7 +93,7 @@ class DurableBatch(Segment):
         first = plain[:1]
         if first and first[0] in (PUBACK, PUBREC) and self.client.protocol == 5:
             identifier = int.from_bytes(plain[2:4], "big")
-            self.acks[index] = ack(first[0], identifier, reason, 5) + plain[4:]
+            self.acks[index] = ack(first[0], identifier, publish_reason(reason), 5) + plain[4:]
 
     def _release_received(self, received: dict[int, int], refusals: Mapping[int, int]) -> None:
         session = self.session
@@ -107,11 +108,12 @@ class DurableBatch(Segment):
                 session.receive(identifier)
             successor = session.connection
             if successor is not None and successor is not self.connection:  # it has sent the publish again meanwhile
-                successor.write(ack(PUBREC, identifier, refusals.get(index, 0), successor.version))
+                reason = publish_reason(refusals.get(index, 0))
+                successor.write(ack(PUBREC, identifier, reason, successor.version))
 
 
 class Acknowledgements:
-    """The segments of one connection in the order of the publishes."""
+    """The segments of one connection in the order of the publishes. [MQTT-4.6.0-2] [MQTT-4.6.0-3] of both"""
 
     __slots__ = ("_waiting", "unsettled")
 

@@ -295,26 +295,27 @@ class Broker(Listening):
     # Sessions
 
     def open_session(self, client_id: str, *, clean_start: bool, outlives: bool) -> tuple[Session, bool]:
-        """The session for a new connection, and whether it was there before. [MQTT-3.1.2-4] [MQTT-3.1.2-5]
+        """The session for a new connection, and whether it was there before.
 
         ``outlives``: it is to outlive the connection.
         """
         session = self.sessions.get(client_id)
-        if session is not None and session.connection is not None:  # [MQTT-3.1.4-3]
+        if session is not None and session.connection is not None:  # [MQTT-3.1.4-3]; [MQTT-3.1.4-2] of 3.1.1
             self.stats.takeovers += 1
             session.connection.close("taken over", reason=DisconnectReasonCode.SESSION_TAKEN_OVER)
             session = self.sessions.get(client_id)
-        if session is not None and clean_start:
+        if session is not None and clean_start:  # [MQTT-3.1.2-4] [MQTT-3.1.4-4]; [MQTT-3.1.2-6] [MQTT-3.1.4-3] of 3.1.1
             self.end_session(session)
             session = None
         self.storage.deadlines.cancel("s" + client_id)
-        self._cancel_will(client_id)
+        self._cancel_will(client_id)  # it is back in time [MQTT-3.1.3-9]
         if session is not None:
-            return session, True
+            return session, True  # [MQTT-3.1.2-5]
+        # [MQTT-3.1.2-6]; [MQTT-3.1.2-4] of 3.1.1
         return self.storage.create(client_id, self.settings, self.stats, outlives=outlives), False
 
     def end_session(self, session: Session) -> None:
-        """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.3-9]"""
+        """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.2-8]"""
         for pattern in list(session.subscriptions):
             self.unsubscribe(session, pattern)
         self.storage.discard(session)
@@ -331,7 +332,7 @@ class Broker(Listening):
         self.stats.subscriptions = self.tree.count
 
     def unsubscribe(self, session: Session, pattern: str) -> bool:
-        """Removes a subscription; False where there was none."""
+        """Removes a subscription; False where there was none. [MQTT-3.10.4-2] of both"""
         if not session.unsubscribe(pattern):
             return False
         shared = split_shared(pattern)
@@ -341,7 +342,7 @@ class Broker(Listening):
         return True
 
     def retain(self, topic: str, message: Message) -> None:
-        """Keeps a message for later subscribers; one topic too many is counted and not kept."""
+        """Keeps a message for later subscribers; one topic too many is counted and not kept. [MQTT-3.3.1-5] of both"""
         if not self.retained.put(topic, message, limit=self.settings.retained_messages):
             self.stats.drop("too many retained messages")
 
@@ -398,13 +399,13 @@ class Broker(Listening):
         session.close(now_us)
         connection.session = None
         self.stats.clients -= 1
-        if connection.will is not None:
+        if connection.will is not None:  # [MQTT-3.1.2-8]; [MQTT-3.1.2-8] [MQTT-3.1.2-12] of 3.1.1
             self._leave_will(connection.will, client, session, now_us)
         else:
             self._cancel_will(client.client_id)
-        if not session.expiry_s:
+        if not session.expiry_s:  # and not before [MQTT-4.1.0-1]; [MQTT-3.1.2-6] [MQTT-4.1.0-2] of 3.1.1
             self.end_session(session)
-        elif session.expiry_s != NEVER_EXPIRES_S:
+        elif session.expiry_s != NEVER_EXPIRES_S:  # [MQTT-3.1.2-23]
             self.storage.deadlines.set("s" + session.client_id, session.expires_us)
         self._tell(self.hooks.on_disconnected, client, why)
 
@@ -427,8 +428,8 @@ class Broker(Listening):
         self.storage.take_will(client_id)
 
     def publish_will(self, client_id: str) -> None:
-        """Publishes the will that waits, if there is one; the hooks are asked as for any publish. [MQTT-3.1.2-10]"""
-        pending = self.storage.take_will(client_id)
+        """Publishes the will that waits, if there is one; the hooks are asked as for any publish."""
+        pending = self.storage.take_will(client_id)  # once [MQTT-3.1.2-10] of both
         if pending is None:
             return
         will, client = pending
@@ -463,7 +464,7 @@ class Broker(Listening):
             expires_us=0 if expiry_s is None else now_us + expiry_s * 1_000_000,
             publisher=publisher,
         )
-        if retain:
+        if retain:  # [MQTT-3.1.2-14] [MQTT-3.1.2-15]; [MQTT-3.1.2-16] [MQTT-3.1.2-17] of 3.1.1
             self.retain(grant.topic, message)
         route = self.router.route(grant, message.topic, publisher)
         self.router.deliver(route, [message], now_us)

@@ -116,7 +116,7 @@ class Connection(asyncio.Protocol):
         self.routes: dict[bytes, Route] = {}  # by the topic field as it comes, its length included
         self.grants: dict[bytes, PublishGrant | None] | None = None
         self.epoch = 0
-        self.aliases: dict[int, bytes] | None = None
+        self.aliases: dict[int, bytes] | None = None  # no longer than the connection [MQTT-3.3.2-7]
         self.acks: list[bytes] = []
         self.batch: DurableBatch | None = None
         self.waiting: Acknowledgements | None = None
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.state is State.CLOSED:
-            return None
+            return None  # [MQTT-3.14.4-2] of 3.1.1
         self.broker.stats.bytes_in += len(data)
         self.burst += len(data)
         if self.burst > BURST_BYTES:
@@ -159,7 +159,10 @@ class Connection(asyncio.Protocol):
             self.hold(Hold.DECIDING)
 
     def process(self, data: bytes) -> None:
-        """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers."""
+        """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers.
+
+        [MQTT-4.13.1-1]; [MQTT-4.8.0-1] of 3.1.1
+        """
         self.broker.storage.active = self
         try:
             feed(self, data)
@@ -167,7 +170,7 @@ class Connection(asyncio.Protocol):
             self.broker.stats.protocol_errors += 1
             self.acknowledge_so_far()  # the packets before the bad one count
             self.fail(error.reason, error.text)
-        except Exception:
+        except Exception:  # [MQTT-4.8.0-2] of 3.1.1
             log.exception("%s: internal error", self)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
         finally:
@@ -410,17 +413,23 @@ class Connection(asyncio.Protocol):
         return self.encoder.packet_bytes if self.connect_packet is None else self.connect_packet.max_packet_size
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
-        """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it."""
+        """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it.
+
+        [MQTT-4.13.2-1]
+        """
         log.info("%s: %s", self, text)
         if self.state not in (State.NEW, State.DECIDING, State.CHALLENGED):
             return self.close(text, reason=reason)
-        if self.version == 5:
+        if self.version == 5:  # no DISCONNECT before a CONNACK [MQTT-3.1.4-1] [MQTT-3.14.0-1]
             return self.refuse(connack_reason(reason), text)
-        self.broker.stats.connects_refused += 1  # 3.1.1 has no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6]
+        self.broker.stats.connects_refused += 1  # there is no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6] of 3.1.1
         return self.close(text)
 
     def refuse(self, reason: ConnAckReasonCode, text: str) -> None:
-        """Answers a CONNECT with a refusal and closes. [MQTT-3.1.4-2] [MQTT-3.2.2-7]"""
+        """Answers a CONNECT with a refusal, session present 0, and closes.
+
+        [MQTT-3.1.4-2] [MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-4.12.0-4]; [MQTT-3.2.2-5] of 3.1.1
+        """
         self.broker.stats.connects_refused += 1
         if self.version:
             self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=self._tellable(text)))
@@ -430,6 +439,7 @@ class Connection(asyncio.Protocol):
         """Ends the connection from our side; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""
         if self.state is State.CLOSED:
             return
+        # From here on nothing more is sent but what waits and the DISCONNECT. [MQTT-3.14.4-1]
         was_open, self.state = self.state is State.OPEN and self.withheld < Withheld.CONNACK, State.CLOSED
         if self.withheld:  # nothing that the disk hasn't got may be promised now
             self.out.clear()
@@ -445,7 +455,10 @@ class Connection(asyncio.Protocol):
 
     def _hang_up(self, *, waits_for_peer: bool) -> None:
         """Closes the socket; after a last word only our half of it, where that can be done: bytes from a peer that
-        talks on would have its system throw away what it hasn't read yet. The sweep ends it if the peer doesn't."""
+        talks on would have its system throw away what it hasn't read yet. The sweep ends it if the peer doesn't.
+
+        [MQTT-3.14.4-2]
+        """
         if not (waits_for_peer and self.transport.can_write_eof()) or self.transport.is_closing():
             self.transport.close()
             return
@@ -456,10 +469,14 @@ class Connection(asyncio.Protocol):
             self.transport.close()
 
     def _disconnect(self, reason: DisconnectReasonCode, why: str) -> mqtt5.DisconnectPacket:
+        # neither a session expiry nor user properties [MQTT-3.14.2-2] [MQTT-3.14.2-4]
         return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))
 
     def _tellable(self, why: str) -> str | None:
-        """The reason in words, where the client takes a packet that long. [MQTT-3.2.2-19] [MQTT-3.14.2-3]"""
+        """The reason in words, where the client takes a packet that long. [MQTT-3.2.2-19] [MQTT-3.14.2-3]
+
+        Only CONNACK and DISCONNECT carry it, as they may for each client. [MQTT-3.1.2-29]
+        """
         largest = self.largest_packet_bytes
         fits = largest is None or len(why.encode()) + 16 <= largest
         return why if why and fits else None

@@ -54,7 +54,7 @@ def feed(connection: Connection, data: bytes) -> None:
     tree, limit = broker.tree, broker.settings.packet_bytes
     position, size, needed = 0, len(data), 0
     if connection.state is State.NEW and data[0] >> 4 != CONNECT:
-        raise protocol_error("the first packet is not CONNECT")  # [MQTT-3.1.0-1]
+        raise protocol_error("the first packet is not CONNECT")  # [MQTT-3.1.0-1] of both
     while position < size:
         if connection.epoch != tree.epoch:
             connection.routes.clear()
@@ -82,7 +82,7 @@ def feed(connection: Connection, data: bytes) -> None:
         if connection.acks and header >> 4 != PUBLISH:
             connection.acknowledge_so_far()  # answers leave in the order of what they answer
         handle_packet(connection, header, data, start, end, now_us)
-        if connection.state in (State.DECIDING, State.CLOSED):
+        if connection.state in (State.DECIDING, State.CLOSED):  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
             break
     if connection.state is State.OPEN:
         connection.finish_read()
@@ -118,12 +118,12 @@ def _take_run(connection: Connection, data: bytes, position: int, start: int, no
 
 
 def _take_pubacks(session: Session, data: bytes, position: int) -> int:
-    """Takes the plain PUBACKs that follow each other; where they end. [MQTT-4.3.2-5]"""
+    """Takes the plain PUBACKs that follow each other; where they end. [MQTT-4.3.2-3]"""
     size = len(data)
     while position + 4 <= size and data.startswith(_PUBACK, position):
         identifier = data[position + 2] << 8 | data[position + 3]
         if not identifier:
-            raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]
+            raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
         take_puback(session, identifier)
         position += 4
     return position
@@ -181,7 +181,7 @@ def _take_qos1(connection: Connection, route: Route, data: bytes, run: Run, now_
     back = 3 if connection.version == 5 else 2
     identifiers = [data[start - back : start - back + 2] for start in run.starts]
     if b"\0\0" in identifiers:
-        raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]
+        raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
     _count(connection, len(identifiers), qos=1)
     payloads = [data[start:end] for start, end in zip(*run, strict=True)]
     refused: list[int] | None = None

@@ -18,7 +18,10 @@ Shape = tuple[int, bool, bytes]  # granted QoS, retain as published, encoded sub
 
 
 class Target:
-    """One session that a topic matches, its overlapping subscriptions merged. [MQTT-3.3.4-2] [MQTT-3.3.4-3]"""
+    """One session that a topic matches, its overlapping subscriptions merged into one copy at the highest QoS.
+
+    [MQTT-3.3.4-2]; [MQTT-3.3.5-1] of 3.1.1
+    """
 
     __slots__ = ("session", "shape")
 
@@ -27,6 +30,7 @@ class Target:
         self.shape: Shape = (
             max(each.qos for each in subscriptions),
             any(each.retain_as_published for each in subscriptions),
+            # [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
             b"".join(b"\x0b" + encode_length(each.identifier) for each in subscriptions if each.identifier),
         )
 
@@ -95,7 +99,10 @@ class Router:
             self._deliver(target, messages, {}, now_us)
 
     def deliver(self, route: Route, messages: Sequence[Message], now_us: int) -> list[int] | None:
-        """Hands messages to all receivers; the indexes of those that none had room for, None where there are none."""
+        """Hands messages to all receivers; the indexes of those that none had room for, None where there are none.
+
+        In the order in which they came, on every topic. [MQTT-4.6.0-5] [MQTT-4.6.0-6] of both
+        """
         if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
             return self._deliver(route.targets[0], messages, {}, now_us)
         rendered: dict[tuple[Shape, int], list[Wire]] = {}
@@ -115,7 +122,7 @@ class Router:
         now_us: int,
     ) -> list[int] | None:
         session, connection = target.session, target.session.connection
-        if connection is None:
+        if connection is None:  # [MQTT-4.5.0-1] of both
             return _indexes(session.enqueue(each) for each in shape_all(messages, target.shape))
         if not connection.encoder.is_plain:
             return connection.send_each(shape_all(messages, target.shape), now_us)
@@ -129,7 +136,7 @@ class Router:
         refused = []
         for index, message in enumerate(messages):
             session, subscription = group.pick()
-            if self._deliver(Target(session, [subscription]), [message], {}, now_us):
+            if self._deliver(Target(session, [subscription]), [message], {}, now_us):  # its own QoS [MQTT-4.8.2-3]
                 refused.append(index)
         return refused or None
 
@@ -156,12 +163,12 @@ def shape_all(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
 
 
 def shaped(message: Message, granted: int, keep_retain: bool, identifiers: bytes) -> Message:
-    """One message at the lower QoS of the two, with the receiver's subscription identifiers. [MQTT-3.8.4-8]"""
+    """One message at the lower QoS of the two, with the receiver's subscription identifiers."""
     return Message(
         topic=message.topic,
         payload=message.payload,
-        qos=min(message.qos, granted),
-        retain=message.retain and keep_retain,  # [MQTT-3.3.1-12] [MQTT-3.3.1-13]
+        qos=min(message.qos, granted),  # [MQTT-3.8.4-8]; [MQTT-3.8.4-6] of 3.1.1
+        retain=message.retain and keep_retain,  # [MQTT-3.3.1-12] [MQTT-3.3.1-13]; [MQTT-3.3.1-9] of 3.1.1
         properties=identifiers + message.properties,
         expires_us=message.expires_us,
     )

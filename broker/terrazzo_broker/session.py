@@ -27,6 +27,7 @@ class Session:
 
     ``inflight`` keeps, in the order of sending, what the client hasn't acknowledged; None stands for a QoS 2 message
     that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
+    [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
     """
 
     is_persistent = False  # whether it is on disk, beside memory
@@ -78,7 +79,7 @@ class Session:
         self.subscriptions[subscription.filter] = subscription
 
     def unsubscribe(self, pattern: str) -> bool:
-        """Removes a subscription; False where there was none."""
+        """Removes a subscription, not what was begun under it; False where there was none. [MQTT-3.10.4-3] of both"""
         return self.subscriptions.pop(pattern, None) is not None
 
     def receive(self, identifier: int, batch: DurableBatch | None = None) -> None:
@@ -93,9 +94,9 @@ class Session:
         """Sends rendered messages, or queues them; the indexes of those that there is no room for."""
         refused: list[int] | None = None
         for index, (qos, head, tail, message) in enumerate(wires):
-            if not qos:
+            if not qos:  # [MQTT-3.3.4-10] [MQTT-4.9.0-3]
                 out.append(head + tail)
-            elif self.quota > 0 and not self.queue:
+            elif self.quota > 0 and not self.queue:  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
                 out.append(head + self._assign(message) + tail)
             elif not self.enqueue(message):
                 refused = [*(refused or ()), index]
@@ -103,7 +104,7 @@ class Session:
 
     def send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> bool:
         """Sends one message to a receiver with wishes of its own, or queues it; False where there is no room."""
-        if message.qos and (self.quota <= 0 or self.queue):
+        if message.qos and (self.quota <= 0 or self.queue):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
             return self.enqueue(message)
         self._send(message, encoder, out, now_us)
         return True
@@ -121,6 +122,7 @@ class Session:
         out.append(packet)
 
     def _assign(self, message: Message) -> bytes:
+        """The identifier that goes between head and tail, which have no DUP. [MQTT-4.3.2-2] [MQTT-4.3.3-2]"""
         identifier = self.last_id = self._next_id()
         self.inflight[identifier] = message
         self.quota -= 1
@@ -128,12 +130,16 @@ class Session:
 
     def _next_id(self) -> int:
         identifier = self.last_id % 65_535 + 1
-        while identifier in self.inflight:  # [MQTT-2.2.1-3]
+        # [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]; [MQTT-2.3.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
+        while identifier in self.inflight:
             identifier = identifier % 65_535 + 1
         return identifier
 
     def enqueue(self, message: Message) -> bool:
-        """Queues a message; a full queue gives up its oldest QoS 0 message first. False: no room."""
+        """Queues a message; a full queue gives up its oldest QoS 0 message first. False: no room.
+
+        [MQTT-3.1.2-5] of 3.1.1
+        """
         queue = self.queue
         if queue is None:
             queue = self.queue = deque()
@@ -166,12 +172,15 @@ class Session:
 
     def open(self, window: int) -> None:
         """Starts over on a new connection that takes ``window`` unacknowledged messages at a time."""
-        self.window = self.quota = window
+        self.window = self.quota = window  # [MQTT-4.9.0-1]
         self.expires_us = 0
         self.redeliver = deque(self.inflight) if self.inflight else None
 
     def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int) -> int:
-        """Sends what the quota allows, unacknowledged messages first; how many were sent. [MQTT-4.4.0-1]"""
+        """Sends what the quota allows, unacknowledged messages first and in their order; how many were sent.
+
+        [MQTT-4.4.0-1] [MQTT-4.6.0-1] of both
+        """
         before = len(out)
         while self.redeliver:
             if self.quota <= 0 and self.inflight.get(self.redeliver[0]) is not None:
@@ -194,10 +203,11 @@ class Session:
         if identifier not in self.inflight:
             return
         message = self.inflight[identifier]
-        if message is None:
+        if message is None:  # [MQTT-4.3.3-6]; [MQTT-4.3.3-1] of 3.1.1
             out.append(ack(PUBREL, identifier, 0, encoder.version))
             return
-        packet = encoder.encode(message, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1]
+        # Even if it has expired by now [MQTT-4.3.3-7].
+        packet = encoder.encode(message, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1] of both
         if packet is None:
             del self.inflight[identifier]
             self.lose(message, "too large for the client")
@@ -215,7 +225,10 @@ class Session:
         return PUBREC if message.qos == 2 else PUBACK
 
     def acknowledge(self, identifier: int, reason: int = 0) -> bool:
-        """PUBACK, PUBCOMP, or a PUBREC that refuses: the message is done. False: no such identifier."""
+        """PUBACK, PUBCOMP, or a PUBREC that refuses: the message is done, and goes to nobody else.
+
+        False: no such identifier. [MQTT-4.4.0-2] [MQTT-4.8.2-6]
+        """
         if identifier not in self.inflight:
             return False
         message = self.inflight.pop(identifier)
@@ -242,7 +255,7 @@ class Session:
             message.on_outcome(Outcome(acknowledged=False))
 
     def end(self) -> None:
-        """Loses all that was still to be delivered."""
+        """Loses all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""
         waiting = [message for message in self.inflight.values() if message is not None]
         waiting.extend(self.queue or ())
         self.inflight.clear()
@@ -256,7 +269,7 @@ class Session:
         self.expiry_s = min(expiry_s, self.settings.max_session_expiry_s)
 
     def close(self, now_us: int) -> None:
-        """The connection has gone; from now on the expiry counts."""
+        """The connection has gone; from now on the expiry counts."""  # what was begun waits for it [MQTT-4.8.2-4]
         self.connection = None
         self.redeliver = None
         self.expires_us = 0 if self.expiry_s == NEVER_EXPIRES_S else now_us + self.expiry_s * 1_000_000

@@ -31,7 +31,7 @@ class Storage(Protocol):
     whose packets are being handled.
     """
 
-    sessions: dict[str, Session]
+    sessions: dict[str, Session]  # by client id [MQTT-3.1.3-2] of both; until they end [MQTT-4.1.0-1] of 3.1.1
     retained: RetainedMessages
     deadlines: Deadlines  # of sessions ("s" + client id) and wills ("w" + client id)
     active: Connection | None

@@ -30,7 +30,7 @@ def sweep(broker: Broker) -> None:
         session = broker.sessions.get(client_id)
         if kind == "w":
             broker.publish_will(client_id)
-        elif session is not None and session.connection is None:  # [MQTT-3.1.2-23]
+        elif session is not None and session.connection is None:  # [MQTT-4.1.0-2]
             broker.end_session(session)
 
 
@@ -43,7 +43,8 @@ def _look_at(connection: Connection, now_s: float) -> None:
     elif connection.holds:
         connection.seen_s = now_s  # silent because it isn't read
     elif connection.state is State.OPEN:
-        if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:  # [MQTT-3.1.2-22]
+        # [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1
+        if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:
             broker.stats.keepalive_timeouts += 1
             connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
     elif now_s - connection.born_s > broker.settings.connect_timeout_s:  # section 3.1

@@ -25,5 +25,5 @@ def will_properties(will: mqtt5.Will) -> PublishProperties:
         content_type=will.content_type,
         response_topic=will.response_topic,
         correlation_data=will.correlation_data,
-        user_properties=tuple(will.user_properties),
+        user_properties=tuple(will.user_properties),  # [MQTT-3.1.3-10]
     )

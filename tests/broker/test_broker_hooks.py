@@ -49,7 +49,8 @@ async def test_acknowledgements_keep_the_order_of_the_publishes(running, dial): 
     assert [(await client.receive())[1][1] for _ in range(4)] == [2, 3, 4, 5]
 
 
-async def test_refusals_in_a_batch_reach_mqtt_5_clients(running, dial):
+@pytest.mark.parametrize(("reason", "said"), [(0x99, 0x99), (0x8B, 0x80)])  # the second is no PUBACK's
+async def test_refusals_in_a_batch_reach_mqtt_5_clients(running, dial, reason, said):
     running.hooks.grant = durable
     client = await dial("c")
     for number in (1, 2):
@@ -57,9 +58,9 @@ async def test_refusals_in_a_batch_reach_mqtt_5_clients(running, dial):
     client.publish("g/r", b"x", qos=2, packet_id=3)
     await until(lambda: sum(len(each.messages) for each in running.hooks.batches) == 3)
     for batch in running.hooks.batches:
-        batch.settle(dict.fromkeys(range(len(batch.messages)), 0x99))
+        batch.settle(dict.fromkeys(range(len(batch.messages)), reason))
     answers = [await client.receive() for _ in range(3)]
-    assert [(each.packet_id, int(each.reason_code)) for each in answers] == [(1, 0x99), (2, 0x99), (3, 0x99)]
+    assert [(each.packet_id, int(each.reason_code)) for each in answers] == [(1, said), (2, said), (3, said)]
     assert running.broker.sessions["c"].incoming == {}
 
 

@@ -1,4 +1,7 @@
-"""One connection to the remote broker by paho-mqtt, driven by the event loop instead of a thread of its own."""
+"""One connection to the remote broker by paho-mqtt, driven by the event loop instead of a thread of its own.
+
+Here the platform is a client, and keeps to what binds clients. [MQTT-7.0.0-1] of 3.1.1
+"""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def _above_zero(value: int) -> int:
 
 
 def _pair(cursor: Cursor) -> tuple[str, str]:
-    return cursor.string(), cursor.string()
+    return cursor.string(), cursor.string()  # [MQTT-1.5.7-1]
 
 
 USER_PROPERTY = 0x26
@@ -63,8 +63,8 @@ USER_PROPERTY = 0x26
 PROPERTIES: Mapping[int, Property] = {
     0x01: Property("payload_format_indicator", _flag, "publish will"),
     0x02: Property("message_expiry_interval", _four, "publish will"),
-    0x03: Property("content_type", Cursor.string, "publish will"),
-    0x08: Property("response_topic", Cursor.string, "publish will"),
+    0x03: Property("content_type", Cursor.string, "publish will"),  # [MQTT-3.3.2-19]
+    0x08: Property("response_topic", Cursor.string, "publish will"),  # [MQTT-3.3.2-13]
     0x09: Property("correlation_data", Cursor.binary, "publish will"),
     0x0B: Property("subscription_id", _length_above_zero, "publish subscribe"),
     0x11: Property("session_expiry_interval", _four, "connect disconnect"),
@@ -82,7 +82,8 @@ PROPERTIES: Mapping[int, Property] = {
 }
 
 # What a PUBLISH carries on to subscribers unchanged; the expiry is counted down instead.
-FORWARDED = frozenset((0x01, 0x03, 0x08, 0x09, USER_PROPERTY))  # [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-17]
+# [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-17] [MQTT-3.3.2-20]
+FORWARDED = frozenset((0x01, 0x03, 0x08, 0x09, USER_PROPERTY))
 
 
 def _allowed(packet: str) -> dict[int, Property]:
@@ -101,7 +102,7 @@ def parse_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None 
     Raises:
         PacketError: 0x81 for an identifier that may not stand here, 0x82 for one that stands twice.
     """
-    length = cursor.length()
+    length = cursor.length()  # there also where it is 0 [MQTT-2.2.2-1]
     outer_end, cursor.end = cursor.end, cursor.position + length
     if cursor.end > outer_end:
         raise malformed("the properties are longer than the packet")
@@ -115,7 +116,7 @@ def parse_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None 
             raise malformed(f"property 0x{number:02x} in {packet}")
         _put(values, row, row.read(cursor))
         if forwarded is not None and number in FORWARDED:
-            forwarded.append(cursor.buffer[start : cursor.position])
+            forwarded.append(cursor.buffer[start : cursor.position])  # in their order [MQTT-3.3.2-18]
     cursor.end = outer_end
     return values
 

@@ -44,11 +44,11 @@ def parse_publish(header: int, cursor: Cursor, version: int) -> Publish:
     """
     qos = header >> 1 & 3
     if qos == 3:
-        raise malformed("QoS 3")  # [MQTT-3.3.1-4]
+        raise malformed("QoS 3")  # [MQTT-3.3.1-4] of both
     if not qos and header & DUPLICATE:
-        raise malformed("DUP at QoS 0")  # [MQTT-3.3.1-2]
+        raise malformed("DUP at QoS 0")  # [MQTT-3.3.1-2] of both
     topic = cursor.binary()
-    packet_id = cursor.packet_id() if qos else 0
+    packet_id = cursor.packet_id() if qos else 0  # [MQTT-2.2.1-2]; [MQTT-2.3.1-5] of 3.1.1
     forwarded: list[bytes] = []
     values = parse_properties(cursor, "publish", forwarded) if version == 5 else {}
     if "subscription_id" in values:
@@ -82,6 +82,7 @@ def render_as(message: Message, topic: bytes, properties: bytes, version: int, n
             properties = b"\x02" + remaining_s(message, now_us).to_bytes(4, "big") + properties
         tail = encode_length(len(properties)) + properties + tail
     qos = message.qos
+    # without DUP, whatever the publisher's had [MQTT-3.3.1-3] [MQTT-4.3.1-1] of both
     return _head(0x30 | qos << 1 | message.retain, topic, (2 if qos else 0) + len(tail)), tail
 
 
@@ -98,7 +99,7 @@ def render_all(messages: Sequence[Message], version: int, now_us: int) -> list[W
 
 class PublishEncoder:
     """Writes publishes to one receiver that has wishes of its own: topic aliases, a maximum packet size, a mark (an
-    encoded property that each message gets)."""
+    encoded property that each message gets). ``alias_maximum`` 0: no aliases. [MQTT-3.1.2-27]"""
 
     __slots__ = ("alias_maximum", "aliases", "mark", "packet_bytes", "version")
 
@@ -131,7 +132,7 @@ class PublishEncoder:
         alias = self.aliases.get(message.topic)
         if alias is not None:
             return b"", b"\x23" + alias.to_bytes(2, "big") + message.properties
-        if len(self.aliases) >= self.alias_maximum:  # [MQTT-3.1.2-26]
+        if len(self.aliases) >= self.alias_maximum:  # [MQTT-3.1.2-26] [MQTT-3.3.2-11]
             return message.topic, message.properties
         return message.topic, b"\x23" + (len(self.aliases) + 1).to_bytes(2, "big") + message.properties
 

@@ -21,7 +21,10 @@ from .wire import Cursor
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
 SUBACK, UNSUBSCRIBE, UNSUBACK, PINGREQ, PINGRESP, DISCONNECT, AUTH = range(9, 16)
 
-_FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}  # [MQTT-2.1.3-1]; all others are 0
+# [MQTT-2.1.3-1] [MQTT-3.6.1-1] [MQTT-3.8.1-1] [MQTT-3.10.1-1]
+# [MQTT-2.2.2-1] [MQTT-3.6.1-1] [MQTT-3.8.1-1] [MQTT-3.10.1-1] of 3.1.1
+_FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}
+_NO_FLAGS = 0  # [MQTT-3.14.1-1] [MQTT-3.15.1-1]; [MQTT-3.14.1-1] of 3.1.1
 
 _Code = TypeVar("_Code", bound=int)
 
@@ -38,7 +41,7 @@ def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Su
         raise malformed(f"packet type {kind}")
     if read is None:
         raise protocol_error(f"packet type {kind} from a client")
-    if header & 15 != _FLAGS.get(kind, 0):
+    if header & 15 != _FLAGS.get(kind, _NO_FLAGS):  # [MQTT-2.2.2-2] of 3.1.1
         raise malformed(f"the flags of packet type {kind} are {header & 15}")
     packet = read(cursor, version)
     cursor.finish()
@@ -55,18 +58,21 @@ def parse_connect(header: int, cursor: Cursor) -> tuple[mqtt5.ConnectPacket, int
     if header != CONNECT << 4:
         raise malformed(f"the first byte of a CONNECT is 0x{header:02x}")
     name, version = cursor.binary(), cursor.integer(1)
-    if name != b"MQTT" or version not in (4, 5):  # [MQTT-3.1.2-1] [MQTT-3.1.2-2]
+    if name != b"MQTT" or version not in (4, 5):  # [MQTT-3.1.2-1] [MQTT-3.1.2-2] of both
         raise UnsupportedProtocol(name, version)
     flags, keep_alive = cursor.integer(1), cursor.integer(2)
     _check_connect_flags(flags, version)
     values = parse_properties(cursor, "connect") if version == 5 else {}
-    client_id = cursor.string()
-    will = _will(cursor, flags, version) if flags & 0x04 else None
+    # The payload in its order [MQTT-3.1.3-1] of both: what a flag announces is there, and nothing else.
+    client_id = cursor.string()  # [MQTT-3.1.3-3] [MQTT-3.1.3-4] of both
+    will = _will(cursor, flags, version) if flags & 0x04 else None  # [MQTT-3.1.2-9]; [MQTT-3.1.2-11] of 3.1.1
+    # [MQTT-3.1.2-16] [MQTT-3.1.2-17] [MQTT-3.1.3-12]; [MQTT-3.1.2-18] [MQTT-3.1.2-19] [MQTT-3.1.3-11] of 3.1.1
     username = cursor.string() if flags & 0x80 else None
+    # [MQTT-3.1.2-18] [MQTT-3.1.2-19]; [MQTT-3.1.2-20] [MQTT-3.1.2-21] of 3.1.1
     password = cursor.binary() if flags & 0x40 else None
     cursor.finish()
     if "authentication_data" in values and "authentication_method" not in values:
-        raise protocol_error("authentication data without a method")  # [MQTT-3.1.2.11.10]
+        raise protocol_error("authentication data without a method")  # section 3.1.2.11.10
     clean_start = bool(flags & 0x02)
     if version == 4:
         values["session_expiry_interval"] = 0 if clean_start else 0xFFFFFFFF
@@ -83,18 +89,19 @@ def parse_connect(header: int, cursor: Cursor) -> tuple[mqtt5.ConnectPacket, int
 
 def _check_connect_flags(flags: int, version: int) -> None:
     if flags & 0x01:
-        raise malformed("the reserved CONNECT flag is set")  # [MQTT-3.1.2-3]
+        raise malformed("the reserved CONNECT flag is set")  # [MQTT-3.1.2-3] of both
     if not flags & 0x04 and flags & 0x38:
-        raise malformed("will QoS or will retain without a will")  # [MQTT-3.1.2-11] [MQTT-3.1.2-13]
+        # [MQTT-3.1.2-11] [MQTT-3.1.2-13]; [MQTT-3.1.2-13] [MQTT-3.1.2-15] of 3.1.1
+        raise malformed("will QoS or will retain without a will")
     if flags & 0x18 == 0x18:
-        raise malformed("will QoS 3")  # [MQTT-3.1.2-12]
+        raise malformed("will QoS 3")  # [MQTT-3.1.2-12]; [MQTT-3.1.2-14] of 3.1.1
     if version == 4 and flags & 0x40 and not flags & 0x80:
         raise malformed("a password without a user name")  # [MQTT-3.1.2-22] of 3.1.1
 
 
 def _will(cursor: Cursor, flags: int, version: int) -> mqtt5.Will:
     values = parse_properties(cursor, "will") if version == 5 else {}
-    topic = cursor.string()
+    topic = cursor.string()  # [MQTT-3.1.3-11]; [MQTT-3.1.2-9] [MQTT-3.1.3-10] of 3.1.1
     if not is_topic_name(topic):
         raise PacketError(mqtt5.DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic for a will")
     if not is_topic_name(values.get("response_topic", "none")):

@@ -49,16 +49,16 @@ def parse_subscribe(cursor: Cursor, version: int) -> Subscribe:
     while cursor.position < cursor.end:
         wishes.append(_wish(cursor, version))
     if not wishes:
-        raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]
+        raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]; [MQTT-3.8.3-3] of 3.1.1
     return Subscribe(packet_id, wishes, values.get("subscription_id", 0), values.get("user_properties", []))
 
 
 def _wish(cursor: Cursor, version: int) -> Wish:
     pattern, options = _pattern(cursor), cursor.integer(1)
     if options & (0xC0 if version == 5 else 0xFC):
-        raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]
+        raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]; [MQTT-3.8.3-4] of 3.1.1
     if options & 3 == 3 or options & 0x30 == 0x30:
-        raise protocol_error("QoS 3 or retain handling 3")
+        raise protocol_error("QoS 3 or retain handling 3")  # [MQTT-3.8.3-4] of 3.1.1
     if options & 4 and pattern.startswith("$share/"):
         raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
     return Wish(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)
@@ -76,12 +76,12 @@ def parse_unsubscribe(cursor: Cursor, version: int) -> Unsubscribe:
     while cursor.position < cursor.end:
         patterns.append(_pattern(cursor))
     if not patterns:
-        raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2]
+        raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2] of both
     return Unsubscribe(packet_id, patterns, values.get("user_properties", []))
 
 
 def _pattern(cursor: Cursor) -> str:
-    pattern = cursor.string()  # [MQTT-3.8.3-1] [MQTT-3.10.3-1]
+    pattern = cursor.string()  # [MQTT-3.8.3-1] [MQTT-3.10.3-1] of both
     if not pattern:
-        raise malformed("an empty topic filter")  # [MQTT-4.7.3-1]
+        raise malformed("an empty topic filter")  # [MQTT-4.7.3-1] of both
     return pattern

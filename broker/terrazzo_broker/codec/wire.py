@@ -68,15 +68,15 @@ class Cursor:
         raise malformed("a length takes more than four bytes")
 
     def binary(self) -> bytes:
-        """Binary data with its two-byte length."""
+        """Binary data or a string's bytes with their two-byte length: up to 65,535. [MQTT-4.7.3-3] of both"""
         return self.take(self.integer(2))
 
     def string(self) -> str:
-        """A UTF-8 string, without U+0000 and surrogates. [MQTT-1.5.4-1] [MQTT-1.5.4-2]"""
+        """A UTF-8 string, without U+0000 and surrogates."""
         return decode_string(self.binary())
 
     def packet_id(self) -> int:
-        """A packet identifier; zero is a protocol error. [MQTT-2.2.1-3]"""
+        """A packet identifier; zero is a protocol error. [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1"""
         value = self.integer(2)
         if not value:
             raise protocol_error("packet identifier 0")
@@ -89,12 +89,14 @@ class Cursor:
 
 
 def decode_string(data: bytes) -> str:
-    """The text of an MQTT string; a byte order mark stays. [MQTT-1.5.4-3]"""
+    """The text of an MQTT string; a byte order mark stays. [MQTT-1.5.4-3]; [MQTT-1.5.3-3] of 3.1.1"""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
+        # [MQTT-1.5.4-1]; [MQTT-1.5.3-1] of 3.1.1
         raise malformed("a string is not UTF-8") from None
     if "\0" in text:
+        # [MQTT-1.5.4-2] [MQTT-4.7.3-2]; [MQTT-1.5.3-2] [MQTT-4.7.3-2] of 3.1.1
         raise malformed("a string contains U+0000")
     return text
 

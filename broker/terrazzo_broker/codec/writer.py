@@ -9,7 +9,7 @@ import mqtt5
 
 from .wire import encode_length
 
-# CONNACK return codes of 3.1.1 for the reasons of 5.0; all others are 5, not authorized.
+# CONNACK return codes of 3.1.1 for the reasons of 5.0; all others are 5, not authorized. [MQTT-3.1.3-9] of 3.1.1
 _RETURN_CODES = {0x84: 1, 0x85: 2, 0x88: 3, 0x89: 3, 0x9F: 3, 0x97: 3, 0x86: 4}
 
 PUBACK, PUBREC, PUBREL, PUBCOMP = 0x40, 0x50, 0x62, 0x70
@@ -29,8 +29,12 @@ def connack_return_code(reason: int) -> int:
 
 
 def ack(first: int, packet_id: int, reason: int, version: int) -> bytes:
-    """A PUBACK, PUBREC, PUBREL or PUBCOMP; 3.1.1 has no place for the reason."""
-    identifier = packet_id.to_bytes(2, "big")
+    """A PUBACK, PUBREC, PUBREL or PUBCOMP; 3.1.1 has no place for the reason.
+
+    Neither a reason string nor user properties stand in any of them. [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2]
+    [MQTT-3.5.2-3] [MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3]
+    """
+    identifier = packet_id.to_bytes(2, "big")  # [MQTT-2.2.1-5]; [MQTT-2.3.1-6] of 3.1.1
     if reason and version == 5:
         return bytes((first, 3)) + identifier + bytes((reason,))
     return bytes((first, 2)) + identifier

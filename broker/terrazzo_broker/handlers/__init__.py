@@ -54,7 +54,7 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
 
 def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
     if header >> 4 == CONNECT:
-        raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2]
+        raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2] of both
     packet = parse_packet(header, cursor, connection.version)
     if isinstance(packet, _ACK_PACKETS):
         return _ACKS[header](connection, packet.packet_id, int(packet.reason_code))
@@ -66,5 +66,5 @@ def _handle_challenged(connection: Connection, header: int, cursor: Cursor) -> N
     if isinstance(packet, mqtt5.DisconnectPacket):
         return handle_disconnect(connection, packet)
     if not isinstance(packet, mqtt5.AuthPacket):
-        raise protocol_error("another packet than AUTH during authentication")  # [MQTT-4.12.0-4]
+        raise protocol_error("another packet than AUTH during authentication")  # [MQTT-3.1.2-30]
     return handle_auth(connection, packet)

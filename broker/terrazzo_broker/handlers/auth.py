@@ -25,10 +25,11 @@ def handle_auth(connection: Connection, packet: mqtt5.AuthPacket) -> None:
     """
     request = connection.request
     if request is None or request.auth_method is None or packet.authentication_method != request.auth_method:
-        raise protocol_error("AUTH without the authentication method of CONNECT")  # [MQTT-4.12.0-5] [MQTT-4.12.1-1]
+        # [MQTT-4.12.0-5] [MQTT-4.12.0-7] [MQTT-4.12.1-1]
+        raise protocol_error("AUTH without the authentication method of CONNECT")
     data = packet.authentication_data or b""
     if packet.reason_code == AuthReasonCode.CONTINUE_AUTHENTICATION and connection.challenge is not None:
-        challenge, connection.challenge = connection.challenge, None
+        challenge, connection.challenge = connection.challenge, None  # [MQTT-4.12.0-3]
         connection.broker.decide(connection, challenge.proceed(data))
     elif packet.reason_code == AuthReasonCode.RE_AUTHENTICATE and connection.state is State.OPEN:
         if connection.is_deciding or connection.challenge is not None:
@@ -36,7 +37,7 @@ def handle_auth(connection: Connection, packet: mqtt5.AuthPacket) -> None:
         request = replace(request, auth_data=data, reauthentication=True)
         connection.broker.decide(connection, connection.broker.hooks.authenticate(request))
     else:
-        raise protocol_error(f"AUTH {packet.reason_code.name} out of turn")
+        raise protocol_error(f"AUTH {packet.reason_code.name} out of turn")  # [MQTT-3.15.2-1]
     if connection.state is State.CHALLENGED:
         connection.state = State.DECIDING
 
@@ -61,7 +62,7 @@ def conclude_reauthentication(connection: Connection, verdict: Verdict) -> None:
 
 def _send(connection: Connection, reason: AuthReasonCode, data: bytes | None) -> None:
     assert connection.request is not None
-    connection.send_packet(
+    connection.send_packet(  # neither a reason string nor user properties [MQTT-3.15.2-2] [MQTT-3.15.2-3]
         mqtt5.AuthPacket(
             reason_code=reason, authentication_method=connection.request.auth_method, authentication_data=data
         )

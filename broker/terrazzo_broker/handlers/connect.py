@@ -30,7 +30,7 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     connection.version = _announced_version(cursor)
     try:
         packet, connection.version = parse_connect(header, cursor)
-    except UnsupportedProtocol as error:  # [MQTT-3.1.2-2]
+    except UnsupportedProtocol as error:  # [MQTT-3.1.2-2] of both
         connection.version = 0
         connection.write(_REFUSED_LEVEL_5 if error.level >= 5 else _REFUSED_LEVEL_3)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
@@ -67,7 +67,8 @@ def _check_will(will: mqtt5.Will | None) -> None:
 def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
     connection.will = packet.will
     connection.request = ConnectRequest(
-        client_id=packet.client_id or uuid.uuid4().hex,  # [MQTT-3.1.3-6] [MQTT-3.1.3-7]
+        # Any text will do [MQTT-3.1.3-5] of both. An empty one: [MQTT-3.1.3-6] [MQTT-3.2.2-16]; [MQTT-3.1.3-6] of 3.1.1
+        client_id=packet.client_id or uuid.uuid4().hex,
         username=packet.username,
         password=packet.password,
         protocol=connection.version,
@@ -92,7 +93,7 @@ def conclude(connection: Connection, verdict: Verdict) -> None:
         conclude_reauthentication(connection, verdict)
     elif isinstance(verdict, Refuse):
         connection.will = None  # there never was a session that it could belong to
-        connection.refuse(connack_reason(verdict.reason), verdict.message)
+        connection.refuse(connack_reason(verdict.reason), verdict.message)  # 0x85 among them [MQTT-3.1.3-8]
     elif connection.broker.storage.is_failing and _expiry(connection, verdict):
         connection.will = None
         connection.refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "sessions can't be stored at the moment")
@@ -133,12 +134,14 @@ def _accept(connection: Connection, verdict: Accept) -> None:
         filters=set(session.subscriptions),
     )
     connection.session, session.connection = session, connection
-    connection.send_packet(_connack(connection, verdict, session_present=present))  # [MQTT-3.2.2-2] [MQTT-3.2.2-3]
+    # [MQTT-3.1.4-5] [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.2.2-2] [MQTT-3.2.2-3]
+    # [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1] [MQTT-3.2.2-2] [MQTT-3.2.2-3] of 3.1.1
+    connection.send_packet(_connack(connection, verdict, session_present=present))
     connection.state = State.OPEN
     connection.connect_packet = None
     connection.request = replace(request, password=None, auth_data=None)
     session.open(min(packet.receive_max, broker.settings.inflight_to_client))  # [MQTT-3.3.4-9]
-    if connection.will is not None:
+    if connection.will is not None:  # [MQTT-3.1.2-7]
         broker.storage.note_will(connection.will, connection.client)
     broker.on_connected(connection)
     connection.pump()
@@ -175,14 +178,16 @@ def _connack(connection: Connection, verdict: Accept, *, session_present: bool) 
     assert packet is not None
     assert request is not None
     expiry_s, keep_alive_s = _expiry(connection, verdict), _keep_alive(connection, packet, verdict)
+    # What isn't said is supported: QoS 2 and retaining, in wills too. [MQTT-3.2.2-9] [MQTT-3.2.2-12] [MQTT-3.2.2-13]
+    # Response Information and user properties are never sent. [MQTT-3.1.2-28] [MQTT-3.2.2-20]
     return mqtt5.ConnAckPacket(
-        session_present=session_present,
+        session_present=session_present,  # the only flag there is [MQTT-3.2.2-1]
         session_expiry_interval=expiry_s if expiry_s != packet.session_expiry_interval else None,
         receive_max=settings.inflight_from_client,
         topic_alias_max=settings.topic_alias_maximum,
         max_packet_size=settings.packet_bytes,
-        assigned_client_id=None if packet.client_id else request.client_id,
+        assigned_client_id=None if packet.client_id else request.client_id,  # [MQTT-3.1.3-7]
         server_keep_alive=keep_alive_s if keep_alive_s != packet.keep_alive else None,
-        authentication_method=request.auth_method,  # [MQTT-4.12.0-5]
+        authentication_method=request.auth_method,  # [MQTT-4.12.0-5] [MQTT-4.12.0-6]
         authentication_data=verdict.auth_data,
     )

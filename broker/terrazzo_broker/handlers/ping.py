@@ -13,5 +13,5 @@ if TYPE_CHECKING:
 
 
 def handle_pingreq(connection: Connection, packet: mqtt5.PingReqPacket) -> None:
-    """Answers. [MQTT-3.12.4-1]"""
+    """Answers. [MQTT-3.12.4-1] of both"""
     connection.write(PINGRESP)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def handle_puback(connection: Connection, packet_id: int, reason: int) -> None:
-    """The message is done, whatever the reason; an identifier that isn't known changes nothing. [MQTT-4.3.2-5]"""
+    """The message is done, whatever the reason; an identifier that isn't known changes nothing. [MQTT-4.3.2-3]"""
     assert connection.session is not None
     take_puback(connection.session, packet_id, reason)
     connection.pump()

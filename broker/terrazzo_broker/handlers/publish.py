@@ -27,6 +27,7 @@ def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: 
     publish = parse_publish(header, cursor, connection.version)
     topic = _resolve_alias(connection, publish)
     _count(connection, publish.qos)
+    # At QoS 1 each is a new one [MQTT-4.3.2-5]; at QoS 2 it is answered whatever became of the message [MQTT-4.3.3-13].
     if publish.qos == 2 and _is_repeated(connection, publish.packet_id):
         return
     route = _route(connection, topic)
@@ -57,7 +58,7 @@ def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int
         expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
         publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
     )
-    if publish.retain:
+    if publish.retain:  # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
         connection.broker.retain(route.topic, message)
     refused = None if route.is_unheard else connection.broker.router.deliver(route, [message], now_us)
     if route.durable:
@@ -80,9 +81,10 @@ def _make_durable(connection: Connection, publish: Publish, route: Route, now_us
 
 
 def _acknowledge(connection: Connection, publish: Publish, reason: int) -> None:
-    if publish.qos == 1:
+    """As its QoS demands. [MQTT-3.3.4-1] of both"""
+    if publish.qos == 1:  # [MQTT-4.3.2-4]; [MQTT-4.3.2-2] of 3.1.1
         connection.acknowledge(ack(PUBACK, publish.packet_id, reason, connection.version))
-    elif publish.qos == 2:
+    elif publish.qos == 2:  # [MQTT-4.3.3-8]; [MQTT-4.3.3-2] of 3.1.1
         assert connection.session is not None
         if reason < 0x80 or connection.version < 5:  # a refusal ends the exchange [MQTT-4.3.3-9]
             connection.session.receive(publish.packet_id)
@@ -118,14 +120,15 @@ def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
         if not publish.topic and connection.version == 5:
             raise protocol_error("neither a topic nor an alias")
         return publish.topic
-    if not 0 < alias <= connection.broker.settings.topic_alias_maximum:  # [MQTT-3.3.2-8] [MQTT-3.3.2-9]
+    if not 0 < alias <= connection.broker.settings.topic_alias_maximum:
+        # [MQTT-3.2.2-17] [MQTT-3.2.2-18] [MQTT-3.3.2-8] [MQTT-3.3.2-9]
         raise PacketError(DisconnectReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}")
     aliases = connection.aliases
     if publish.topic:
         _check_name(connection, publish.topic)
         if aliases is None:
             aliases = connection.aliases = {}
-        aliases[alias] = publish.topic  # [MQTT-3.3.2-10]
+        aliases[alias] = publish.topic  # [MQTT-3.3.2-12]
         return publish.topic
     if aliases is None or alias not in aliases:
         raise protocol_error(f"topic alias {alias} stands for no topic yet")
@@ -133,8 +136,8 @@ def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
 
 
 def _check_name(connection: Connection, topic: bytes) -> str:
-    name = decode_string(topic)
-    if not is_topic_name(name) or name.count("/") >= connection.broker.settings.topic_levels:  # [MQTT-3.3.2-2]
+    name = decode_string(topic)  # [MQTT-3.3.2-1] of both
+    if not is_topic_name(name) or name.count("/") >= connection.broker.settings.topic_levels:  # [MQTT-3.3.2-2] of both
         raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic to publish on")
     return name
 

@@ -10,11 +10,14 @@ from ..codec.writer import PUBACK, PUBREL, ack
 if TYPE_CHECKING:
     from ..connection import Connection
 
-_NOT_FOUND = 0x92
+_NOT_FOUND = 0x92  # the one reason besides success [MQTT-3.6.2-1]
 
 
 def handle_pubrec(connection: Connection, packet_id: int, reason: int) -> None:
-    """Releases the identifier, unless the client refused the message. [MQTT-4.3.3-3] [MQTT-4.3.3-4]"""
+    """Releases the identifier, unless the client refused the message. PUBRELs leave in the order of the PUBRECs.
+
+    [MQTT-4.3.3-4] [MQTT-4.6.0-4]; [MQTT-4.3.3-1] [MQTT-4.6.0-4] of 3.1.1
+    """
     session = connection.session
     assert session is not None
     if session.due(packet_id) == PUBACK:  # [MQTT-4.13.1-1]

@@ -9,7 +9,7 @@ from ..codec.writer import PUBCOMP, ack
 if TYPE_CHECKING:
     from ..connection import Connection
 
-_NOT_FOUND = 0x92
+_NOT_FOUND = 0x92  # the one reason besides success [MQTT-3.7.2-1]
 
 
 def handle_pubrel(connection: Connection, packet_id: int, reason: int) -> None:

@@ -18,18 +18,20 @@ if TYPE_CHECKING:
 
 
 def handle_subscribe(connection: Connection, packet: Subscribe) -> None:
-    """Grants or refuses each filter, answers, then sends what is retained. [MQTT-3.8.4-1] [MQTT-3.8.4-6]"""
+    """Grants or refuses each filter, answers, then sends what is retained."""
     granted: list[tuple[Subscription, bool]] = []
     reasons: list[SubAckReasonCode] = []
-    for wish in packet.wishes:
+    for wish in packet.wishes:  # one after the other [MQTT-3.8.4-5]; [MQTT-3.8.4-4] of 3.1.1
         reason = _refusal(connection, wish.pattern)
         if reason is None:
             granted.append(_subscribe(connection, wish, packet.identifier))
-            reason = SubAckReasonCode(wish.qos)
+            reason = SubAckReasonCode(wish.qos)  # [MQTT-3.2.2-10] [MQTT-3.8.4-7]
         else:
             connection.broker.stats.subscribes_refused += 1
-        reasons.append(reason)
-    connection.send_packet(mqtt5.SubAckPacket(packet.packet_id, reasons))  # [MQTT-3.8.4-2] [MQTT-3.8.4-5]
+        reasons.append(reason)  # [MQTT-3.8.4-6] [MQTT-3.9.3-1]; [MQTT-3.8.4-5] [MQTT-3.9.3-1] of 3.1.1
+    # [MQTT-2.2.1-6] [MQTT-3.8.4-1] [MQTT-3.8.4-2]; [MQTT-2.3.1-7] [MQTT-3.8.4-1] [MQTT-3.8.4-2] of 3.1.1
+    # Neither a reason string nor user properties: [MQTT-3.9.2-1] [MQTT-3.9.2-2]
+    connection.send_packet(mqtt5.SubAckPacket(packet.packet_id, reasons))
     for subscription, is_new in granted:
         _send_retained(connection, subscription, is_new=is_new)
     if granted and connection.client is not None:
@@ -37,6 +39,7 @@ def handle_subscribe(connection: Connection, packet: Subscribe) -> None:
 
 
 def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
+    """[MQTT-3.9.3-2]"""
     broker, session, client = connection.broker, connection.session, connection.client
     assert session is not None
     assert client is not None
@@ -64,22 +67,22 @@ def _subscribe(connection: Connection, wish: Wish, identifier: int) -> tuple[Sub
         identifier,
     )
     is_new = wish.pattern not in session.subscriptions
-    connection.broker.subscribe(session, subscription)  # [MQTT-3.8.4-3]
+    connection.broker.subscribe(session, subscription)  # in the place of an equal filter's [MQTT-3.8.4-3]
     client.filters.add(wish.pattern)
     return subscription, is_new
 
 
 def _send_retained(connection: Connection, subscription: Subscription, *, is_new: bool) -> None:
-    """[MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]; none for a shared subscription."""
-    if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:
+    """None for a shared subscription. [MQTT-3.3.1-9] [MQTT-3.8.4-4]; [MQTT-3.3.1-6] [MQTT-3.8.4-3] of 3.1.1"""
+    if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:  # [MQTT-3.3.1-11]
         return
-    if subscription.retain_handling == 1 and not is_new:
+    if subscription.retain_handling == 1 and not is_new:  # [MQTT-3.3.1-10]
         return
     now_us = connection.broker.now_us()
     identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
     assert connection.session is not None
     retained = connection.broker.retained_for(connection.session, subscription, now_us)
-    messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8]
+    messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8] of 3.1.1
     for message in messages:
         if connection.send_each([message], now_us):
             connection.broker.stats.drop("queue full")

@@ -15,21 +15,24 @@ if TYPE_CHECKING:
 
 
 def handle_unsubscribe(connection: Connection, packet: Unsubscribe) -> None:
-    """Drops each filter that is the same character by character. [MQTT-3.10.4-1] [MQTT-3.11.3-1]"""
+    """Drops each filter that is the same character by character. [MQTT-3.10.4-1] of both"""
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
     reasons = []
-    for pattern in packet.patterns:  # [MQTT-3.10.4-6]
+    for pattern in packet.patterns:  # [MQTT-3.10.4-6] of both
         existed = connection.broker.unsubscribe(session, pattern)
         client.filters.discard(pattern)
         reasons.append(
             UnsubAckReasonCode.SUCCESS if existed else _why_not(pattern, connection.broker.settings.topic_levels)
         )
-    connection.send_packet(mqtt5.UnsubAckPacket(packet.packet_id, reasons))  # [MQTT-3.10.4-4] [MQTT-3.10.4-5]
+    # [MQTT-3.10.4-4] [MQTT-3.10.4-5] of both; [MQTT-2.2.1-6] [MQTT-3.11.3-1]; [MQTT-2.3.1-7] of 3.1.1
+    # Neither a reason string nor user properties: [MQTT-3.11.2-1] [MQTT-3.11.2-2]
+    connection.send_packet(mqtt5.UnsubAckPacket(packet.packet_id, reasons))
 
 
 def _why_not(pattern: str, levels: int) -> UnsubAckReasonCode:
+    """[MQTT-3.11.3-2]"""
     shared = split_shared(pattern)
     if shared is None or not is_topic_filter(shared.filter, levels=levels):
         return UnsubAckReasonCode.TOPIC_FILTER_INVALID

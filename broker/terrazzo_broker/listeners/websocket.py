@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 log = limited_logger("terrazzo_broker.websocket")
 _http_log = limited_logger("terrazzo_broker.websocket.http")  # aiohttp's word on requests that are none
 
-SUBPROTOCOLS = ("mqtt", "mqttv3.1")  # [MQTT-6.0.0-4]; the second is what some 3.1.1 clients ask for
+# The second is what some 3.1.1 clients ask for.
+SUBPROTOCOLS = ("mqtt", "mqttv3.1")  # [MQTT-6.0.0-4] of both
 _CLOSE_TIMEOUT_S = 5.0  # how long a peer may take to answer a close frame
 _FINISH_TIMEOUT_S = 1.0
 
@@ -131,7 +132,7 @@ class WebSocketListener:
         if request.headers.get(hdrs.UPGRADE, "").strip().lower() != "websocket":
             return _refused(426, "only WebSocket is spoken here", {hdrs.UPGRADE: "websocket"})
         offered = request.headers.get(hdrs.SEC_WEBSOCKET_PROTOCOL, "").split(",")
-        if not any(each.strip() in SUBPROTOCOLS for each in offered):  # [MQTT-6.0.0-3]
+        if not any(each.strip() in SUBPROTOCOLS for each in offered):  # [MQTT-6.0.0-3] of both
             return _refused(400, "offer the WebSocket subprotocol mqtt")
         if not websocket.can_prepare(request):
             return _refused(400, "not a WebSocket handshake of version 13")

@@ -71,7 +71,7 @@ class WebSocketTransport(asyncio.Transport):
             await self._readable.wait()
             if message.type is WSMsgType.BINARY:
                 if message.data and not self._is_closing:
-                    connection.data_received(message.data)
+                    connection.data_received(message.data)  # any part of packets [MQTT-6.0.0-2] of both
             elif message.type is WSMsgType.TEXT:
                 self._refuse_text(connection)
             elif message.type is WSMsgType.ERROR:
@@ -81,7 +81,7 @@ class WebSocketTransport(asyncio.Transport):
                 return None
 
     def _refuse_text(self, connection: Connection) -> None:
-        """[MQTT-6.0.0-1]"""
+        """[MQTT-6.0.0-1] of both"""
         if not self._is_closing:
             connection.broker.stats.protocol_errors += 1
             self._close_code = WSCloseCode.UNSUPPORTED_DATA

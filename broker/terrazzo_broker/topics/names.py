@@ -13,7 +13,10 @@ class Shared(NamedTuple):
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether one may publish on it: not empty and without wildcards. [MQTT-4.7.3-1] [MQTT-4.7.1-1]"""
+    """Whether one may publish on it: not empty and without wildcards.
+
+    [MQTT-4.7.0-1] [MQTT-4.7.3-1]; [MQTT-4.7.1-1] [MQTT-4.7.3-1] of 3.1.1
+    """
     return bool(topic) and "+" not in topic and "#" not in topic
 
 
@@ -22,9 +25,9 @@ def is_topic_filter(pattern: str, *, levels: int) -> bool:
     parts = pattern.split("/")
     if not pattern or len(parts) > levels:
         return False
-    if "#" in pattern and ("#" in "".join(parts[:-1]) or parts[-1] != "#"):  # [MQTT-4.7.1-1]
+    if "#" in pattern and ("#" in "".join(parts[:-1]) or parts[-1] != "#"):  # [MQTT-4.7.1-1]; [MQTT-4.7.1-2] of 3.1.1
         return False
-    return all(part == "+" or "+" not in part for part in parts)  # [MQTT-4.7.1-2]
+    return all(part == "+" or "+" not in part for part in parts)  # [MQTT-4.7.1-2]; [MQTT-4.7.1-3] of 3.1.1
 
 
 def split_shared(pattern: str) -> Shared | None:
@@ -39,7 +42,7 @@ def split_shared(pattern: str) -> Shared | None:
 
 
 def matches(pattern: str, topic: str) -> bool:
-    """Whether a filter (not a shared one) matches a topic name. [MQTT-4.7.2-1] [MQTT-4.7.3-4]"""
+    """Whether a filter (not a shared one) matches a topic name. [MQTT-4.7.2-1] [MQTT-4.7.3-4] of both"""
     filter_parts, topic_parts = pattern.split("/"), topic.split("/")
     if topic.startswith("$") and filter_parts[0] in ("+", "#"):
         return False

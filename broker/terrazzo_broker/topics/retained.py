@@ -1,4 +1,4 @@
-"""The retained message of each topic. [MQTT-3.3.1-5]"""
+"""The retained message of each topic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Node:
 
 
 class RetainedMessages:
-    """Retained messages by topic, found by filter."""
+    """Retained messages by topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1"""
 
     __slots__ = ("_root", "count")
 
@@ -25,11 +25,11 @@ class RetainedMessages:
         self.count = 0
 
     def put(self, topic: str, message: Message, *, limit: int) -> bool:
-        """Keeps ``message`` for the topic; an empty payload takes away what was kept. [MQTT-3.3.1-6]
+        """Keeps ``message`` for the topic; an empty payload takes away what was kept.
 
         False, and nothing changes, where ``limit`` other topics have a message already.
         """
-        if not message.payload:
+        if not message.payload:  # [MQTT-3.3.1-6] [MQTT-3.3.1-7]; [MQTT-3.3.1-10] [MQTT-3.3.1-11] of 3.1.1
             self.remove(topic)
             return True
         if self.count >= limit and self._find(topic) is None:
@@ -38,7 +38,7 @@ class RetainedMessages:
         for level in topic.split("/"):
             node = node.children.get(level) or node.children.setdefault(level, _Node())
         self.count += node.message is None
-        node.message = message
+        node.message = message  # [MQTT-3.3.1-5]; [MQTT-3.3.1-5] [MQTT-3.3.1-7] of 3.1.1
         return True
 
     def _find(self, topic: str) -> Message | None:
@@ -81,7 +81,7 @@ class RetainedMessages:
             yield from self._below(node, at_root=depth == 0)
         elif level == "+":
             for name, child in node.children.items():
-                if depth or not name.startswith("$"):  # [MQTT-4.7.2-1]
+                if depth or not name.startswith("$"):  # [MQTT-4.7.2-1] of both
                     yield from self._walk(child, levels, depth + 1)
         elif level in node.children:
             yield from self._walk(node.children[level], levels, depth + 1)

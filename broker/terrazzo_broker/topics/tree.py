@@ -23,7 +23,7 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
 
 
 class SharedGroup:
-    """The members of one shared subscription; messages go round among them. [MQTT-4.8.2-4]"""
+    """The members of one shared subscription; messages go round among them."""
 
     __slots__ = ("members", "turn")
 
@@ -79,7 +79,7 @@ class SubscriptionTree:
         self.epoch += 1
 
     def add(self, pattern: str, group: str | None, session: Session, subscription: Subscription) -> None:
-        """Subscribes, or replaces the session's subscription to the same filter. [MQTT-3.8.4-3]"""
+        """Subscribes, or replaces the session's subscription to the same filter. [MQTT-3.8.4-3] of both"""
         node = self._root
         for level in pattern.split("/"):
             if node.children is None:
@@ -126,7 +126,10 @@ class SubscriptionTree:
         return removed
 
     def match(self, topic: str) -> tuple[list[tuple[Session, Subscription]], list[SharedGroup]]:
-        """All subscriptions that a topic name matches, a session as often as it has matching filters."""
+        """All subscriptions that a topic name matches, a session as often as it has matching filters.
+
+        [MQTT-3.3.2-3] of both; [MQTT-3.8.3-2] of 3.1.1
+        """
         plain: list[tuple[Session, Subscription]] = []
         shared: list[SharedGroup] = []
         for node in self._matching(topic):
@@ -138,7 +141,7 @@ class SubscriptionTree:
 
     def _matching(self, topic: str) -> Iterator[_Node]:
         nodes = [self._root]
-        wild = not topic.startswith("$")  # [MQTT-4.7.2-1]
+        wild = not topic.startswith("$")  # [MQTT-4.7.2-1] of both
         for level in topic.split("/"):
             below = []
             for node in nodes:
@@ -155,5 +158,5 @@ class SubscriptionTree:
             nodes = below
         for node in nodes:
             yield node
-            if node.children and "#" in node.children:  # "sport/#" also matches "sport" [MQTT-4.7.1-2]
+            if node.children and "#" in node.children:  # "sport/#" also matches "sport" (section 4.7.1.2)
                 yield node.children["#"]

@@ -26,6 +26,7 @@ from terrazzo.api.table import TABLE
 from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
 from terrazzo.api.websocket import GatewaySockets
+from terrazzo.bulk.http import BulkRoutes
 from terrazzo.sparse_log import SparseLog
 
 _JSON = "application/json"
@@ -53,6 +54,8 @@ def build_apps(services: Services) -> Apps:
     routes = _Routes(apps.http, traffic)
     routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes), upgrade=sockets.handle)
     for address, methods in _component_routes(services, components).items():
+        routes.add_methods(address, methods)
+    for address, methods in _bulk_routes(services, performer, validator):
         routes.add_methods(address, methods)
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
@@ -119,6 +122,16 @@ def _component_routes(services: Services, components: Components) -> Mapping[str
         address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
         routes.setdefault(address, {})[path.method] = _component_handler(components, path, services.limits.body_bytes)
     return routes
+
+
+def _bulk_routes(services: Services, performer: Performer, validator: Validator) -> BulkRoutes:
+    return BulkRoutes(
+        performer=performer,
+        validator=validator,
+        upload_bytes=services.limits.import_bytes,
+        caller_of=_caller,
+        respond=_respond,
+    )
 
 
 def _component_handler(components: Components, path: ComponentPath, body_bytes: int) -> Handler:

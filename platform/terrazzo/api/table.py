@@ -16,6 +16,7 @@ from terrazzo.api import (
     terminals,
 )
 from terrazzo.api.operation import Table
+from terrazzo.bulk import operations as bulk
 
 TABLE = Table(
     (
@@ -30,5 +31,6 @@ TABLE = Table(
         *commands.OPERATIONS,
         *broker.OPERATIONS,
         *audit.OPERATIONS,
+        *bulk.OPERATIONS,
     )
 )

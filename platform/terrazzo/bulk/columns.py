@@ -1,0 +1,109 @@
+"""Which columns a file may have, and from a cell to a column's value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from terrazzo.bulk.report import Issues
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.entity import Entity, Uid
+from terrazzo.metadata.field import Field, Kind
+
+MASK = "******"  # what a secret reads like to who may not see it
+MOST_UID_CHARACTERS = 64
+
+
+class Columns:
+    """An entity's columns as files have them.
+
+    Args:
+        ignored: columns of records that aren't stored, so that what was read can be imported.
+    """
+
+    def __init__(self, entity: Entity, ignored: Iterable[str] = ()) -> None:
+        self.entity = entity
+        self.writable = {each.name: each for each in entity.writable() if each.name != entity.company}
+        read_only = {each.name for each in entity.fields.values() if each.read_only}
+        self._ignored = {"id", *read_only, *ignored} - {entity.uid_name}
+        self._known = {*self.writable, entity.uid_name, entity.company} | self._ignored
+        self.required = [each.name for each in self.writable.values() if each.required]
+
+    def check_header(self, header: list[str], issues: Issues, *, row: int, creates: bool) -> None:
+        """Notes unknown columns, and missing ones that new records need."""
+        self.check_names(header, issues, row=row)
+        for name in self.required if creates else ():
+            if name not in header:
+                issues.add(row, name, "is required, and there is no such column")
+
+    def check_names(self, names: Iterable[str], issues: Issues, *, row: int) -> None:
+        """Notes unknown columns."""
+        for name in names:
+            if name not in self._known:
+                there_are = ", ".join(sorted(self._known - self._ignored - {"id"}))
+                issues.add(row, name, f"no such column; there are {there_are}")
+
+    def parse_new(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
+        """All columns of a new record."""
+        return self._parse(self.writable.values(), values, issues, row)
+
+    def parse_given(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
+        """The columns that a row gives, for a record that is there."""
+        fixed = (self.entity.uid_name, "created_by")
+        given = [each for name, each in self.writable.items() if values.get(name) is not None and name not in fixed]
+        return self._parse(given, values, issues, row)
+
+    def uid_of(self, values: dict[str, Any]) -> str | None:
+        """The key of the record that a row is about; None for a new one that will be given its own.
+
+        Raises:
+            BadParameter: no key can look like that.
+        """
+        name = self.entity.uid_name
+        given = values.get(name)
+        if given in (None, ""):
+            return None
+        if isinstance(given, bool) or not isinstance(given, str | int):
+            raise BadParameter(name, "expected text")
+        uid = str(given)
+        if self.entity.uid is Uid.FROM_ID:
+            _check(
+                name, uid.isascii() and uid.isdigit() and uid[0] != "0" and len(uid) <= 18, "expected a number from 1"
+            )
+        elif self.entity.uid is Uid.GENERATED:
+            is_plain = len(uid) <= MOST_UID_CHARACTERS and uid.isascii() and uid.replace("-", "").isalnum()
+            _check(name, is_plain and not uid.isdigit(), "expected letters, digits and '-', and not digits only")
+        return uid
+
+    @staticmethod
+    def _parse(fields: Iterable[Field], values: dict[str, Any], issues: Issues, row: int) -> dict[str, Any]:
+        draft = {}
+        for each in fields:
+            try:
+                draft[each.name] = each.parse(_cell(each, values.get(each.name)))
+            except BadParameter as error:
+                issues.add(row, each.name, error.reason)
+        return draft
+
+
+def _cell(field: Field, value: Any) -> Any:
+    """A cell's value in its column's type: all that CSV has is text, and spreadsheets turn digits into numbers."""
+    if field.kind in (Kind.INTEGER, Kind.FLAG) and isinstance(value, str) and value.strip():
+        return _integer(value.strip())
+    if field.kind in (Kind.TEXT, Kind.SECRET) and isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if field.kind is Kind.SECRET and value == MASK:
+        raise BadParameter(field.name, f"is {MASK}: the file was exported without its secrets")
+    return value
+
+
+def _integer(text: str) -> int | str:
+    try:
+        return int(text) if len(text) <= 20 else text
+    except ValueError:
+        return text
+
+
+def _check(name: str, is_right: bool, reason: str) -> None:
+    if not is_right:
+        raise BadParameter(name, reason)

@@ -1,0 +1,45 @@
+"""Which entities can be imported and exported: their names, where they are kept, and what may stand in their files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from terrazzo.api.services import Services
+from terrazzo.metadata.definitions import CONFIGURATION, CONTROL, CUSTOMER, MAPPING, OBJECT, TERMINAL
+from terrazzo.metadata.entity import Entity
+from terrazzo.metadata.repository import EntityRepository
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkEntity:
+    """One of them."""
+
+    name: str  # in paths, actions and on the command line
+    title: str
+    entity: Entity
+    kept_in: str  # the repository's name
+    ignored: tuple[str, ...] = ()  # what records show and no table has
+
+    def repository(self, services: Services) -> EntityRepository:
+        """Where the records are; imports need more of it than its port has."""
+        return cast(EntityRepository, getattr(services.entities, self.kept_in))
+
+
+BULK_ENTITIES = (
+    BulkEntity(
+        name="terminals",
+        title="terminals",
+        entity=TERMINAL,
+        kept_in="terminals",
+        ignored=("terminal_object_map",),
+    ),
+    BulkEntity(
+        name="terminal_configs", title="terminal configurations", entity=CONFIGURATION, kept_in="configurations"
+    ),
+    BulkEntity(name="mappings", title="mapping tables", entity=MAPPING, kept_in="mappings"),
+    BulkEntity(name="controls", title="control tables", entity=CONTROL, kept_in="controls"),
+    BulkEntity(name="customers", title="customers", entity=CUSTOMER, kept_in="customers"),
+    BulkEntity(name="objects", title="objects", entity=OBJECT, kept_in="objects"),
+)
+"""In the order in which they refer to each other, except that objects come last."""

@@ -1,0 +1,138 @@
+"""All records of an entity in the form that an import takes, piece by piece."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from terrazzo.access.actor import Actor
+from terrazzo.bulk.breather import Breather
+from terrazzo.bulk.plan import AT_ONCE
+from terrazzo.metadata.entity import Entity
+from terrazzo.metadata.field import Kind
+from terrazzo.metadata.repository import EntityRepository
+
+Format = Literal["csv", "json", "jsonl"]
+MEDIA_TYPES: Mapping[str, str] = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "jsonl": "application/x-ndjson",
+}
+
+
+def secret_columns(entity: Entity) -> list[str]:
+    """The columns that an export leaves out unless they are asked for."""
+    return [each.name for each in entity.fields.values() if each.kind is Kind.SECRET]
+
+
+async def export(repository: EntityRepository, actor: Actor, *, format: Format, secrets: bool) -> AsyncIterator[bytes]:
+    """The records that the actor sees, in order of creation; those made meanwhile may be among them."""
+    columns = _columns(repository.entity, secrets=secrets, company=actor.is_super)
+    encoder = _ENCODERS[format](columns)
+    yield encoder.begin()
+    async for rows in _records(repository, actor):
+        yield encoder.encode(rows)
+    yield encoder.end()
+
+
+def _columns(entity: Entity, *, secrets: bool, company: bool) -> dict[str, str]:
+    """From each column of the file to the row's; references are told by uid."""
+    left_out = set() if secrets else set(secret_columns(entity))
+    columns = {entity.uid_name: entity.uid_name}
+    if company:
+        columns[entity.company] = entity.company
+    for each in entity.writable():
+        if each.name not in left_out and each.name != entity.company:
+            is_reference = each.kind is Kind.REFERENCE
+            columns[each.name] = f"{each.name.removesuffix('_id')}_uid" if is_reference else each.name
+    return columns
+
+
+async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
+    breather, last = Breather(), 0
+    ids = repository.table.c.id
+    while True:
+        query = repository._rows.where(ids > last, *repository._visible(actor)).order_by(ids).limit(AT_ONCE)
+        async with repository._database.reading() as connection:
+            found = (await connection.execute(query)).mappings().all()
+        if not found:
+            return
+        rows = []
+        for row in found:
+            rows.append(repository._codec.decode(row))
+            await breather.pause()
+        yield rows
+        last = found[-1]["id"]
+
+
+class _Csv:
+    """RFC 4180; JSON columns as JSON text, nothing for null."""
+
+    def __init__(self, columns: dict[str, str]) -> None:
+        self._columns = columns
+
+    def begin(self) -> bytes:
+        return self._write([list(self._columns)])
+
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        return self._write([[_cell(row[source]) for source in self._columns.values()] for row in rows])
+
+    def end(self) -> bytes:
+        return b""
+
+    @staticmethod
+    def _write(lines: list[list[Any]]) -> bytes:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows(lines)
+        return text.getvalue().encode()
+
+
+class _JsonLines:
+    """An object a line."""
+
+    def __init__(self, columns: dict[str, str]) -> None:
+        self._columns = columns
+
+    def begin(self) -> bytes:
+        return b""
+
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        return b"".join(msgspec.json.encode(self._object(row)) + b"\n" for row in rows)
+
+    def end(self) -> bytes:
+        return b""
+
+    def _object(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: row[source] for name, source in self._columns.items()}
+
+
+class _Json(_JsonLines):
+    """One array, an object a line."""
+
+    def __init__(self, columns: dict[str, str]) -> None:
+        super().__init__(columns)
+        self._before = b"\n"
+
+    def begin(self) -> bytes:
+        return b"["
+
+    def encode(self, rows: Sequence[Mapping[str, Any]]) -> bytes:
+        encoded = self._before + b",\n".join(msgspec.json.encode(self._object(row)) for row in rows)
+        self._before = b",\n"
+        return encoded
+
+    def end(self) -> bytes:
+        return b"\n]\n"
+
+
+_ENCODERS: Mapping[str, type[_Csv] | type[_JsonLines]] = {"csv": _Csv, "json": _Json, "jsonl": _JsonLines}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list | dict):
+        return msgspec.json.encode(value).decode()
+    return "" if value is None else value

@@ -1,0 +1,197 @@
+"""``/bulk/<entity>``: POST imports an upload of any form, GET exports."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from terrazzo.api.dispatch import Performer
+from terrazzo.api.envelope import BAD_PARAMETER, EMPTY_TEXT, Answer, Failure, GatewayReply
+from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.validation import Validator
+from terrazzo.bulk.exporting import MEDIA_TYPES
+from terrazzo.bulk.operations import ExportOptions, ImportOptions, Upload, bulk_operations
+from terrazzo.errors import BadParameter
+
+BULK_PATH = "/bulk/"
+_JSON_LINES = "application/x-ndjson"
+_PROGRESS_S = 0.1  # between two lines of progress
+_log = logging.getLogger(__name__)
+
+Respond = Callable[[Answer], web.Response]
+CallerOf = Callable[[web.Request], Caller]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkRoutes:
+    """The handlers, on the same performer as everything else.
+
+    Args:
+        upload_bytes: how long an upload may be.
+    """
+
+    performer: Performer
+    validator: Validator
+    upload_bytes: int
+    caller_of: CallerOf
+    respond: Respond
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, Handler]]]:
+        """For each entity its path, with a handler for each method."""
+        for each in bulk_operations():
+            handlers = {"POST": self._importer(each.upload()), "GET": self._exporter(each.export())}
+            yield BULK_PATH + each.of.name, handlers
+
+    def _importer(self, operation: Operation) -> Handler:
+        async def handle_upload(request: web.Request) -> web.StreamResponse:
+            body = _Body(request, self.upload_bytes)
+            stage = _Stage()
+
+            def decode() -> Upload:
+                options: ImportOptions = self.validator.from_query(operation, dict(request.query))
+                stage.is_wanted = bool(options.progress)
+                return Upload(options, body.read, stage.set)
+
+            async def perform() -> Answer:
+                reply = GatewayReply(operation.name, EMPTY_TEXT)
+                answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
+                return msgspec.structs.replace(answer, status=413) if body.is_too_long else answer
+
+            return await self._answer(request, perform(), stage)
+
+        return handle_upload
+
+    async def _answer(self, request: web.Request, work: Any, stage: _Stage) -> web.StreamResponse:
+        """The answer; once there is progress to tell, as the last of the lines that tell it."""
+        task = asyncio.create_task(work, name="bulk import")
+        try:
+            await stage.first_of(task)
+            if stage.is_wanted and stage.is_set:
+                return await self._tell(request, task, stage)
+            return self.respond(await task)
+        finally:
+            task.cancel()
+
+    async def _tell(self, request: web.Request, task: asyncio.Task[Answer], stage: _Stage) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": _JSON_LINES})
+        await response.prepare(request)
+        while not task.done():
+            await response.write(stage.line())
+            await asyncio.wait({task}, timeout=_PROGRESS_S)
+        await response.write(stage.line() + task.result().body + b"\n")
+        return response
+
+    def _exporter(self, operation: Operation) -> Handler:
+        async def handle_export(request: web.Request) -> web.StreamResponse:
+            reply = _StreamReply(operation.name)
+
+            def decode() -> ExportOptions:
+                options: ExportOptions = self.validator.from_query(operation, dict(request.query))
+                reply.format = options.format
+                return options
+
+            answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
+            if reply.pieces is None:
+                return self.respond(answer)
+            name = f"{operation.name.removeprefix('export_')}.{reply.format}"
+            return await _send(request, reply.pieces, media_type=MEDIA_TYPES[reply.format], file_name=name)
+
+        return handle_export
+
+
+class _Body:
+    """A request's body, as long as it may be."""
+
+    def __init__(self, request: web.Request, most_bytes: int) -> None:
+        self._request = request
+        self._most_bytes = most_bytes
+        self.is_too_long = (request.content_length or 0) > most_bytes
+
+    async def read(self) -> bytes:
+        """All of it.
+
+        Raises:
+            BadParameter: it is too long.
+        """
+        body = bytearray()
+        while not self.is_too_long and (chunk := await self._request.content.readany()):
+            body += chunk
+            self.is_too_long = len(body) > self._most_bytes
+        if self.is_too_long:
+            raise BadParameter("body", f"longer than {self._most_bytes} bytes (limits.import_bytes)")
+        return bytes(body)
+
+
+class _Stage:
+    """How far an import is; only the latest counts."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self._now = ("read", 0, 0)
+        self._begun = asyncio.Event()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is progress to tell."""
+        return self._begun.is_set()
+
+    def set(self, stage: str, done: int, total: int) -> None:
+        """Takes note."""
+        self._now = (stage, done, total)
+        self._begun.set()
+
+    async def first_of(self, task: asyncio.Task[Any]) -> None:
+        """Returns when there is progress, or when the task is over."""
+        begun = asyncio.create_task(self._begun.wait(), name="bulk import begun")
+        await asyncio.wait({begun, task}, return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+
+    def line(self) -> bytes:
+        """One line of an answer."""
+        stage, done, total = self._now
+        return msgspec.json.encode({"progress": {"stage": stage, "done": done, "total": total}}) + b"\n"
+
+
+class _StreamReply:
+    """Keeps the pieces of a successful answer; a failure is answered as everywhere."""
+
+    bad_parameter = BAD_PARAMETER
+
+    def __init__(self, name: str) -> None:
+        self._envelope = GatewayReply(name, EMPTY_TEXT)
+        self.not_found = self._envelope.not_found
+        self.pieces: AsyncIterator[bytes] | None = None
+        self.format = ""
+
+    def success(self, result: AsyncIterator[bytes]) -> Answer:
+        self.pieces = result
+        return Answer(b"")
+
+    def failure(self, failure: Failure) -> Answer:
+        return self._envelope.failure(failure)
+
+
+async def _send(
+    request: web.Request, pieces: AsyncIterator[bytes], *, media_type: str, file_name: str
+) -> web.StreamResponse:
+    """A file. What fails on the way breaks the connection off: half a file must not look like a whole one."""
+    headers = {"Content-Type": media_type, "Content-Disposition": f'attachment; filename="{file_name}"'}
+    response = web.StreamResponse(headers=headers)
+    await response.prepare(request)
+    try:
+        async for piece in pieces:
+            await response.write(piece)
+    except ConnectionError:
+        return response  # whoever asked has gone
+    except Exception:  # noqa: BLE001 - logged; it is too late for another answer
+        _log.exception("export of %s broke off", file_name)
+        if request.transport is not None:
+            request.transport.abort()
+    return response

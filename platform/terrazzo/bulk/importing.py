@@ -1,0 +1,100 @@
+"""An import from its file to its report: read, check, write; all of it or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from terrazzo.access.actor import Actor
+from terrazzo.bulk.breather import Breather
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.plan import OnRow, Planned, Planner
+from terrazzo.bulk.report import ImportRefused, Issues, Report
+from terrazzo.bulk.rows import Rows, SourceRow
+from terrazzo.bulk.writing import Writer
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.repository import EntityRepository
+
+Mode = Literal["create", "upsert"]
+OnProgress = Callable[[str, int, int], object]
+"""``on_progress(stage, done, total)``; stages are read, check and write."""
+
+
+class Importer:
+    """Imports one file for one actor.
+
+    Args:
+        mode: ``create`` makes new records only; ``upsert`` also changes those that are there, found by their key.
+    """
+
+    def __init__(
+        self,
+        repository: EntityRepository,
+        columns: Columns,
+        actor: Actor,
+        *,
+        mode: Mode,
+        dry_run: bool,
+        on_progress: OnProgress,
+    ) -> None:
+        self._repository = repository
+        self._columns = columns
+        self._actor = actor
+        self._upserts = mode == "upsert"
+        self._report = Report(dry_run=dry_run, mode=mode)
+        self._issues = Issues()
+        self._is_header_wrong = False
+        self._on_progress = on_progress
+
+    async def run(self, rows: Rows) -> Report:
+        """The report; a dry run's with all errors.
+
+        Raises:
+            ImportRefused: there are errors, and it is no dry run; carries the report.
+            BadParameter: the file can't be read at all.
+            Conflict: somebody changed the same records at the same time.
+        """
+        report, issues = self._report, self._issues
+        sources = await self._read(rows)
+        planned = await self._plan(sources)
+        writes = [each for each in planned if not each.is_unchanged]
+        report.total = len(sources)
+        report.created = sum(each.before is None for each in writes)
+        report.updated = len(writes) - report.created
+        report.unchanged = len(planned) - len(writes)
+        if issues:
+            issues.put_into(report)
+            if not report.dry_run:
+                report.created = report.updated = 0
+                raise ImportRefused(report)
+        elif writes and not report.dry_run:
+            await Writer(self._repository, self._actor).write(writes, self._stage("write", len(writes)))
+        return report
+
+    async def _read(self, rows: Rows) -> list[SourceRow]:
+        self._on_progress("read", 0, 0)
+        if rows.header is not None:
+            self._columns.check_header(rows.header, self._issues, row=1, creates=not self._upserts)
+        self._is_header_wrong = bool(self._issues)
+        sources, breather = [], Breather()
+        for source in rows.rows:
+            if rows.header is None:
+                self._columns.check_names(source.values, self._issues, row=source.number)
+            sources.append(source)
+            await breather.pause()
+        if not sources and not self._issues:
+            raise BadParameter("rows", "no rows")
+        return sources
+
+    async def _plan(self, sources: Sequence[SourceRow]) -> list[Planned]:
+        if self._is_header_wrong:  # each row would only say so again
+            return []
+        async with self._repository._database.reading() as connection:
+            planner = Planner(
+                self._repository, self._columns, self._actor, connection, self._issues, upserts=self._upserts
+            )
+            return await planner.plan(sources, self._stage("check", len(sources)))
+
+    def _stage(self, name: str, total: int) -> OnRow:
+        self._on_progress(name, 0, total)
+        return lambda done: self._on_progress(name, done, total)

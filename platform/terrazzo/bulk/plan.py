@@ -1,0 +1,201 @@
+"""What an import will do, row by row: looks everything up, checks everything, changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.bulk.breather import Breather
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.numbers import FURTHEST_AHEAD, last_id
+from terrazzo.bulk.references import References
+from terrazzo.bulk.report import Issues
+from terrazzo.bulk.rows import SourceRow
+from terrazzo.errors import BadParameter, OperationError
+from terrazzo.metadata.entity import COMPANY, Uid
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import Draft, EntityRepository
+
+AT_ONCE = 500  # records that one statement looks up or writes
+
+T = TypeVar("T")
+OnRow = Callable[[int], object]
+"""Called with the number of rows that are done."""
+
+
+@dataclass(slots=True)
+class Planned:
+    """One row's record: a new one, or changes of ``before``."""
+
+    row: int
+    uid: str | None
+    company: int
+    draft: Draft
+    before: Row | None
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the record reads like that already; who says so doesn't count."""
+        before = self.before
+        return before is not None and all(
+            before[name] == value for name, value in self.draft.items() if name != "last_modified_by"
+        )
+
+
+class Planner:
+    """Plans one import. A friend of the repository: takes the steps of its changes that come before the writing."""
+
+    def __init__(
+        self,
+        repository: EntityRepository,
+        columns: Columns,
+        actor: Actor,
+        connection: AsyncConnection,
+        issues: Issues,
+        *,
+        upserts: bool,
+    ) -> None:
+        self._repository = repository
+        self._columns = columns
+        self._actor = actor
+        self._connection = connection
+        self._issues = issues
+        self._upserts = upserts
+        self._references = References(connection)
+
+    async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
+        """The records of all rows that are right; what is wrong with the others is among the issues."""
+        uids = self._uids(sources)
+        existing = await self._existing([uid for uid in uids.values() if uid is not None])
+        self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
+        self._last_id = await last_id(self._connection, self._repository.table)
+        breather, planned = Breather(), []
+        for done, source in enumerate(sources, 1):
+            uid = uids.get(source.number)
+            if source.number in uids:
+                each = await self._row(source, uid, existing.get(uid or ""))
+                planned += [] if each is None or self._issues.has(source.number) else [each]
+            on_row(done)
+            await breather.pause()
+        return planned
+
+    def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
+        """The key of each row that has a good one, or that needs none."""
+        name, uids = self._repository.entity.uid_name, {}
+        first: dict[str, int] = {}
+        for source in sources:
+            try:
+                uid = self._columns.uid_of(source.values)
+            except BadParameter as error:
+                self._issues.add(source.number, error.field, error.reason)
+                continue
+            if uid is not None and first.setdefault(uid, source.number) != source.number:
+                self._issues.add(source.number, name, f"{uid} is in row {first[uid]} already")
+                continue
+            uids[source.number] = uid
+        return uids
+
+    async def _existing(self, uids: list[str]) -> dict[str, Row]:
+        """The records of all companies that have these keys."""
+        repository = self._repository
+        found: dict[str, Row] = {}
+        column = repository.table.c[repository.entity.uid_name]
+        breather = Breather()
+        for some in chunks(uids):
+            for row in (await self._connection.execute(repository._rows.where(column.in_(some)))).mappings():
+                found[row[column.name]] = repository._codec.decode(row)
+                await breather.pause()
+        return found
+
+    async def _row(self, source: SourceRow, uid: str | None, before: Row | None) -> Planned | None:
+        issues, entity, row = self._issues, self._repository.entity, source.number
+        if source.surplus:
+            issues.add(row, "", f"{source.surplus} more cells than the header has columns")
+        try:
+            self._check_key(uid, before)
+            company = await self._company(source.values, before)
+        except OperationError as error:
+            field = error.field if isinstance(error, BadParameter) else entity.company
+            issues.add(row, field, error.reason if isinstance(error, BadParameter) else str(error))
+            return None
+        parse = self._columns.parse_new if before is None else self._columns.parse_given
+        draft = parse(source.values, issues, row=row)
+        self._repository._sign(self._actor, draft, *(["created_by"] if before is None else []), "last_modified_by")
+        await self._resolve(row, draft, company, before)
+        return Planned(row, uid, company, draft, before)
+
+    def _check_key(self, uid: str | None, before: Row | None) -> None:
+        entity = self._repository.entity
+        if before is not None:
+            if not self._upserts or not self._sees(before):
+                raise BadParameter(entity.uid_name, f"{uid} is taken")
+        elif uid is not None and entity.uid is Uid.FROM_ID:
+            if int(uid) <= self._last_id:
+                raise BadParameter(
+                    entity.uid_name, f"{uid} was used before, and numbers are not used again; leave it empty"
+                )
+            if int(uid) > self._last_id + FURTHEST_AHEAD:
+                raise BadParameter(
+                    entity.uid_name, f"more than {FURTHEST_AHEAD} ahead of the last one, {self._last_id}"
+                )
+
+    def _sees(self, row: Row) -> bool:
+        return self._actor.is_super or row[self._repository.entity.company] == self._actor.company_id
+
+    async def _company(self, values: dict[str, Any], before: Row | None) -> int:
+        """Whose the record is; only super users say so."""
+        own = self._actor.company_id
+        given = values.get(COMPANY)
+        if given in (None, ""):
+            return int(own if before is None else before[COMPANY])
+        if not self._actor.is_super and str(given) != str(own):
+            raise BadParameter(COMPANY, "another company's records are not yours to make")
+        entity = self._repository._entities["company"]
+        company = await self._references.id_of(entity, given, company=None, field=COMPANY)
+        if before is not None and company != before[COMPANY]:
+            raise BadParameter(COMPANY, f"is {before[COMPANY]} for good")
+        return company
+
+    async def _resolve(self, row: int, draft: Draft, company: int, before: Row | None) -> None:
+        """References become ids; then the entity's own rules."""
+        resolved: Draft = {}
+        for name, other in self._repository._referenced.items():
+            if name not in draft:
+                continue
+            key = draft.pop(name)
+            if key is None:
+                resolved[name] = None
+                continue
+            try:
+                resolved[name] = await self._references.id_of(other, key, company=company, field=name)
+            except BadParameter as error:
+                self._issues.add(row, name, error.reason)
+        try:
+            await self._apply_rules(draft, company, before)
+        except BadParameter as error:
+            self._issues.add(row, error.field, error.reason)
+        except OperationError as error:
+            self._issues.add(row, "", str(error))
+        draft |= resolved
+
+    async def _apply_rules(self, draft: Draft, company: int, before: Row | None) -> None:
+        """Objects of the file may name each other: those that come to be are no business of the rules'."""
+        own = self._repository.entity.uid is Uid.FROM_ID
+        listed = draft.get("object_list") if own else None
+        named = [str(key) for key in listed or [] if str(key) in self._new_ids]
+        if named:
+            draft["object_list"] = [key for key in listed or [] if str(key) not in self._new_ids]
+        await self._repository._guard(self._connection, self._actor, draft, before)
+        await self._repository._resolve(self._connection, draft, company)
+        if named:
+            others = iter(draft["object_list"])
+            draft["object_list"] = [str(key) if str(key) in self._new_ids else next(others) for key in listed or []]
+
+
+def chunks(values: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:
+    """The values, some at once."""
+    return (values[start : start + size] for start in range(0, len(values), size))

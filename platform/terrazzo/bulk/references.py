@@ -1,0 +1,51 @@
+"""The records that rows name: by uid, by id, or by a name that only one record has; each looked up once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.entity import Entity
+from terrazzo.metadata.field import shorten
+from terrazzo.metadata.lookup import match_key, storable
+
+_AMBIGUOUS = -1
+
+
+class References:
+    """Looks records up for one import."""
+
+    def __init__(self, connection: AsyncConnection) -> None:
+        self._connection = connection
+        self._found: dict[tuple[str, int | None, Any], int | None] = {}
+
+    async def id_of(self, entity: Entity, key: Any, *, company: int | None, field: str) -> int:
+        """The id of a record of this company; of any company, where it is None.
+
+        Raises:
+            BadParameter: there is none, or several have the name.
+        """
+        place = (entity.name, company, key)
+        if place not in self._found:
+            self._found[place] = await self._look(entity, key, company)
+        found = self._found[place]
+        if found is None:
+            raise BadParameter(field, f"no {entity.name} {shorten(key)} by uid, id or name")
+        if found == _AMBIGUOUS:
+            raise BadParameter(field, f"several {entity.name} records are named {shorten(key)}; give the uid")
+        return found
+
+    async def _look(self, entity: Entity, key: Any, company: int | None) -> int | None:
+        table = entity.table
+        visible = [] if company is None else [table.c[entity.company] == company]
+        clause, order = match_key(entity, key)
+        query = sa.select(table.c.id).where(clause, *visible).order_by(order).limit(1)
+        found = (await self._connection.execute(query)).scalar()
+        if found is not None or not isinstance(key, str) or "name" not in entity.fields or not storable(key):
+            return None if found is None else int(found)
+        named = sa.select(table.c.id).where(table.c.name == key, *visible).limit(2)
+        ids = (await self._connection.execute(named)).scalars().all()
+        return _AMBIGUOUS if len(ids) > 1 else int(ids[0]) if ids else None

@@ -1,0 +1,140 @@
+"""Writes what was planned: one transaction, many records a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import entry_of
+from terrazzo.audit.log import write_entries
+from terrazzo.bulk.breather import Breather
+from terrazzo.bulk.numbers import go_on_after
+from terrazzo.bulk.plan import OnRow, Planned, chunks
+from terrazzo.errors import Conflict
+from terrazzo.metadata.changes import Change, record_changes
+from terrazzo.metadata.entity import Uid, new_uid
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import Changed, EntityRepository
+
+Stored = dict[str, Any]
+"""A row as the table has it."""
+
+
+class Writer:
+    """Writes one import. A friend of the repository: its changes are told and kept in the audit log as all others."""
+
+    def __init__(self, repository: EntityRepository, actor: Actor) -> None:
+        self._repository = repository
+        self._actor = actor
+        self._entity, self._table = repository.entity, repository.table
+        unwritable = [each for each in self._entity.fields.values() if each.internal or each.read_only]
+        self._defaults = {each.name: each.default for each in unwritable if each.default is not None}
+        self._breather = Breather()
+
+    async def write(self, planned: Sequence[Planned], on_row: OnRow) -> None:
+        """All or nothing. What takes long, such as sealing secrets, is done before the transaction.
+
+        Raises:
+            Conflict: somebody changed what the plan was made from.
+        """
+        new = [(each, await self._new(each)) for each in planned if each.before is None]
+        changed = [(each, await self._merged(each)) for each in planned if each.before is not None]
+        done = 0
+        async with self._repository._changing(self._actor) as unit:
+            for some in chunks(new):
+                await self._insert(unit.connection, some)
+                unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
+                on_row(done := done + len(some))
+            if self._entity.uid is Uid.FROM_ID:
+                await go_on_after(unit.connection, self._table)
+            for some in chunks(changed):
+                await self._update(unit.connection, some)
+                unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
+                on_row(done := done + len(some))
+
+    async def _new(self, each: Planned) -> Stored:
+        await self._breather.pause()
+        entity, now = self._entity, self._repository._clock()
+        stored = self._repository._codec.encode(self._defaults | each.draft)
+        stored |= {entity.company: each.company, entity.created: now, entity.modified: now}
+        if each.uid is None:
+            each.uid = new_uid()  # of a record whose key is its id: until that is known
+        elif entity.uid is Uid.FROM_ID:
+            stored["id"] = int(each.uid)
+        stored[entity.uid_name] = each.uid
+        return stored
+
+    async def _merged(self, each: Planned) -> Stored:
+        """The whole record, so that all rows of a statement have the same columns."""
+        await self._breather.pause()
+        assert each.before is not None
+        columns = [field.name for field in self._entity.writable() if field.name != self._entity.company]
+        full = {name: each.before[name] for name in columns} | each.draft
+        stored = self._repository._codec.encode(full)
+        return {**stored, self._entity.modified: self._repository._clock(), "_id": each.before["id"]}
+
+    async def _insert(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> None:
+        """Rows with an id of their own and others can't share a statement."""
+        uid = self._table.c[self._entity.uid_name]
+        ids: dict[str, int] = {}
+        for with_id in (True, False):
+            rows = [stored for _, stored in some if ("id" in stored) is with_id]
+            if rows:
+                statement = self._table.insert().returning(self._table.c.id, uid)
+                ids |= {row[1]: row[0] for row in await connection.execute(statement, rows)}
+        if self._entity.uid is Uid.FROM_ID:
+            await self._name_by_id(connection, [(each, ids[each.uid or ""]) for each, _ in some])
+            ids = {str(id_): id_ for id_ in ids.values()}
+        for each, _ in some:
+            await self._repository._written(connection, ids[each.uid or ""], each.draft)
+
+    async def _name_by_id(self, connection: AsyncConnection, some: list[tuple[Planned, int]]) -> None:
+        unnamed = [(each, id_) for each, id_ in some if each.uid != str(id_)]
+        for each, id_ in unnamed:
+            each.uid = str(id_)
+        if unnamed:
+            named = self._table.update().where(self._table.c.id == sa.bindparam("_id"))
+            values: Stored = {self._entity.uid_name: sa.bindparam("_uid")}
+            await connection.execute(named.values(values), [{"_id": id_, "_uid": str(id_)} for _, id_ in unnamed])
+
+    async def _update(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> None:
+        ids = [stored["_id"] for _, stored in some]
+        modified = self._table.c[self._entity.modified]
+        query = sa.select(self._table.c.id, modified).where(self._table.c.id.in_(ids))
+        now = {row[0]: row[1] for row in await connection.execute(query)}
+        for each, stored in some:
+            assert each.before is not None
+            if now.get(stored["_id"]) != each.before[self._entity.modified]:
+                raise Conflict(f"{self._entity.name} {each.uid}: somebody has just changed it; import again")
+        columns: Stored = {name: sa.bindparam(f"v_{name}") for name in some[0][1] if name != "_id"}
+        statement = self._table.update().where(self._table.c.id == sa.bindparam("_id")).values(columns)
+        rows = [{name if name == "_id" else f"v_{name}": value for name, value in stored.items()} for _, stored in some]
+        await connection.execute(statement, rows)
+        for each, stored in some:
+            await self._repository._written(connection, stored["_id"], each.draft)
+
+    async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[Changed]:
+        """Reads the records as they are now; other processes, the audit log and watchers hear of them."""
+        rows = await self._read(connection, [each.uid or "" for each in some])
+        entries = []
+        for each in some:
+            entry = entry_of(self._actor, self._entity, each.before, rows[each.uid or ""])
+            entries += [] if entry is None else [entry]
+            await self._breather.pause()
+        changed = [Changed(row["id"], uid, row) for uid, row in rows.items()]
+        await record_changes(connection, [Change(self._entity.name, each.record_id, each.uid) for each in changed])
+        await write_entries(connection, entries, self._repository._clock())
+        return changed
+
+    async def _read(self, connection: AsyncConnection, uids: list[str]) -> dict[str, Row]:
+        column = self._table.c[self._entity.uid_name]
+        found = (await connection.execute(self._repository._rows.where(column.in_(uids)))).mappings().all()
+        rows: dict[str, Row] = {}
+        for row in found:
+            rows[row[column.name]] = self._repository._codec.decode(row)
+            await self._breather.pause()
+        return rows

@@ -1,7 +1,7 @@
 """A company full of marked records, and a request for every operation and path, derived from the table.
 
 Text that starts with ``@`` stands for something of this world: ``@mark`` the mark, ``@terminal`` the uid of the
-terminal, ``@spare.terminal`` of the one to delete, ``@key`` of the record that the action's name says.
+terminal, ``@spare.terminal`` of the one to delete, ``@key`` of the record that the action's name says, ``@id`` its id.
 """
 
 from __future__ import annotations
@@ -51,11 +51,12 @@ class World:
     mark: str = MARK
     main: dict[str, str] = field(default_factory=dict)
     spare: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, int] = field(default_factory=dict)
     numbers: Iterable[int] = field(default_factory=itertools.count)
 
     def as_stranger(self) -> World:
         """The same records, in requests of somebody whose own texts are marked otherwise."""
-        return World(self.fields, THEIR_MARK, self.main, self.spare, self.numbers)
+        return World(self.fields, THEIR_MARK, self.main, self.spare, self.ids, self.numbers)
 
     def request(self, operation: Operation, special: Special) -> dict[str, Any]:
         """The fields of a request: required ones, and optional ones that have a value in the tables.
@@ -96,6 +97,8 @@ class World:
             return value
         if value == "@key":
             return self._key(action)
+        if value == "@id":
+            return self.ids[self._key(action)]
         value = value.replace("@mark", self.mark).replace("@new", str(next(iter(self.numbers))))
         if not value.startswith("@"):
             return value
@@ -131,11 +134,17 @@ async def build_world(
 ) -> World:
     """Two records of everything that can be created, the entities ``first`` in this order."""
     world = World(fields)
+    async with rig.services.entities.terminals._database.writing() as connection:
+        # an object's uid is its id: one that isn't found in every answer by chance
+        await connection.execute(sa.text("DELETE FROM sqlite_sequence WHERE name = 'object'"))
+        await connection.execute(sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES ('object', 700000)"))
     for entity in _creatable(first):
         operation = TABLE[f"create_{entity}"]
         for records in (world.main, world.spare):
             request = world.request(operation, special.get(operation.name, Special()))
-            records[entity] = str((await rig.call(operation.name, "root", **request))["uid"])
+            created = await rig.call(operation.name, "root", **request)
+            records[entity] = str(created["uid"])
+            world.ids[records[entity]] = created["id"]
     company = await rig.services.entities.companies.update(SYSTEM, 1, {"name": MARK, "description": MARK})
     world.main["company"] = company["uid"]
     return world

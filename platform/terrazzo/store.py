@@ -11,15 +11,26 @@ A *series* is named by a string whose first segment says its kind:
 A body is the bytes of one record: a JSON object or a MessagePack map, told apart by the first byte. Records of one
 series are ordered by time, then by arrival; two records may share a microsecond.
 
+A record *carries* the names in its body, those of nested objects joined with ``.``; one whose value is null is carried
+too. A *point* is a name's value in one record that is a number, text or true/false: null is none.
+
 Beside the series a store keeps *notes*: a value per name, written in the same commit as the records that it follows
 from, so that a reader of notes after a crash knows exactly what the records say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+Value = float | int | str | bool | None
+
+Fn = Literal["mean", "min", "max", "sum", "last"]
+"""How the points of a bucket become one. Only ``last`` takes texts; for the others true is 1 and false 0."""
+
+MOST_BUCKETS = 1_000_000
+"""The most that one question may have."""
 
 
 class Record(NamedTuple):
@@ -41,6 +52,29 @@ class Page(NamedTuple):
 
     records: list[Record]
     total: int
+
+
+class Buckets(NamedTuple):
+    """Some buckets of a range, newest first, and how many the whole range has (exact).
+
+    ``starts_us``: where each begins. ``columns``: for each name the value of each bucket, None where it has no points;
+    every bucket has at least one value.
+    """
+
+    starts_us: list[int]
+    columns: dict[str, list[Value]]
+    total: int
+
+
+class Curve(NamedTuple):
+    """Points that were chosen to be drawn, oldest first."""
+
+    times_us: list[int]
+    values: list[float]
+
+
+class TooManyBuckets(ValueError):
+    """A range would have more than ``MOST_BUCKETS`` buckets; ``str()`` says so."""
 
 
 class StoreUnavailable(Exception):
@@ -84,14 +118,74 @@ class TimeSeriesStore(Protocol):
         """The names of the series that start with ``prefix`` (``g/<uid>/``), sorted; ``m/17`` finds itself only when
         the caller asks for the exact name elsewhere: a prefix is compared as text."""
 
-    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
-        """The newest ``limit`` records of all the named series together, newest first. Unknown series are empty."""
+    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+        """The newest ``limit`` records of all the named series together, newest first. Unknown series are empty.
 
-    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
-        """The first record strictly later than ``time_us``; of several at that time the first to arrive."""
+        Args:
+            keys: only records that carry at least one of these names; for mosaic series. Empty: all records.
+        """
 
-    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
-        """Records with ``start_us <= time_us <= end_us`` (both inclusive), newest first, ``offset`` skipped."""
+    async def latest_each(self, series: str, keys: Sequence[str]) -> Mapping[str, Record]:
+        """For each of these names the newest record of the mosaic series that carries it; names without are absent."""
+
+    async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
+        """The first record strictly later than ``time_us``; of several at that time the first to arrive.
+
+        ``keys`` as in ``latest``.
+        """
+
+    async def page(
+        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+    ) -> Page:
+        """Records with ``start_us <= time_us <= end_us`` (both inclusive), newest first, ``offset`` skipped.
+
+        ``keys`` as in ``latest``; the total counts what they select.
+        """
+
+    def scan(
+        self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
+    ) -> AsyncIterator[list[Record]]:
+        """All records of a range (both ends inclusive), oldest first, in pieces of bounded size, none empty.
+
+        Nothing is held between pieces, so that a reader may take its time; a record that comes late, behind the piece
+        that was read last, is not seen. ``keys`` as in ``latest``.
+        """
+
+    async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
+        """The names that the records of a range carry, sorted; both ends are inclusive."""
+
+    async def resample(
+        self,
+        series: str,
+        keys: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        bucket_us: int,
+        fn: Fn | None = None,
+        origin_us: int = 0,
+        offset: int = 0,
+        limit: int = MOST_BUCKETS,
+    ) -> Buckets:
+        """The points of a range (both ends inclusive) in buckets of equal length; buckets without points are absent.
+
+        Args:
+            bucket_us: the length, positive.
+            fn: None: ``mean``, and ``last`` where a bucket has only texts.
+            origin_us: where a bucket begins, and thereby all.
+            offset, limit: which buckets, counted from the newest.
+
+        Raises:
+            TooManyBuckets: choose longer ones.
+        """
+
+    async def extremes(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
+    ) -> Mapping[str, Curve]:
+        """Of each name's points that are numbers (or true, false) the first, lowest, highest and last of each bucket.
+
+        Names without such points are absent. Raises as ``resample``.
+        """
 
     async def drop_before(self, time_us: int) -> None:
         """Retention: forgets all records earlier than ``time_us``."""

@@ -4,6 +4,9 @@ Each record has its exact body as a string, because fields can't give it back: t
 objects, the order of keys nor integers above 2**53. Beside it stand the points as fields, for charts: numbers as
 floats under their own name, whether they were written 1 or 1.5, strings as ``<point>|text``, booleans as
 ``<point>|flag``, so that a point may change its type without InfluxDB refusing it.
+
+In mosaic records, which are asked for by the names that they carry, null and the empty text stand as ``<name>|empty``,
+and no name is left out for the length of its record or text.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ from typing import Any
 
 import msgspec
 
-from terrazzo_adapters.influxdb.naming import ARRIVAL, BODY, field_name, line_field, line_head
+from terrazzo.store import Value
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.influxdb.naming import ARRIVAL, BODY, EMPTY, FLAG, TEXT, field_name, line_field, line_head
 
 TIES_A_TAG = 1000
 """A microsecond has that many nanoseconds; the next thousand records go to another value of the tag ``tie``."""
@@ -46,7 +51,7 @@ def encode_line(point: Point, *, writer: str, without: set[str] | None) -> str:
     head = line_head(point.series, tie_tag(point.tie, writer))
     fields = f"{BODY}={quoted(body_text(point.body))},{ARRIVAL}={point.arrival}i"
     if without is not None:
-        charted = chart_fields(point.body)
+        charted = mosaic_fields(point.body) if point.series.startswith("m/") else chart_fields(point.body)
         for name in without & charted.keys() if without else ():
             del charted[name]
         fields += "".join([f",{line_field(name)}={value}" for name, value in charted.items()])
@@ -103,6 +108,18 @@ def chart_fields(body: bytes) -> dict[str, str]:
     return fields
 
 
+def mosaic_fields(body: bytes) -> dict[str, str]:
+    """As ``chart_fields``, but every name that the record carries has a field: see ``naming.carrying``."""
+    return dict(_mosaic_field(*item) for item in parse_points(body).items() if item[0])
+
+
+def _mosaic_field(name: str, value: Value) -> tuple[str, str]:
+    text, suffix = _value(value[:_LONGEST_TEXT].replace("\0", "") if isinstance(value, str) else value)
+    if text in ("", '""'):
+        return field_name(name, EMPTY), "true"
+    return field_name(name, suffix), text
+
+
 def _collect(points: dict[Any, Any], prefix: str, depth: int, fields: dict[str, str]) -> None:
     for name, value in points.items():
         if len(fields) == _MOST_FIELDS:
@@ -125,9 +142,9 @@ def _value(value: Any) -> tuple[str, str]:
     if kind is int:
         return _whole_number(value), ""
     if kind is str and len(value) <= _LONGEST_TEXT and "\0" not in value:
-        return quoted(value), "|text"
+        return quoted(value), TEXT
     if kind is bool:
-        return "true" if value else "false", "|flag"
+        return "true" if value else "false", FLAG
     return "", ""
 
 

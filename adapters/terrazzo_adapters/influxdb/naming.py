@@ -12,6 +12,7 @@ Characters that line protocol has no escape for stand percent-encoded, and so do
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -31,6 +32,9 @@ KINDS = (
     Kind("x", "reject", ("terminal",)),
 )
 _BY_LETTER = {kind.letter: kind for kind in KINDS}
+
+TEXT, FLAG, EMPTY = "|text", "|flag", "|empty"
+"""Suffixes of the fields of points that are no numbers."""
 
 BODY = "body"
 ARRIVAL = "arrival"
@@ -98,6 +102,20 @@ def condition(series: str) -> str:
     values = tag_values(series)
     wanted = [f'"{tag}" = {literal(values.get(tag, ""))}' for tag in kind_of(series).tags]
     return f"({' AND '.join(wanted)})"
+
+
+def carrying(keys: Iterable[str]) -> str:
+    """The InfluxQL condition, to be joined to others, that finds records with one of these names: whatever its type.
+
+    There is no IS NOT NULL; a comparison is false where the field is missing, and one that the empty text meets is true
+    where no record has the field.
+    """
+    conditions: list[str] = []
+    for key in keys:
+        number, text, flag, empty = (identifier(field_name(key, suffix)) for suffix in ("", TEXT, FLAG, EMPTY))
+        conditions += [f"{number} <= 0 OR {number} > 0 OR {text} =~ /(?s)./ OR {flag} = true OR {flag} = false"]
+        conditions += [f"{empty} = true"]
+    return f" AND ({' OR '.join(conditions)})" if conditions else ""
 
 
 def literal(text: str) -> str:

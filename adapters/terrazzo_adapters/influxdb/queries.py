@@ -17,6 +17,7 @@ from terrazzo_adapters.influxdb.naming import (
     BODY,
     KINDS,
     Kind,
+    carrying,
     condition,
     identifier,
     kind_of,
@@ -35,23 +36,27 @@ Found = tuple[int, int, Record]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The series of one measurement that a question is about, and its range, both ends inclusive."""
+    """The series of one measurement that a question is about, and its range, both ends inclusive.
+
+    ``keys``: only records that carry one of these names; empty: all.
+    """
 
     kind: Kind
     series: tuple[str, ...]
     start_us: int
     end_us: int
+    keys: tuple[str, ...] = ()
 
     def where(self, start_us: int, end_us: int) -> str:
         """The rest of a SELECT from FROM on, for a part of the range."""
         wanted = " OR ".join(map(condition, self.series))
         return (
-            f'FROM "{self.kind.measurement}" WHERE ({wanted})'
+            f'FROM "{self.kind.measurement}" WHERE ({wanted}){carrying(self.keys)}'
             f" AND time >= {start_us * 1000} AND time <= {end_us * 1000 + 999}"
         )
 
 
-def sources(series: Sequence[str], start_us: int, end_us: int) -> list[Source]:
+def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> list[Source]:
     """One source for each measurement; names of no kind have no records."""
     by_kind: dict[Kind, list[str]] = {}
     for name in dict.fromkeys(series):
@@ -62,12 +67,21 @@ def sources(series: Sequence[str], start_us: int, end_us: int) -> list[Source]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
         return []
-    return [Source(kind, tuple(names), start_us, end_us) for kind, names in by_kind.items()]
+    return [Source(kind, tuple(names), start_us, end_us, tuple(keys)) for kind, names in by_kind.items()]
 
 
-async def page(server: Server, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+async def page(
+    server: Server,
+    series: Sequence[str],
+    start_us: int,
+    end_us: int,
+    *,
+    offset: int,
+    limit: int,
+    keys: Sequence[str] = (),
+) -> Page:
     """Records of a range, newest first, and the exact total."""
-    asked = sources(series, start_us, end_us)
+    asked = sources(series, start_us, end_us, keys)
     totals = await asyncio.gather(*(_count(server, source, source.start_us, source.end_us) for source in asked))
     total = sum(totals)
     if offset >= total or limit <= 0:
@@ -75,9 +89,15 @@ async def page(server: Server, series: Sequence[str], start_us: int, end_us: int
     return Page(await _newest(server, asked, offset=offset, limit=limit), total)
 
 
-async def latest(server: Server, series: Sequence[str], limit: int) -> list[Record]:
+async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequence[str] = ()) -> list[Record]:
     """The newest ``limit`` records of all the series."""
-    return await _newest(server, sources(series, 0, LATEST_US), offset=0, limit=limit) if limit > 0 else []
+    return await _newest(server, sources(series, 0, LATEST_US, keys), offset=0, limit=limit) if limit > 0 else []
+
+
+async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
+    """For each name the newest record that carries it."""
+    each = await asyncio.gather(*(latest(server, [series], 1, [key]) for key in keys))
+    return {key: records[0] for key, records in zip(keys, each, strict=True) if records}
 
 
 async def _newest(server: Server, asked: Sequence[Source], *, offset: int, limit: int) -> list[Record]:
@@ -107,15 +127,39 @@ async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: 
     return groups[offset - newer : offset - newer + limit]
 
 
-async def first_after(server: Server, series: Sequence[str], time_us: int) -> Record | None:
+async def first_after(server: Server, series: Sequence[str], time_us: int, keys: Sequence[str] = ()) -> Record | None:
     """The first record strictly later than ``time_us``."""
     firsts: list[Found] = []
-    for source in sources(series, time_us + 1, LATEST_US):
-        rows = await _rows(server, source, source.start_us, source.end_us, "ORDER BY time ASC LIMIT 2")
+    for source in sources(series, time_us + 1, LATEST_US, keys):
+        rows = await _rows(server, source, source.start_us, source.end_us, _oldest(2))
         if len(rows) == 2 and rows[0][0] == rows[1][0]:
             rows = await _rows(server, source, rows[0][0], rows[0][0], "")
         firsts += rows
     return min(firsts, key=_order)[2] if firsts else None
+
+
+async def scan(server: Server, asked: Sequence[Source], start_us: int, limit: int) -> tuple[list[Record], int]:
+    """The records from ``start_us`` on, oldest first, about ``limit`` of them, and where the next begin.
+
+    A microsecond's records are never cut apart, so that the next ones begin at a later one.
+    """
+    found: list[Found] = []
+    next_us = LATEST_US + 1
+    for source in asked:
+        rows = await _rows(server, source, max(start_us, source.start_us), source.end_us, _oldest(limit))
+        if len(rows) == limit:
+            last_us = rows[-1][0]
+            if rows[0][0] == last_us:
+                rows = await _rows(server, source, last_us, last_us, "")
+                last_us += 1
+            next_us = min(next_us, last_us)
+        found += rows
+    records = [each[2] for each in sorted(found, key=_order) if each[0] < next_us]
+    return records, next_us
+
+
+def _oldest(limit: int) -> str:
+    return f"ORDER BY time ASC LIMIT {limit}"
 
 
 def _order(found: Found) -> tuple[int, int]:

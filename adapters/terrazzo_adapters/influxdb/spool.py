@@ -14,6 +14,7 @@ from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.batch import put_notes
 from terrazzo_adapters.rocksdb.database import Database, worded
 from terrazzo_adapters.rocksdb.keys import note_key
+from terrazzo_adapters.rocksdb.walk import ascending
 
 _FIRST = b"b" + bytes(8)
 
@@ -39,7 +40,7 @@ class Spool:
         """Opens and finds what an earlier process left."""
         self._database.open()
         with worded(self._database.path):
-            for key, value in reads.ascending(self._database.rdict, _FIRST, b"c"):
+            for key, value in ascending(self._database.rdict, _FIRST, b"c"):
                 self._waiting.append((_number(key), len(value)))
         self.size = sum(size for _, size in self._waiting)
         self._last = self._waiting[-1][0] if self._waiting else 0

@@ -9,12 +9,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from terrazzo.store import NO_NOTES, Notes, Page, Record, RecordsRefused, StoreUnavailable
+from terrazzo.store import (
+    MOST_BUCKETS,
+    NO_NOTES,
+    Buckets,
+    Curve,
+    Fn,
+    Notes,
+    Page,
+    Record,
+    RecordsRefused,
+    StoreUnavailable,
+)
+from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.influxdb import queries
 from terrazzo_adapters.influxdb.delivery import Delivery
 from terrazzo_adapters.influxdb.lines import Point
@@ -23,6 +35,10 @@ from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 from terrazzo_adapters.influxdb.spool import Spool
 
+if TYPE_CHECKING:
+    from terrazzo_adapters.columns.extremes import Extremes
+    from terrazzo_adapters.columns.resample import Resampler
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -30,6 +46,7 @@ _log = logging.getLogger(__name__)
 _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
 _CLOSE_S = 5.0
+_PIECE_RECORDS = 5_000
 _SPOOL_BYTES = 256 * 1024 * 1024
 
 
@@ -180,17 +197,82 @@ class InfluxStore:
         """The names that start with ``prefix``, sorted."""
         return await self._ask(queries.series_names(self._server, prefix))
 
-    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
+    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
         """The newest ``limit`` records of the series together."""
-        return await self._ask(queries.latest(self._server, series, limit))
+        return await self._ask(queries.latest(self._server, series, limit, keys))
 
-    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
+    async def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
+        """For each name the newest record that carries it."""
+        return await self._ask(queries.latest_each(self._server, series, keys))
+
+    async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         """The first record strictly later than ``time_us``."""
-        return await self._ask(queries.first_after(self._server, series, time_us))
+        return await self._ask(queries.first_after(self._server, series, time_us, keys))
 
-    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+    async def page(
+        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+    ) -> Page:
         """A page of a range, newest first, with the exact total."""
-        return await self._ask(queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit))
+        question = queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit, keys=keys)
+        return await self._ask(question)
+
+    async def scan(
+        self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
+    ) -> AsyncIterator[list[Record]]:
+        """All records of a range, oldest first."""
+        asked = queries.sources(series, start_us, end_us, keys)
+        next_us = max(0, start_us)
+        while next_us <= min(end_us, queries.LATEST_US):
+            records, next_us = await self._ask(queries.scan(self._server, asked, next_us, _PIECE_RECORDS))
+            if records:
+                yield records
+
+    async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
+        """The names that the records of a range carry, sorted. Reads them all."""
+        names: set[str] = set()
+        async for records in self.scan([series], start_us, end_us):
+            names.update(*(parse_points(record.body) for record in records))
+        return sorted(names)
+
+    async def resample(
+        self,
+        series: str,
+        keys: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        bucket_us: int,
+        fn: Fn | None = None,
+        origin_us: int = 0,
+        offset: int = 0,
+        limit: int = MOST_BUCKETS,
+    ) -> Buckets:
+        """The points of a range in buckets, newest first. Reads all records that carry the names.
+
+        InfluxQL's own functions know neither texts nor flags, and no order among the records of a microsecond.
+        """
+        from terrazzo_adapters.columns.resample import Resampler  # its library is heavy
+
+        resampler = Resampler(keys, bucket_us=bucket_us, fn=fn, origin_us=origin_us)
+        await self._feed(resampler, series, keys, start_us, end_us)
+        return await asyncio.to_thread(resampler.finish, offset=offset, limit=limit)
+
+    async def extremes(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
+    ) -> dict[str, Curve]:
+        """Of each bucket the first, lowest, highest and last point. Reads all records that carry the names."""
+        from terrazzo_adapters.columns.extremes import Extremes  # its library is heavy
+
+        chooser = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+        await self._feed(chooser, series, keys, start_us, end_us)
+        return await asyncio.to_thread(chooser.finish)
+
+    async def _feed(
+        self, taker: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> None:
+        asked_for = keys if series.startswith("m/") else ()
+        async for records in self.scan([series], start_us, end_us, keys=asked_for):
+            await asyncio.to_thread(_take, taker, records, keys)
 
     async def drop_before(self, time_us: int) -> None:
         """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""
@@ -238,6 +320,12 @@ class InfluxStore:
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+
+def _take(taker: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:
+    from terrazzo_adapters.columns.column import build_columns
+
+    taker.add(build_columns(((record.time_us, parse_points(record.body)) for record in records), keys))
 
 
 def _raise_if_refused(refused: Sequence[Point], reason: str) -> None:

@@ -13,6 +13,7 @@ from terrazzo_adapters.rocksdb.keys import (
     LAST_ARRIVAL,
     LATEST_US,
     count_key,
+    mark_key,
     name_key,
     pack_id,
     pack_number,
@@ -25,7 +26,10 @@ Slot = int
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One commit. ``counts``: the new value of each counter touched; ``added``: by how much it rose."""
+    """One commit. ``counts``: the new value of each counter touched; ``added``: by how much it rose.
+
+    ``touched``: the mosaic hours that it adds to.
+    """
 
     entries: list[tuple[bytes, bytes]]
     new_ids: dict[str, int]
@@ -33,6 +37,7 @@ class Batch:
     added: dict[Slot, int]
     first_arrival: int
     last_arrival: int
+    touched: list[Slot]
     notes: Mapping[bytes, bytes | None] = field(default_factory=dict)
     notes_before: Mapping[bytes, bytes | None] = field(default_factory=dict)
 
@@ -79,19 +84,32 @@ def slot_key(slot: Slot) -> bytes:
 
 @dataclass(slots=True)
 class Catalogue:
-    """What the writer keeps in memory: ids of series, the last arrival number, counters it touched lately."""
+    """What the writer keeps in memory: ids of series, the last arrival number, counters it touched lately.
+
+    ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, and when they were
+    touched last, on the clock that ``accept`` is told.
+    """
 
     ids: dict[str, int]
     next_id: int
     arrival: int
     counts: dict[Slot, int]
+    mosaics: set[int]
+    marked: dict[Slot, float]
 
-    def accept(self, batch: Batch) -> None:
+    def accept(self, batch: Batch, now_s: float) -> None:
         """Takes over what a batch that is now stored changed."""
         self.ids.update(batch.new_ids)
+        self.mosaics |= mosaic_ids(batch.new_ids)
+        self.marked.update(dict.fromkeys(batch.touched, now_s))
         self.next_id += len(batch.new_ids)
         self.arrival = batch.last_arrival
         self.counts.update(batch.counts)
+
+
+def mosaic_ids(ids: Mapping[str, int]) -> set[int]:
+    """The ids of those that are mosaic series."""
+    return {series_id for series, series_id in ids.items() if series.startswith("m/")}
 
 
 def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: Callable[[Slot], int]) -> Batch:
@@ -109,11 +127,14 @@ def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: 
     known = catalogue.counts
     counts = {slot: count + (known[slot] if slot in known else stored_count(slot)) for slot, count in added.items()}
     last_arrival = catalogue.arrival + len(records)
+    mosaics = catalogue.mosaics | mosaic_ids(new_ids) if new_ids else catalogue.mosaics
+    touched = [slot for slot in added if slot >> 32 in mosaics] if mosaics else []
+    entries += [(mark_key(*divmod(slot, 1 << 32)), b"") for slot in touched if slot not in catalogue.marked]
     entries += [(slot_key(slot), pack_number(count)) for slot, count in counts.items()]
     entries += [(name_key(series), pack_id(series_id)) for series, series_id in new_ids.items()]
     entries.append((LAST_ARRIVAL, pack_number(last_arrival)))
     entries.sort()  # RocksDB's memtable takes neighbours in half the time
-    return Batch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival)
+    return Batch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched)
 
 
 def _record_entries(

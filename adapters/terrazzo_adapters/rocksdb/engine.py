@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,20 +10,25 @@ from pathlib import Path
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
 from terrazzo.store import NO_NOTES, Notes, Record, StoreUnavailable
-from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, put_count, slot_key
+from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, mosaic_ids, put_count, slot_key
 from terrazzo_adapters.rocksdb.database import Database, worded
+from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LAST_ARRIVAL,
     LATEST_US,
     PROBE,
+    column_key,
     count_key,
+    mark_key,
     name_key,
     note_key,
     parse_number,
     record_key,
+    tally_key,
 )
-from terrazzo_adapters.rocksdb.reads import ascending, count_records, has_record_before, has_record_from
+from terrazzo_adapters.rocksdb.reads import count_records, has_record_before, has_record_from
+from terrazzo_adapters.rocksdb.walk import ascending, ascending_keys
 
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
 
@@ -32,7 +38,9 @@ class Engine:
 
     def __init__(self, path: Path) -> None:
         self.database = Database(path)
-        self._catalogue = Catalogue({}, 1, 0, {})
+        self._catalogue = Catalogue({}, 1, 0, {}, set(), {})
+        self.generation = 0
+        """Rises with each opening: what was read before may have been undone since."""
         self._unsettled: Batch | None = None  # reported as failed, yet perhaps on disk
 
     def open(self) -> None:
@@ -42,6 +50,7 @@ class Engine:
             StoreUnavailable: the reason in words.
         """
         self.database.open()
+        self.generation += 1
         try:
             with worded(self.database.path):
                 self._undo_unsettled()
@@ -68,7 +77,7 @@ class Engine:
         except StoreUnavailable as error:
             self._recover(error, batch)
         else:
-            self._catalogue.accept(batch)
+            self._catalogue.accept(batch, time.monotonic())
 
     def _encode(self, records: Sequence[Record], notes: Notes) -> Batch:
         if len(self._catalogue.counts) > _MOST_COUNTERS:
@@ -96,6 +105,32 @@ class Engine:
         for name, _, remaining in expired:
             if remaining is None:
                 del self._catalogue.ids[name]
+        with worded(self.database.path):
+            self._catalogue.marked = _load_marks(self.database)
+
+    def ripe(self, *, quiet_s: float, idle_s: float) -> list[Slot]:
+        """The hours whose columns are worth making, oldest first.
+
+        Args:
+            quiet_s: for how long nothing came to an hour that is over; ``idle_s`` to one that isn't.
+        """
+        now_s, over_us = time.monotonic(), int((time.time() - quiet_s) * 1_000_000)
+        return sorted(
+            slot
+            for slot, touched_s in list(self._catalogue.marked.items())
+            if now_s - touched_s >= (quiet_s if ((slot & 0xFFFFFFFF) + 1) * HOUR_US <= over_us else idle_s)
+        )
+
+    def keep_hour(self, hour: BuiltHour, generation: int) -> None:
+        """Stores an hour's columns, unless records came or went since they were made. Raises as ``append``."""
+        self._ensure_open()
+        if generation != self.generation or self._stored_count(hour.slot) != hour.count:
+            return
+        try:
+            self.database.commit(hour.fill, sync=False)
+        except StoreUnavailable as error:
+            self._recover(error, None)
+        self._catalogue.marked.pop(hour.slot, None)
 
     def check(self) -> None:
         """Proves by a synced write that work is accepted.
@@ -156,7 +191,13 @@ def _last_arrival(database: Database) -> int:
 def _load_catalogue(database: Database) -> Catalogue:
     names = ascending(database.rdict, b"n", b"o")
     ids = {key[1:].decode(): parse_number(value) for key, value in names}
-    return Catalogue(ids, max(ids.values(), default=0) + 1, _last_arrival(database), {})
+    next_id = max(ids.values(), default=0) + 1
+    return Catalogue(ids, next_id, _last_arrival(database), {}, mosaic_ids(ids), _load_marks(database))
+
+
+def _load_marks(database: Database) -> dict[Slot, float]:
+    now_s = time.monotonic()
+    return {int.from_bytes(key[1:]): now_s for key in ascending_keys(database.rdict, b"d", b"e")}
 
 
 Expired = tuple[str, int, int | None]
@@ -181,5 +222,14 @@ def _fill_drop(batch: WriteBatch, expired: list[Expired], time_us: int) -> None:
         batch.delete_range(record_key(series_id, 0), record_key(series_id, time_us))
         batch.delete_range(count_key(series_id, 0), count_key(series_id, hour))
         put_count(batch, series_id << 32 | hour, remaining or 0)
+        _fill_drop_of_columns(batch, series_id, hour, marked=bool(remaining) and name.startswith("m/"))
         if remaining is None:
             batch.delete(name_key(name))
+
+
+def _fill_drop_of_columns(batch: WriteBatch, series_id: int, hour: int, *, marked: bool) -> None:
+    """Up to the hour of the cut, which is ``marked`` where it has records left."""
+    for key in (tally_key, column_key, mark_key):
+        batch.delete_range(key(series_id, 0), key(series_id, hour + 1))
+    if marked:
+        batch.put(mark_key(series_id, hour), b"")

@@ -1,14 +1,20 @@
-"""What stands on disk: five kinds of keys, told apart by their first byte.
+"""What stands on disk: eight kinds of keys, told apart by their first byte.
 
 =====================================================  ========================================
 ``r`` series id (4) time_us (8) arrival number (8)     the record's body
 ``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
 ``n`` name, UTF-8                                      series id (4)
 ``t`` name, UTF-8                                      a note
+``k`` series id (4) UTC hour (4)                       which names the hour's records carry
+``v`` series id (4) UTC hour (4) name, UTF-8           one name's points in the hour: a column
+``d`` series id (4) UTC hour (4)                       nothing: the two above are to be made anew
 ``m`` ``arrival`` or ``check``                         the last arrival number (8), a probe
 =====================================================  ========================================
 
 All numbers are big-endian, so that the order of keys is the order of (series, time, arrival).
+
+``k`` and ``v`` are there for mosaic series only and follow later; ``k`` holds the value that ``c`` had, and they are
+good as long as it has it. Records only ever go by retention, which removes ``k`` and ``v`` with them.
 """
 
 from __future__ import annotations
@@ -55,6 +61,21 @@ def count_key(series_id: int, hour: int) -> bytes:
 def count_hour(key: bytes) -> int:
     """The hour of a counter's key."""
     return int.from_bytes(key[5:9])
+
+
+def tally_key(series_id: int, hour: int) -> bytes:
+    """The key of what an hour's records carry."""
+    return _COUNT.pack(b"k", series_id, hour)
+
+
+def column_key(series_id: int, hour: int, name: str = "") -> bytes:
+    """The key of one name's points in an hour; without a name where they begin."""
+    return _COUNT.pack(b"v", series_id, hour) + name.encode()
+
+
+def mark_key(series_id: int, hour: int) -> bytes:
+    """The key that says that an hour's columns are to be made."""
+    return _COUNT.pack(b"d", series_id, hour)
 
 
 def name_key(series: str) -> bytes:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import AccessType, Rdict, Snapshot
 
-from terrazzo.store import Page, Record, StoreUnavailable
-from terrazzo_adapters.rocksdb import reads
+from terrazzo.store import StoreUnavailable
 from terrazzo_adapters.rocksdb.database import open_database, worded
+from terrazzo_adapters.rocksdb.queries import Queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class RocksReader:
+class RocksReader(Queries):
     """Reads a store that another process has open: a RocksDB secondary instance, caught up before each query."""
 
     def __init__(self, path: Path, db: Rdict, scratch: Path) -> None:
@@ -50,22 +50,6 @@ class RocksReader:
         except StoreUnavailable:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-
-    async def series(self, prefix: str) -> list[str]:
-        """The names that start with ``prefix``, sorted."""
-        return await self._read(reads.series_names, prefix)
-
-    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
-        """The newest ``limit`` records of the series together."""
-        return await self._read(reads.latest, series, limit)
-
-    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
-        """The first record strictly later than ``time_us``."""
-        return await self._read(reads.first_after, series, time_us)
-
-    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
-        """A page of a range, newest first, with the exact total."""
-        return await self._read(reads.page, series, start_us, end_us, offset=offset, limit=limit)
 
     async def close(self) -> None:
         """Releases everything."""

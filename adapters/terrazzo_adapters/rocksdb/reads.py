@@ -1,58 +1,28 @@
-"""The queries, over one snapshot. A long one costs about half a microsecond a record that it passes over.
-
-The iterators check their ends themselves: in rocksdict 0.3 a bound given with ``ReadOptions`` points to freed memory
-once the options object is gone, and ``set_iterate_lower_bound`` sets the upper one.
-"""
+"""The queries, over one snapshot. A long one costs about half a microsecond a record that it passes over."""
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence, Set
 from itertools import islice, takewhile
-from typing import cast
-
-from rocksdict import Rdict, Snapshot
+from typing import NamedTuple
 
 from terrazzo.store import Page, Record
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.rocksdb.found import ALL, newest_first, oldest_first
+from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LATEST_US,
-    ORDER,
-    count_hour,
-    count_key,
     name_key,
     note_key,
     parse_number,
     record_key,
     series_end,
 )
+from terrazzo_adapters.rocksdb.walk import View, ascending, ascending_keys
 
-View = Rdict | Snapshot
-
-Found = tuple[bytes, str, bytes]
-"""A record on its way through a merge: its order among all series, its series, its body."""
-
-
-def ascending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The entries with ``start <= key < end``, in order."""
-    for entry in cast("Iterator[tuple[bytes, bytes]]", view.items(from_key=start)):
-        if entry[0] >= end:
-            return
-        yield entry
-
-
-def ascending_keys(view: View, start: bytes, end: bytes) -> Iterator[bytes]:
-    """The keys with ``start <= key < end``, in order."""
-    keys = cast("Iterator[bytes]", view.keys(from_key=start))
-    return takewhile(end.__gt__, keys)
-
-
-def descending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The entries with ``start >= key >= end``, from ``start`` down."""
-    for entry in cast("Iterator[tuple[bytes, bytes]]", view.items(backwards=True, from_key=start)):
-        if entry[0] < end:
-            return
-        yield entry
+_PIECE_RECORDS = 2_000
+_PIECE_BYTES = 512 * 1024
 
 
 def notes(view: View, prefix: str) -> dict[str, bytes]:
@@ -84,25 +54,41 @@ def series_ids(view: View, series: Sequence[str]) -> dict[str, int]:
     return ids
 
 
-def latest(view: View, series: Sequence[str], limit: int) -> list[Record]:
+def latest(view: View, series: Sequence[str], limit: int, keys: Set[str] = ALL) -> list[Record]:
     """The newest ``limit`` records of all the series."""
-    ids = series_ids(view, series)
-    return _records(islice(_newest_first(view, ids, 0, LATEST_US), limit))
+    found = newest_first(view, series_ids(view, series), 0, LATEST_US, keys)
+    return [each.record() for each in islice(found, max(0, limit))]
 
 
-def first_after(view: View, series: Sequence[str], time_us: int) -> Record | None:
+def latest_each(view: View, series: str, keys: Set[str]) -> dict[str, Record]:
+    """For each name the newest record that carries it."""
+    each: dict[str, Record] = {}
+    for series_id in series_ids(view, [series]).values():
+        wanted = set(keys)
+        for hour in walk_hours(view, series_id, 0, LATEST_US, backwards=True):
+            if hour.tally is not None and wanted.isdisjoint(hour.tally.names):
+                continue
+            for found in newest_first(view, {series: series_id}, *hour.cut(0, LATEST_US)):
+                hits = wanted & parse_points(found.body).keys()
+                each.update(dict.fromkeys(hits, found.record()))
+                wanted -= hits
+                if not wanted:
+                    return each
+    return each
+
+
+def first_after(view: View, series: Sequence[str], time_us: int, keys: Set[str] = ALL) -> Record | None:
     """The first record strictly later than ``time_us``."""
     start_us = max(0, time_us + 1)
     if start_us > LATEST_US:
         return None
-    firsts: list[Found] = []
-    for name, series_id in series_ids(view, series).items():
-        entries = ascending(view, record_key(series_id, start_us), series_end(series_id))
-        firsts += [(key[ORDER:], name, body) for key, body in islice(entries, 1)]
-    return _record(min(firsts)) if firsts else None
+    found = oldest_first(view, series_ids(view, series), start_us, LATEST_US, keys)
+    return next((each.record() for each in found if not keys or each.carries(keys)), None)
 
 
-def page(view: View, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
+def page(
+    view: View, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Set[str] = ALL
+) -> Page:
     """Records of a range, newest first; ``offset`` passes over whole hours by their counters."""
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
@@ -110,37 +96,44 @@ def page(view: View, series: Sequence[str], start_us: int, end_us: int, *, offse
     ids = series_ids(view, series)
     hours: dict[int, int] = {}
     for series_id in ids.values():
-        _count_hours(view, series_id, start_us, end_us, hours)
+        for hour in walk_hours(view, series_id, start_us, end_us):
+            count = _count_in_hour(view, series_id, hour, start_us, end_us, keys)
+            hours[hour.number] = hours.get(hour.number, 0) + count
     total = sum(hours.values())
     if offset >= total or limit <= 0:
         return Page([], total)
-    for hour in sorted(hours, reverse=True):
-        if hours[hour] > offset:
+    for number in sorted(hours, reverse=True):
+        if hours[number] > offset:
             break
-        offset -= hours[hour]
-        end_us = hour * HOUR_US - 1
-    found = _newest_first(view, ids, start_us, end_us)
-    return Page(_records(islice(found, offset, offset + limit)), total)
+        offset -= hours[number]
+        end_us = number * HOUR_US - 1
+    found = newest_first(view, ids, start_us, end_us, keys)
+    return Page([each.record() for each in islice(found, offset, offset + limit)], total)
 
 
-def _count_hours(view: View, series_id: int, start_us: int, end_us: int, hours: dict[int, int]) -> None:
-    """Adds to ``hours`` how many records of the range the series has in each hour."""
-    first, last = start_us // HOUR_US, end_us // HOUR_US
-    for key, value in ascending(view, count_key(series_id, first), count_key(series_id, last + 1)):
-        hour, count = count_hour(key), parse_number(value)
-        if hour in (first, last):
-            count = _count_in_hour(view, series_id, count, hour_us=hour * HOUR_US, start_us=start_us, end_us=end_us)
-        hours[hour] = hours.get(hour, 0) + count
+def _count_in_hour(view: View, series_id: int, hour: Hour, start_us: int, end_us: int, keys: Set[str]) -> int:
+    """How many of an hour's records are in the range and carry the names.
+
+    Decodes only where an hour has no tally yet or the range cuts it.
+    """
+    whole = hour.is_within(start_us, end_us)
+    if not keys:
+        return hour.count if whole else _count_cut(view, series_id, hour, *hour.cut(start_us, end_us))
+    if whole and hour.tally is not None:
+        return hour.tally.carrying(keys)
+    if hour.tally is not None and keys.isdisjoint(hour.tally.names):
+        return 0
+    found = newest_first(view, {"": series_id}, *hour.cut(start_us, end_us))
+    return sum(1 for each in found if each.carries(keys))
 
 
-def _count_in_hour(view: View, series_id: int, count: int, *, hour_us: int, start_us: int, end_us: int) -> int:
-    """How many of an hour's ``count`` records are in the range: counts the shorter of what is inside and outside."""
-    last_us = hour_us + HOUR_US - 1
-    start_us, end_us = max(start_us, hour_us), min(end_us, last_us)
+def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:
+    """The range is a part of the hour: counts the shorter of what is inside and outside."""
+    first_us, last_us = hour.cut(0, LATEST_US)
     if 2 * (end_us - start_us) < HOUR_US:
         return count_records(view, series_id, start_us, end_us)
-    before = count_records(view, series_id, hour_us, start_us - 1)
-    return count - before - count_records(view, series_id, end_us + 1, last_us)
+    before = count_records(view, series_id, first_us, start_us - 1)
+    return hour.count - before - count_records(view, series_id, end_us + 1, last_us)
 
 
 def count_records(view: View, series_id: int, start_us: int, end_us: int) -> int:
@@ -149,24 +142,44 @@ def count_records(view: View, series_id: int, start_us: int, end_us: int) -> int
     return sum(1 for _ in keys)
 
 
-def _newest_first(view: View, ids: dict[str, int], start_us: int, end_us: int) -> Iterator[Found]:
-    each = [_one_newest_first(view, name, series_id, start_us, end_us) for name, series_id in ids.items()]
-    return each[0] if len(each) == 1 else heapq.merge(*each, reverse=True)
+class Piece(NamedTuple):
+    """A part of a scan. ``after``: where the next begins, empty at the end."""
+
+    records: list[Record]
+    after: bytes
 
 
-def _one_newest_first(view: View, name: str, series_id: int, start_us: int, end_us: int) -> Iterator[Found]:
-    start, end = record_key(series_id, end_us + 1), record_key(series_id, start_us)
-    for key, body in descending(view, start, end):
-        yield key[ORDER:], name, body
+def scan(view: View, series: Sequence[str], start_us: int, end_us: int, *, keys: Set[str], after: bytes) -> Piece:
+    """The next records of a range, oldest first; of at most ``_PIECE_RECORDS``, those that carry the names."""
+    start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
+    if start_us > end_us:
+        return Piece([], b"")
+    if after:
+        start_us = max(start_us, int.from_bytes(after[:8]))
+    records: list[Record] = []
+    size = 0
+    every = oldest_first(view, series_ids(view, series), start_us, end_us, keys, after=after)
+    for looked_at, found in enumerate(every, 1):
+        if not keys or found.carries(keys):
+            records.append(found.record())
+            size += len(found.body)
+        if looked_at >= _PIECE_RECORDS or size >= _PIECE_BYTES:
+            return Piece(records, found.order)
+    return Piece(records, b"")
 
 
-def _records(found: Iterator[Found]) -> list[Record]:
-    return [_record(each) for each in found]
-
-
-def _record(found: Found) -> Record:
-    order, name, body = found
-    return Record(name, int.from_bytes(order[:8]), body)
+def carried_names(view: View, series: str, start_us: int, end_us: int) -> list[str]:
+    """The names that the records of a range carry, sorted."""
+    start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
+    names: set[str] = set()
+    for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
+        for hour in walk_hours(view, series_id, start_us, end_us):
+            if hour.tally is not None and (hour.is_within(start_us, end_us) or names.issuperset(hour.tally.names)):
+                names.update(hour.tally.names)
+            else:
+                for found in newest_first(view, {"": series_id}, *hour.cut(start_us, end_us)):
+                    names |= parse_points(found.body).keys()
+    return sorted(names)
 
 
 def has_record_before(view: View, series_id: int, time_us: int) -> bool:

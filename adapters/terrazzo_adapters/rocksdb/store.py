@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import logging
+import time
+from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
-from terrazzo.store import NO_NOTES, Notes, Page, Record, StoreUnavailable
+from rocksdict import Snapshot
+
+from terrazzo.store import NO_NOTES, Notes, Record, StoreUnavailable
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
+from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.newest import Newest
+from terrazzo_adapters.rocksdb.queries import Queries
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_log = logging.getLogger(__name__)
 _READERS = 2
+_LOOK_S = 5.0  # between looks for hours whose columns are to be made
+_QUIET_S = 30.0
+_IDLE_S = 600.0
 
 
-class RocksStore:
+class RocksStore(Queries):
     """``TimeSeriesStore`` in a folder that this process has to itself.
 
     One thread commits, in the order of the calls, one synced batch at a time; two answer queries, each from a
-    snapshot. A query may see a batch a moment before its append returns.
+    snapshot; one makes the columns of mosaic hours that are over. A query may see a batch a moment before its append
+    returns.
     """
 
     def __init__(self, engine: Engine, writer: ThreadPoolExecutor) -> None:
@@ -31,8 +42,10 @@ class RocksStore:
         self._engine = engine
         self._writer = writer
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="rocksdb-read")
+        self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
         self._closed = False
+        self._making = asyncio.create_task(self._make_columns(), name="rocksdb columns")
 
     @classmethod
     async def open(cls, path: str | Path) -> RocksStore:
@@ -60,35 +73,13 @@ class RocksStore:
         if records or notes:
             await self._run(self._writer, self._append, records, notes)
 
-    async def notes(self, prefix: str) -> dict[str, bytes]:
-        """The notes whose names start with ``prefix``, sorted."""
-        return await self._run(self._readers, self._engine.database.read, reads.notes, prefix)
-
-    async def series(self, prefix: str) -> list[str]:
-        """The names that start with ``prefix``, sorted."""
-        return await self._run(self._readers, self._engine.database.read, reads.series_names, prefix)
-
-    async def latest(self, series: Sequence[str], limit: int) -> list[Record]:
+    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
         """The newest ``limit`` records of the series together."""
-        held = self._newest.get(series[0]) if limit == 1 and len(series) == 1 and not self._closed else None
-        return [held] if held else await self._run(self._readers, self._latest, series, limit)
-
-    async def first_after(self, series: Sequence[str], time_us: int) -> Record | None:
-        """The first record strictly later than ``time_us``."""
-        return await self._run(self._readers, self._engine.database.read, reads.first_after, series, time_us)
-
-    async def page(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int) -> Page:
-        """A page of a range, newest first, with the exact total."""
-        return await self._run(
-            self._readers,
-            self._engine.database.read,
-            reads.page,
-            series,
-            start_us,
-            end_us,
-            offset=offset,
-            limit=limit,
-        )
+        alone = limit == 1 and len(series) == 1 and not keys and not self._closed
+        held = self._newest.get(series[0]) if alone else None
+        if held is not None:
+            return [held]
+        return await self._run(self._readers, self._latest, series, limit, frozenset(keys))
 
     async def drop_before(self, time_us: int) -> None:
         """Forgets all records earlier than ``time_us``; the disk space comes back as RocksDB compacts."""
@@ -110,7 +101,38 @@ class RocksStore:
         """Commits what is under way, then lets the folder go. Every later call raises ``StoreUnavailable``."""
         if not self._closed:
             self._closed = True
+            self._making.cancel()
+            await asyncio.wait([self._making])
             await asyncio.to_thread(self._shut_down)
+
+    async def make_columns(self) -> None:
+        """Makes the columns of all hours that lack them, the present one too, without waiting for quiet."""
+        while hours := self._engine.ripe(quiet_s=0, idle_s=0):
+            for slot in hours:
+                await self._make_hour(slot)
+
+    async def _make_columns(self) -> None:
+        """Keeps making them, never more than half of the time."""
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
+                began_s = time.perf_counter()
+                try:
+                    await self._make_hour(slot)
+                except StoreUnavailable as error:
+                    _log.warning("columns for charts wait: %s", error)
+                    break
+                await asyncio.sleep(time.perf_counter() - began_s)
+
+    async def _make_hour(self, slot: int) -> None:
+        generation = self._engine.generation
+        hour = await self._run(self._maker, self._build_hour, slot)
+        await self._run(self._writer, self._engine.keep_hour, hour, generation)
+
+    def _build_hour(self, slot: int) -> BuiltHour:
+        from terrazzo_adapters.rocksdb.charts import build_hour  # its library is heavy
+
+        return self._engine.database.read(build_hour, slot)
 
     def _append(self, records: Sequence[Record], notes: Notes) -> None:
         try:
@@ -120,10 +142,10 @@ class RocksStore:
             raise
         self._newest.on_append(records)
 
-    def _latest(self, series: Sequence[str], limit: int) -> list[Record]:
+    def _latest(self, series: Sequence[str], limit: int, keys: Set[str]) -> list[Record]:
         generation = self._newest.generation
-        found = self._engine.database.read(reads.latest, series, limit)
-        if found and len(series) == 1:
+        found = self._engine.database.read(reads.latest, series, limit, keys)
+        if found and len(series) == 1 and not keys:
             self._newest.fill(found[0], generation)
         return found
 
@@ -136,7 +158,11 @@ class RocksStore:
     def _shut_down(self) -> None:
         self._writer.shutdown()
         self._readers.shutdown()
+        self._maker.shutdown()
         self._engine.close()
+
+    async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._run(self._readers, lambda: self._engine.database.read(query, *args, **kwargs))
 
     async def _run(self, executor: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:

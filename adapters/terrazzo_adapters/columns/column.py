@@ -1,0 +1,154 @@
+"""One name's points in arrays: in memory, and as one value on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from terrazzo.store import Value
+
+NUMBER, FLAG, TEXT = 0, 1, 2
+
+_NARROW = ("i1", "i2", "i4", "f4")
+_OFFSET_LIMIT = 2**32
+
+
+class Column(NamedTuple):
+    """Points in order of time, then arrival.
+
+    ``numbers`` holds a flag as 0 or 1 and a text by its place in ``texts``.
+    """
+
+    times_us: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
+    numbers: NDArray[np.float64]
+    texts: Sequence[str]
+
+    def between(self, start_us: int, end_us: int) -> Column:
+        """The points of a range, both ends inclusive."""
+        times_us = self.times_us
+        if not len(times_us) or (start_us <= times_us[0] and times_us[-1] <= end_us):
+            return self
+        part = slice(np.searchsorted(times_us, start_us, "left"), np.searchsorted(times_us, end_us, "right"))
+        return Column(times_us[part], self.kinds[part], self.numbers[part], self.texts)
+
+    def numeric(self) -> Column:
+        """The points that are numbers or flags."""
+        return self.where(self.kinds != TEXT)
+
+    def where(self, chosen: NDArray[np.bool_]) -> Column:
+        """The chosen points."""
+        if chosen.all():
+            return self
+        return Column(self.times_us[chosen], self.kinds[chosen], self.numbers[chosen], self.texts)
+
+
+class Stored(msgspec.Struct, array_like=True):
+    """A column on disk: times as offsets of 4 bytes, numbers in the narrowest form that holds them exactly."""
+
+    offsets: bytes
+    kinds: bytes  # empty: all are numbers
+    form: str
+    numbers: bytes
+    texts: list[str]
+
+
+_decoder = msgspec.msgpack.Decoder(Stored)
+
+
+class ColumnBuilder:
+    """Collects one name's points, in order."""
+
+    def __init__(self) -> None:
+        self._times_us: list[int] = []
+        self._kinds = bytearray()
+        self._numbers: list[float] = []
+        self._texts: dict[str, int] = {}
+
+    def add(self, time_us: int, value: Value) -> None:
+        """Adds a point; null is none."""
+        kind = type(value)
+        if kind is float:
+            self._kinds.append(NUMBER)
+            self._numbers.append(value)  # type: ignore[arg-type]
+        elif kind is int:
+            self._kinds.append(NUMBER)
+            self._numbers.append(float(value))  # type: ignore[arg-type]  # at most 64 bits, so that it fits
+        elif kind is bool:
+            self._kinds.append(FLAG)
+            self._numbers.append(1.0 if value else 0.0)
+        elif kind is str:
+            self._kinds.append(TEXT)
+            self._numbers.append(self._texts.setdefault(value, len(self._texts)))  # type: ignore[arg-type]
+        else:
+            return
+        self._times_us.append(time_us)
+
+    def build(self) -> Column:
+        """What was collected."""
+        return Column(
+            np.array(self._times_us, np.int64),
+            np.frombuffer(bytes(self._kinds), np.uint8),
+            np.array(self._numbers, np.float64),
+            list(self._texts),
+        )
+
+
+def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Sequence[str]) -> dict[str, Column]:
+    """The columns of ``keys`` from records' times and points, in order; names without points are absent."""
+    builders = {key: ColumnBuilder() for key in keys}
+    adders = [(key, builder.add) for key, builder in builders.items()]
+    for time_us, points in records:
+        for key, add in adders:
+            if key in points:
+                add(time_us, points[key])
+    columns = {key: builder.build() for key, builder in builders.items()}
+    return {key: column for key, column in columns.items() if len(column.times_us)}
+
+
+def encode_column(column: Column, base_us: int) -> bytes:
+    """The value on disk; all times are less than ``_OFFSET_LIMIT`` after ``base_us``."""
+    offsets = column.times_us - base_us
+    assert not len(offsets) or (offsets[0] >= 0 and offsets[-1] < _OFFSET_LIMIT)
+    form = _narrowest(column.numbers)
+    kinds = column.kinds.tobytes() if column.kinds.any() else b""
+    return msgspec.msgpack.encode(
+        Stored(
+            offsets.astype("<u4").tobytes(), kinds, form, column.numbers.astype(f"<{form}").tobytes(), [*column.texts]
+        )
+    )
+
+
+def parse_column(value: bytes, base_us: int) -> Column:
+    """The way back."""
+    stored = _decoder.decode(value)
+    times_us = np.frombuffer(stored.offsets, "<u4").astype(np.int64) + base_us
+    kinds = np.frombuffer(stored.kinds, np.uint8) if stored.kinds else np.zeros(len(times_us), np.uint8)
+    numbers = np.frombuffer(stored.numbers, f"<{stored.form}").astype(np.float64)
+    return Column(times_us, kinds, numbers, stored.texts)
+
+
+def _narrowest(numbers: NDArray[np.float64]) -> str:
+    with np.errstate(invalid="ignore", over="ignore"):
+        for form in _NARROW:
+            if np.array_equal(numbers.astype(f"<{form}").astype(np.float64), numbers):
+                return form
+    return "f8"
+
+
+def plain_values(column: Column, places: NDArray[Any]) -> list[Value]:
+    """The points at these places as Python's."""
+    kinds, numbers = column.kinds[places], column.numbers[places].tolist()
+    if not kinds.any():
+        return list(numbers)
+    return [_plain(kind, number, column.texts) for kind, number in zip(kinds.tolist(), numbers, strict=True)]
+
+
+def _plain(kind: int, number: float, texts: Sequence[str]) -> Value:
+    if kind == TEXT:
+        return texts[int(number)]
+    return bool(number) if kind == FLAG else number

@@ -1,0 +1,80 @@
+"""Points to the few that a chart must show: of each bucket the first, the lowest, the highest and the last (M4).
+
+A line through them covers exactly the pixels that a line through all points does, if a bucket is a pixel wide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terrazzo.store import MOST_BUCKETS, Curve
+from terrazzo_adapters.columns.column import Column
+from terrazzo_adapters.columns.resample import bucket_ids, check_count, run_starts
+
+Points = tuple[NDArray[np.int64], NDArray[np.float64]]
+"""Times and values, oldest first."""
+
+
+class Extremes:
+    """Takes the columns of one range piece by piece, oldest first, answers with a curve for each name."""
+
+    def __init__(self, keys: Sequence[str], *, bucket_us: int, origin_us: int) -> None:
+        self._bucket_us = bucket_us
+        self._origin_us = origin_us
+        self._parts: dict[str, list[Points]] = {key: [] for key in keys}
+        self._held = dict.fromkeys(keys, 0)
+
+    def add(self, columns: Mapping[str, Column]) -> None:
+        """Takes the next piece.
+
+        Raises:
+            TooManyBuckets: as soon as it is clear.
+        """
+        for key, column in columns.items():
+            numeric = column.numeric()
+            if len(numeric.times_us):
+                self._hold(key, self._choose(numeric.times_us, numeric.numbers))
+
+    def _hold(self, key: str, points: Points) -> None:
+        self._parts[key].append(points)
+        self._held[key] += len(points[0])
+        if self._held[key] > 4 * MOST_BUCKETS:
+            self._merge(key)
+            check_count(self._held[key] // 4)
+
+    def _merge(self, key: str) -> None:
+        times_us, values = (np.concatenate(each) for each in zip(*self._parts[key], strict=True))
+        self._parts[key] = [self._choose(times_us, values)]
+        self._held[key] = len(self._parts[key][0][0])
+
+    def finish(self) -> dict[str, Curve]:
+        """The curves of the names that have points."""
+        curves: dict[str, Curve] = {}
+        for key, parts in self._parts.items():
+            if parts:
+                self._merge(key)
+                times_us, values = self._parts[key][0]
+                curves[key] = Curve(times_us.tolist(), values.tolist())
+        return curves
+
+    def _choose(self, times_us: NDArray[np.int64], values: NDArray[np.float64]) -> Points:
+        """Of each bucket its first, lowest, highest and last point; of equal ones the earliest."""
+        ids = bucket_ids(times_us, self._bucket_us, self._origin_us)
+        starts = run_starts(ids)
+        ends = np.append(starts[1:], len(ids))
+        lowest = _first_equal(values, np.minimum.reduceat(values, starts), starts, ends)
+        highest = _first_equal(values, np.maximum.reduceat(values, starts), starts, ends)
+        chosen = np.unique(np.concatenate((starts, lowest, highest, ends - 1)))
+        return times_us[chosen], values[chosen]
+
+
+def _first_equal(
+    values: NDArray[np.float64], wanted: NDArray[np.float64], starts: NDArray[np.intp], ends: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """The first place in each run that holds the run's wanted value."""
+    runs = np.repeat(np.arange(len(starts)), ends - starts)
+    places = np.flatnonzero(values == wanted[runs])
+    return places[run_starts(runs[places])]

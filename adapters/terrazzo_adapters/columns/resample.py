@@ -1,0 +1,205 @@
+"""Points to buckets with one value each.
+
+Columns come piece by piece, oldest first; each piece is reduced to its buckets at once, and a bucket that lies across
+two pieces is put together at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from terrazzo.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
+from terrazzo_adapters.columns.column import NUMBER, TEXT, Column, plain_values
+
+Ids = NDArray[np.int64]
+"""The numbers of buckets: 0 begins at the origin."""
+
+
+def bucket_ids(times_us: NDArray[np.int64], bucket_us: int, origin_us: int) -> Ids:
+    """The bucket of each time."""
+    return np.asarray((times_us - origin_us) // bucket_us, np.int64)
+
+
+def run_starts(ids: Ids) -> NDArray[np.intp]:
+    """Where each run of equal ids begins."""
+    return np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if len(ids) else np.zeros(0, np.intp)
+
+
+def check_count(count: int) -> None:
+    """Raises ``TooManyBuckets``."""
+    if count > MOST_BUCKETS:
+        raise TooManyBuckets(f"the range has more than {MOST_BUCKETS:,} buckets: choose longer ones or a shorter range")
+
+
+class Resampler:
+    """Takes the columns of one range, answers with its buckets."""
+
+    def __init__(self, keys: Sequence[str], *, bucket_us: int, fn: Fn | None, origin_us: int) -> None:
+        self._bucket_us = bucket_us
+        self._origin_us = origin_us
+        self._series = {key: _series(fn) for key in keys}
+
+    def add(self, columns: Mapping[str, Column]) -> None:
+        """Takes the next piece.
+
+        Raises:
+            TooManyBuckets: as soon as it is clear.
+        """
+        for key, column in columns.items():
+            if len(column.times_us):
+                self._series[key].add(bucket_ids(column.times_us, self._bucket_us, self._origin_us), column)
+
+    def finish(self, *, offset: int, limit: int) -> Buckets:
+        """Some of the buckets, newest first.
+
+        Raises:
+            TooManyBuckets: all names together have too many.
+        """
+        reduced = {key: series.reduced() for key, series in self._series.items()}
+        every = np.unique(np.concatenate([np.zeros(0, np.int64), *(each.ids for each in reduced.values())]))
+        check_count(len(every))
+        wanted = every[::-1][offset : offset + max(0, limit)]
+        starts_us = (wanted * self._bucket_us + self._origin_us).tolist()
+        return Buckets(starts_us, {key: each.values_at(wanted) for key, each in reduced.items()}, len(every))
+
+
+class Reduced(NamedTuple):
+    """One name's buckets: ascending ids, and a point for each (its time does not matter)."""
+
+    ids: Ids
+    points: Column
+
+    def values_at(self, wanted: Ids) -> list[Value]:
+        """The value of each wanted bucket, None where there is none."""
+        if not len(self.ids):
+            return [None] * len(wanted)
+        places = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
+        there = (self.ids[places] == wanted) & np.isfinite(self.points.numbers[places])
+        values = plain_values(self.points, places)
+        return values if there.all() else [value if has else None for value, has in zip(values, there, strict=True)]
+
+
+class Numeric:
+    """Sums, least or greatest ones, or means, of what is a number."""
+
+    def __init__(self, fn: Fn) -> None:
+        self._fn = fn
+        self._ufunc = {"min": np.minimum, "max": np.maximum}.get(fn, np.add)
+        self._parts: list[tuple[Ids, NDArray[np.float64], NDArray[np.float64]]] = []
+        self._held = 0
+
+    def add(self, ids: Ids, column: Column) -> None:
+        """Takes the next piece."""
+        numeric = column.kinds != TEXT
+        if not numeric.all():
+            ids, column = ids[numeric], column.where(numeric)
+        if len(ids):
+            self._hold(self._reduce(ids, column.numbers, np.ones(len(ids))))
+
+    def _hold(self, part: tuple[Ids, NDArray[np.float64], NDArray[np.float64]]) -> None:
+        self._parts.append(part)
+        self._held += len(part[0])
+        if self._held > MOST_BUCKETS:
+            self._merge()
+            check_count(self._held)
+
+    def _merge(self) -> None:
+        if len(self._parts) > 1:
+            ids, numbers, counts = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+            self._parts = [self._reduce(ids, numbers, counts)]
+            self._held = len(self._parts[0][0])
+
+    def _reduce(
+        self, ids: Ids, numbers: NDArray[np.float64], counts: NDArray[np.float64]
+    ) -> tuple[Ids, NDArray[np.float64], NDArray[np.float64]]:
+        starts = run_starts(ids)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return ids[starts], self._ufunc.reduceat(numbers, starts), np.add.reduceat(counts, starts)
+
+    def reduced(self) -> Reduced:
+        """All buckets."""
+        self._merge()
+        if not self._parts:
+            return NOTHING
+        ids, numbers, counts = self._parts[0]
+        if self._fn == "mean":
+            numbers = numbers / counts
+        return Reduced(ids, Column(ids, np.full(len(ids), NUMBER, np.uint8), numbers, []))
+
+
+class Last:
+    """The last points, whatever they are."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Ids, NDArray[np.uint8], NDArray[np.float64]]] = []
+        self._texts: list[str] = []
+        self._held = 0
+
+    def add(self, ids: Ids, column: Column) -> None:
+        """Takes the next piece."""
+        lasts = np.append(run_starts(ids)[1:], len(ids)) - 1
+        kinds, numbers = column.kinds[lasts], column.numbers[lasts]
+        if (kinds == TEXT).any():
+            numbers = np.where(kinds == TEXT, numbers + len(self._texts), numbers)
+            self._texts += column.texts
+        self._parts.append((ids[lasts], kinds, numbers))
+        self._held += len(lasts)
+        if self._held > MOST_BUCKETS:
+            self._merge()
+            check_count(self._held)
+
+    def _merge(self) -> None:
+        if len(self._parts) > 1:
+            ids, kinds, numbers = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+            lasts = np.append(run_starts(ids)[1:], len(ids)) - 1
+            self._parts = [(ids[lasts], kinds[lasts], numbers[lasts])]
+            self._held = len(lasts)
+
+    def reduced(self) -> Reduced:
+        """All buckets."""
+        self._merge()
+        if not self._parts:
+            return NOTHING
+        ids, kinds, numbers = self._parts[0]
+        return Reduced(ids, Column(ids, kinds, numbers, self._texts))
+
+
+class MeanOrLastText:
+    """The mean of the numbers; the last text where a bucket has no number."""
+
+    def __init__(self) -> None:
+        self._numeric = Numeric("mean")
+        self._last = Last()
+
+    def add(self, ids: Ids, column: Column) -> None:
+        """Takes the next piece."""
+        self._numeric.add(ids, column)
+        texts = column.kinds == TEXT
+        if texts.any():
+            self._last.add(ids[texts], column.where(texts))
+
+    def reduced(self) -> Reduced:
+        """All buckets."""
+        numeric, last = self._numeric.reduced(), self._last.reduced()
+        if not len(last.ids):
+            return numeric
+        only_text = ~np.isin(last.ids, numeric.ids)
+        ids = np.concatenate((numeric.ids, last.ids[only_text]))
+        kinds = np.concatenate((numeric.points.kinds, last.points.kinds[only_text]))
+        numbers = np.concatenate((numeric.points.numbers, last.points.numbers[only_text]))
+        order = np.argsort(ids)
+        return Reduced(ids[order], Column(ids[order], kinds[order], numbers[order], last.points.texts))
+
+
+_NONE: NDArray[Any] = np.zeros(0, np.int64)
+NOTHING = Reduced(_NONE, Column(_NONE, np.zeros(0, np.uint8), np.zeros(0), []))
+
+
+def _series(fn: Fn | None) -> Numeric | Last | MeanOrLastText:
+    if fn is None:
+        return MeanOrLastText()
+    return Last() if fn == "last" else Numeric(fn)

@@ -1,0 +1,69 @@
+"""Columns: made of records, and read for charts.
+
+An hour's columns are read from disk where they are good; the records of any other hour are decoded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from rocksdict import RdictIter
+
+from terrazzo_adapters.columns.column import Column, build_columns, encode_column, parse_column
+from terrazzo_adapters.columns.extremes import Extremes
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.columns.resample import Resampler
+from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, make_tally, walk_hours
+from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key, record_key, record_time
+from terrazzo_adapters.rocksdb.reads import series_ids
+from terrazzo_adapters.rocksdb.walk import View, ascending
+
+__all__ = ["Extremes", "Resampler", "build_hour", "feed"]
+
+
+def build_hour(view: View, slot: int) -> BuiltHour:
+    """The tally and the columns of one hour of one series."""
+    series_id, hour = divmod(slot, 1 << 32)
+    start_us = hour * HOUR_US
+    keys = record_key(series_id, start_us), record_key(series_id, start_us + HOUR_US)
+    records = [(record_time(key), parse_points(body)) for key, body in ascending(view, *keys)]
+    tally = make_tally(points for _, points in records)
+    columns = build_columns(records, tally.names)
+    return BuiltHour(slot, tally, {name: encode_column(column, start_us) for name, column in columns.items()})
+
+
+def feed(
+    taker: Resampler | Extremes, view: View, series: str, keys: Sequence[str], *, start_us: int, end_us: int
+) -> None:
+    """Hands over the columns of a range, an hour at a time, oldest first."""
+    for columns in _pieces(view, series, keys, start_us, end_us):
+        taker.add(columns)
+
+
+def _pieces(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> Iterator[Mapping[str, Column]]:
+    start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
+    for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
+        cursor = view.iter()
+        for hour in walk_hours(view, series_id, start_us, end_us):
+            if hour.tally is None:
+                yield _decoded(view, series_id, keys, *hour.cut(start_us, end_us))
+            else:
+                stored = _stored(cursor, series_id, hour, keys)
+                yield {key: column.between(start_us, end_us) for key, column in stored.items()}
+
+
+def _decoded(view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int) -> dict[str, Column]:
+    entries = ascending(view, record_key(series_id, start_us), record_key(series_id, end_us + 1))
+    return build_columns(((record_time(key), parse_points(body)) for key, body in entries), keys)
+
+
+def _stored(cursor: RdictIter, series_id: int, hour: Hour, keys: Sequence[str]) -> dict[str, Column]:
+    assert hour.tally is not None
+    columns: dict[str, Column] = {}
+    for key in keys:
+        if key in hour.tally.names:
+            place = column_key(series_id, hour.number, key)
+            cursor.seek(place)
+            if cursor.valid() and cursor.key() == place:  # a name that was always null has no column
+                columns[key] = parse_column(cursor.value(), hour.number * HOUR_US)
+    return columns

@@ -1,0 +1,102 @@
+"""Finding records in order, one after the other, as long as somebody takes them.
+
+With ``keys`` only records that carry one of these names: hours whose tally says that they have none are passed over,
+and what is left is decoded.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Mapping, Set
+from typing import NamedTuple
+
+from terrazzo.store import Record
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.rocksdb.hours import walk_hours
+from terrazzo_adapters.rocksdb.keys import ORDER, pack_id, record_key
+from terrazzo_adapters.rocksdb.walk import View, ascending, descending
+
+ALL: Set[str] = frozenset()
+"""No restriction to names."""
+
+
+class Found(NamedTuple):
+    """A record on its way through a merge. ``order``: its time and arrival, as bytes that sort."""
+
+    order: bytes
+    series: str
+    body: bytes
+
+    @property
+    def time_us(self) -> int:
+        return int.from_bytes(self.order[:8])
+
+    def record(self) -> Record:
+        """As the port has it."""
+        return Record(self.series, self.time_us, self.body)
+
+    def carries(self, keys: Set[str]) -> bool:
+        """Whether it carries at least one of the names."""
+        return not keys.isdisjoint(parse_points(self.body))
+
+
+def newest_first(
+    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL
+) -> Iterator[Found]:
+    """Records of all the series in a range, both ends inclusive."""
+    each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
+    return each[0] if len(each) == 1 else heapq.merge(*each, reverse=True)
+
+
+def _newest_of_one(
+    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str]
+) -> Iterator[Found]:
+    if not keys:
+        yield from _down(view, series, series_id, start_us, end_us)
+        return
+    for hour in walk_hours(view, series_id, start_us, end_us, backwards=True):
+        if hour.tally is None or hour.tally.carrying(keys):
+            found = _down(view, series, series_id, *hour.cut(start_us, end_us))
+            yield from (each for each in found if each.carries(keys))
+
+
+def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -> Iterator[Found]:
+    start, end = record_key(series_id, end_us + 1), record_key(series_id, start_us)
+    for key, body in descending(view, start, end):
+        yield Found(key[ORDER:], series, body)
+
+
+def oldest_first(
+    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, after: bytes = b""
+) -> Iterator[Found]:
+    """As ``newest_first``, the other way round, and only what comes after the ``order`` in ``after``.
+
+    With ``keys`` other records may be among them: it is only hours that were passed over.
+    """
+    each = [
+        _oldest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys, after=after) for item in ids.items()
+    ]
+    return each[0] if len(each) == 1 else heapq.merge(*each)
+
+
+def _oldest_of_one(
+    view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], after: bytes
+) -> Iterator[Found]:
+    end = record_key(series_id, end_us + 1)
+    if not keys:
+        yield from _up(view, series, _start(series_id, start_us, after), end)
+        return
+    for hour in walk_hours(view, series_id, start_us, end_us):
+        if hour.tally is None or hour.tally.carrying(keys):
+            first_us, last_us = hour.cut(start_us, end_us)
+            start = max(record_key(series_id, first_us), _start(series_id, start_us, after))
+            yield from _up(view, series, start, record_key(series_id, last_us + 1))
+
+
+def _start(series_id: int, start_us: int, after: bytes) -> bytes:
+    return b"r" + pack_id(series_id) + after + b"\0" if after else record_key(series_id, start_us)
+
+
+def _up(view: View, series: str, start: bytes, end: bytes) -> Iterator[Found]:
+    for key, body in ascending(view, start, end):
+        yield Found(key[ORDER:], series, body)

@@ -1,0 +1,118 @@
+"""The hours of a series: how many records each has, and which names these carry, where that is on disk already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+
+import msgspec
+from rocksdict import WriteBatch
+
+from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, count_hour, count_key, mark_key, parse_number, tally_key
+from terrazzo_adapters.rocksdb.walk import View, ascending, descending
+
+
+class Tally(msgspec.Struct, array_like=True):
+    """What an hour's records carry: how often each set of names occurs. From it any question is counted exactly.
+
+    ``sets``: little-endian numbers, bit n for ``names[n]``; ``counts``: one for each.
+    """
+
+    count: int
+    names: list[str]
+    sets: list[bytes]
+    counts: list[int]
+
+    def carrying(self, keys: Set[str]) -> int:
+        """How many records carry at least one of the names."""
+        wanted = sum(1 << place for place, name in enumerate(self.names) if name in keys)
+        if not wanted:
+            return 0
+        each = zip(self.sets, self.counts, strict=True)
+        return sum(count for names, count in each if int.from_bytes(names, "little") & wanted)
+
+
+_decoder = msgspec.msgpack.Decoder(Tally)
+
+
+def make_tally(records: Iterable[Iterable[str]]) -> Tally:
+    """The tally of records, each given by the names that it carries."""
+    orders = Counter(map(tuple, records))
+    places: dict[str, int] = {}
+    sets: Counter[int] = Counter()
+    for names, count in orders.items():
+        sets[sum(1 << places.setdefault(name, len(places)) for name in names)] += count
+    width = (len(places) + 7) // 8
+    return Tally(
+        count=sum(sets.values()),
+        names=list(places),
+        sets=[each.to_bytes(width, "little") for each in sets],
+        counts=list(sets.values()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """An hour with records. ``tally``: None where it is not known."""
+
+    number: int
+    count: int
+    tally: Tally | None
+
+    def cut(self, start_us: int, end_us: int) -> tuple[int, int]:
+        """The part of a range that lies in the hour, both ends inclusive."""
+        first_us = self.number * HOUR_US
+        return max(start_us, first_us), min(end_us, first_us + HOUR_US - 1)
+
+    def is_within(self, start_us: int, end_us: int) -> bool:
+        """Whether the whole hour lies in the range."""
+        return start_us <= self.number * HOUR_US and (self.number + 1) * HOUR_US - 1 <= end_us
+
+
+def walk_hours(view: View, series_id: int, start_us: int, end_us: int, *, backwards: bool = False) -> Iterator[Hour]:
+    """The hours of a series that have records and touch the range."""
+    first, last = start_us // HOUR_US, end_us // HOUR_US
+    walk = _down if backwards else _up
+    counters = walk(view, count_key(series_id, first), count_key(series_id, last + 1))
+    tallies = walk(view, tally_key(series_id, first), tally_key(series_id, last + 1))
+    ahead = next(tallies, None)
+    for key, value in counters:
+        place = key[1:]
+        while ahead is not None and (ahead[0][1:] > place if backwards else ahead[0][1:] < place):
+            ahead = next(tallies, None)
+        tally = _decoder.decode(ahead[1]) if ahead is not None and ahead[0][1:] == place else None
+        count = parse_number(value)
+        yield Hour(count_hour(key), count, tally if tally is not None and tally.count == count else None)
+
+
+def _up(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    return ascending(view, start, end)
+
+
+def _down(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
+    for entry in descending(view, end, start):
+        if entry[0] != end:
+            yield entry
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltHour:
+    """An hour's tally and columns, ready to be stored."""
+
+    slot: int
+    tally: Tally
+    columns: Mapping[str, bytes]
+
+    @property
+    def count(self) -> int:
+        """How many records they were made of."""
+        return self.tally.count
+
+    def fill(self, batch: WriteBatch) -> None:
+        """Puts them. Names only ever join, so that nothing of an earlier make stays behind."""
+        place = divmod(self.slot, 1 << 32)
+        for name, column in self.columns.items():
+            batch.put(column_key(*place, name), column)
+        batch.put(tally_key(*place), msgspec.msgpack.encode(self.tally))
+        batch.delete(mark_key(*place))

@@ -1,0 +1,105 @@
+"""The port's questions, for the process that writes and for others that only read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Concatenate, ParamSpec, TypeVar
+
+from rocksdict import Snapshot
+
+from terrazzo.store import MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
+from terrazzo_adapters.rocksdb import reads
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Queries(ABC):
+    """What ``TimeSeriesStore`` is asked; each answer from one snapshot."""
+
+    @abstractmethod
+    async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Runs ``query`` on a snapshot, on another thread."""
+
+    async def series(self, prefix: str) -> list[str]:
+        """The names that start with ``prefix``, sorted."""
+        return await self._read(reads.series_names, prefix)
+
+    async def notes(self, prefix: str) -> dict[str, bytes]:
+        """The notes whose names start with ``prefix``, sorted."""
+        return await self._read(reads.notes, prefix)
+
+    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+        """The newest ``limit`` records of the series together."""
+        return await self._read(reads.latest, series, limit, frozenset(keys))
+
+    async def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
+        """For each name the newest record that carries it."""
+        return await self._read(reads.latest_each, series, frozenset(keys))
+
+    async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
+        """The first record strictly later than ``time_us``."""
+        return await self._read(reads.first_after, series, time_us, frozenset(keys))
+
+    async def page(
+        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+    ) -> Page:
+        """A page of a range, newest first, with the exact total."""
+        wanted = frozenset(keys)
+        return await self._read(reads.page, series, start_us, end_us, offset=offset, limit=limit, keys=wanted)
+
+    async def scan(
+        self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
+    ) -> AsyncIterator[list[Record]]:
+        """All records of a range, oldest first, each piece from a snapshot of its own."""
+        after, wanted = b"", frozenset(keys)
+        while True:
+            piece = await self._read(reads.scan, series, start_us, end_us, keys=wanted, after=after)
+            if piece.records:
+                yield piece.records
+            if not piece.after:
+                return
+            after = piece.after
+
+    async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
+        """The names that the records of a range carry, sorted."""
+        return await self._read(reads.carried_names, series, start_us, end_us)
+
+    async def resample(
+        self,
+        series: str,
+        keys: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        bucket_us: int,
+        fn: Fn | None = None,
+        origin_us: int = 0,
+        offset: int = 0,
+        limit: int = MOST_BUCKETS,
+    ) -> Buckets:
+        """The points of a range in buckets, newest first."""
+
+        def ask(view: Snapshot) -> Buckets:
+            from terrazzo_adapters.rocksdb import charts  # its library is heavy
+
+            resampler = charts.Resampler(keys, bucket_us=bucket_us, fn=fn, origin_us=origin_us)
+            charts.feed(resampler, view, series, keys, start_us=start_us, end_us=end_us)
+            return resampler.finish(offset=offset, limit=limit)
+
+        return await self._read(ask)
+
+    async def extremes(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
+    ) -> dict[str, Curve]:
+        """Of each bucket the first, lowest, highest and last point."""
+
+        def ask(view: Snapshot) -> dict[str, Curve]:
+            from terrazzo_adapters.rocksdb import charts  # its library is heavy
+
+            chooser = charts.Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+            charts.feed(chooser, view, series, keys, start_us=start_us, end_us=end_us)
+            return chooser.finish()
+
+        return await self._read(ask)

@@ -1,0 +1,147 @@
+"""Random sparse, late and simultaneous mosaic records: filtered reads, buckets and extremes beside a plain oracle."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
+
+from terrazzo.store import Record
+
+HOUR = 3_600_000_000
+T0 = 1_700_000_000_000_000 // HOUR * HOUR
+NAMES = ["m/17", "m/1"]
+KEYS = ["A", "B", "FAN|text", "time", "溫 度"]
+
+times = st.builds(
+    lambda hour, edge: T0 + hour * HOUR + edge,
+    st.integers(0, 3),
+    st.sampled_from([0, 1, 999_999, 60_000_000, HOUR // 2, HOUR - 2, HOUR - 1]),
+)
+values = st.one_of(
+    st.integers(-5, 5),
+    st.integers(-(2**63), 2**64 - 1),
+    st.floats(-100, 100, allow_subnormal=False, width=32),
+    st.floats(-1e9, 1e9, allow_subnormal=False),
+    st.sampled_from(["", "on", "off", "x" * 1500, "\n", "\0", "ein\nzwei"]),
+    st.booleans(),
+    st.none(),
+)
+bodies = st.builds(msgspec.msgpack.encode, st.dictionaries(st.sampled_from(KEYS), values, max_size=3))
+records = st.builds(Record, st.sampled_from(NAMES), times, bodies)
+batches = st.lists(records, min_size=1, max_size=10)
+keys = st.lists(st.sampled_from([*KEYS, "NONE"]), min_size=1, max_size=3, unique=True)
+name = st.sampled_from([*NAMES, "m/0"])
+buckets = st.sampled_from([1, 1_000_000, 60_000_000, 7_000_000_000, 24 * HOUR])
+origins = st.sampled_from([0, 1, -HOUR // 2, T0])
+questions = st.one_of(
+    st.tuples(st.just("latest"), name, keys, st.integers(1, 9)),
+    st.tuples(st.just("latest_each"), name, keys),
+    st.tuples(st.just("first_after"), name, keys, times),
+    st.tuples(st.just("page"), name, keys, times, times, st.integers(0, 9), st.integers(1, 9)),
+    st.tuples(st.just("scan"), name, st.one_of(st.just([]), keys), times, times),
+    st.tuples(st.just("names"), name, times, times),
+    st.tuples(
+        st.just("resample"),
+        name,
+        keys,
+        times,
+        times,
+        buckets,
+        st.sampled_from([None, "mean", "min", "max", "sum", "last"]),
+        origins,
+        st.integers(0, 4),
+        st.integers(1, 9),
+    ),
+    st.tuples(st.just("extremes"), name, keys, times, times, buckets, origins),
+)
+steps = st.one_of(
+    st.tuples(st.just("append"), batches),
+    st.tuples(st.just("append"), batches),
+    questions,
+    questions,
+    questions,
+    st.tuples(st.just("make_columns")),
+    st.tuples(st.just("drop_before"), times),
+    st.tuples(st.just("restart")),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(life=st.lists(steps, max_size=20))
+def test_a_random_life_answers_as_sqlite_does(new_house, life):
+    asyncio.run(live(new_house(), life))
+
+
+async def live(house, life) -> None:
+    oracle = MosaicOracle()
+    store = await house.open()
+    try:
+        for action, *arguments in life:
+            if action == "restart":
+                await store.close()
+                store = await house.open()
+            elif action == "make_columns":
+                if hasattr(store, "make_columns"):
+                    await store.make_columns()
+            elif action in ("append", "drop_before"):
+                getattr(oracle, action)(*arguments)
+                await getattr(store, action)(*arguments)
+            else:
+                await QUESTIONS[action](store, oracle, *arguments)
+    finally:
+        await store.close()
+
+
+async def ask_latest(store, oracle, name, keys, limit) -> None:
+    assert await store.latest([name], limit, keys=keys) == oracle.latest_with([name], limit, keys)
+
+
+async def ask_latest_each(store, oracle, name, keys) -> None:
+    assert await store.latest_each(name, keys) == oracle.latest_each(name, keys)
+
+
+async def ask_first_after(store, oracle, name, keys, time_us) -> None:
+    assert await store.first_after([name], time_us, keys=keys) == oracle.first_after_with([name], time_us, keys)
+
+
+async def ask_page(store, oracle, name, keys, start_us, end_us, offset, limit) -> None:
+    found = await store.page([name], start_us, end_us, offset=offset, limit=limit, keys=keys)
+    assert found == oracle.page_with([name], start_us, end_us, keys, offset, limit)
+
+
+async def ask_scan(store, oracle, name, keys, start_us, end_us) -> None:
+    pieces = [piece async for piece in store.scan([name, "m/1"], start_us, end_us, keys=keys)]
+    assert all(pieces)
+    assert [record for piece in pieces for record in piece] == oracle.scan([name, "m/1"], start_us, end_us, keys)
+
+
+async def ask_names(store, oracle, name, start_us, end_us) -> None:
+    assert await store.names(name, start_us, end_us) == oracle.names(name, start_us, end_us)
+
+
+async def ask_resample(store, oracle, name, keys, start_us, end_us, bucket_us, fn, origin_us, offset, limit) -> None:
+    how = {"fn": fn, "origin_us": origin_us, "offset": offset, "limit": limit, "bucket_us": bucket_us}
+    found = await store.resample(name, keys, start_us, end_us, **how)
+    expected = oracle.resample(name, keys, start_us, end_us, **how)
+    assert same_buckets(found, expected), (found, expected)
+
+
+async def ask_extremes(store, oracle, name, keys, start_us, end_us, bucket_us, origin_us) -> None:
+    found = await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=origin_us)
+    assert curves_as_points(found) == oracle.extremes(name, keys, start_us, end_us, bucket_us, origin_us)
+
+
+QUESTIONS = {
+    "latest": ask_latest,
+    "latest_each": ask_latest_each,
+    "first_after": ask_first_after,
+    "page": ask_page,
+    "scan": ask_scan,
+    "names": ask_names,
+    "resample": ask_resample,
+    "extremes": ask_extremes,
+}

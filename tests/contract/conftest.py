@@ -1,26 +1,17 @@
-"""One platform for all contract tests, in which the examples have been performed up to the first deletion."""
+"""One platform for all contract tests, and the gateway's doors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
-from contract_world import DOORS, Door, World
-from example_run import EXAMPLES, Rehearsal
-
-from running import Platform
+from contract_world import DOORS, Door, World, filled_platform
 
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    with Platform(tmp_path_factory.mktemp("contract") / "data") as platform:
-        rehearsal = Rehearsal(platform)
-        for name, (request, answer) in EXAMPLES.items():
-            if name.startswith("delete_"):
-                break
-            rehearsal.learn(answer, rehearsal.perform(request))
-        yield World(platform, rehearsal)
-        rehearsal.close()
+    with filled_platform(tmp_path_factory.mktemp("contract") / "data") as filled:
+        yield filled
 
 
 @pytest.fixture(scope="session", params=sorted(DOORS))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from pathlib import Path
 from typing import Any, Protocol
 
 from example_run import EXAMPLES, Rehearsal
@@ -29,6 +31,21 @@ class World:
         """An action's documented request, with the uids of this platform."""
         translated: dict[str, Any] = self.rehearsal.translated(EXAMPLES[action][0])
         return translated
+
+
+@contextmanager
+def filled_platform(data: Path) -> Iterator[World]:
+    """A running platform in which the examples have been performed up to the first deletion."""
+    with Platform(data) as platform:
+        rehearsal = Rehearsal(platform)
+        try:
+            for name, (request, answer) in EXAMPLES.items():
+                if name.startswith("delete_"):
+                    break
+                rehearsal.learn(answer, rehearsal.perform(request))
+            yield World(platform, rehearsal)
+        finally:
+            rehearsal.close()
 
 
 class Door(Protocol):

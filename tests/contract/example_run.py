@@ -121,6 +121,10 @@ class Rehearsal:
             before(self)
         return self.session.send(self.translated(request))
 
+    def log_in(self) -> None:
+        """As the example of ``login`` does, for a new token."""
+        self.session.send(EXAMPLES["login"][0])
+
     def translated(self, request: Any) -> Any:
         """A documented request with the uids of this run."""
         return _replaced(request, self._real)

@@ -17,7 +17,7 @@ from terrazzo.api.openapi import JSON
 from terrazzo.api.openapi_schemas import Schema
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _PAGE = {

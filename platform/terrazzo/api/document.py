@@ -57,7 +57,10 @@ def _path(path: ComponentPath) -> Iterator[str]:
     operation = path.operation
     yield f"\n### {path.method} {PREFIXES[path.base]}{path.path}\n"
     yield f"\n{operation.summary}. {permission_text(operation)}\n"
-    yield f"\nParameters: those of [{operation.name}](#{operation.name}).\n"
+    if TABLE.find(operation.name) is operation:
+        yield f"\nParameters: those of [{operation.name}](#{operation.name}).\n"
+    else:
+        yield from _fields(operation.request)
     yield from _result(path.result)
 
 
@@ -78,6 +81,9 @@ def _fields(request: type[msgspec.Struct]) -> Iterator[str]:
 
 
 def _result(result: Any) -> Iterator[str]:
+    if result is msgspec.UnsetType:
+        yield "\nNo result: `code`, `msg` and `info` only.\n"
+        return
     (schema,), definitions = msgspec.json.schema_components([result], schema_hook=schema_hook)
     yield f"\nResult: {_shape(schema, definitions)}\n"
 

@@ -25,7 +25,7 @@ which. Component paths serve the same operations with query strings.
 **Tokens.** `login` gives one. Send it as `Authorization: Bearer <token>`.
 
 **WebSocket.** The gateway's path also upgrades to a WebSocket, here and on the port `websocket.port`: one request a
-message, one answer a message, in order. A connection is authenticated by the upgrade's header or by a request with a
+message, one answer a message. A connection is authenticated by the upgrade's header or by a request with a
 field `Authorization`, such as `{"action": "ping", "Authorization": "Bearer <token>"}`. `subscribe` works there.
 
 **TCP.** Where `tcp.enabled` is set: one JSON request a line, one answer a line, authentication as over WebSocket.
@@ -149,7 +149,7 @@ def _component(at: str, path: ComponentPath, schemas: Schemas) -> Schema:
         "operationId": f"{path.method.lower()}{at.replace('/', '_')}",
         "tags": ["components"],
         "summary": operation.summary,
-        "description": f"The action `{operation.name}`. {permission_text(operation)}",
+        "description": permission_text(operation),
         "security": [{}] if operation.permission is None else _SECURITY,
         **(_in_query if path.method == "GET" else _in_body)(schemas.fields(operation.request)),
         "responses": {

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.api.components import ComponentPath, nothing
+from terrazzo.api.components import ComponentPath
 from terrazzo.api.envelope import (
     BAD_PARAMETER,
     FAILURE,
@@ -38,7 +38,12 @@ GATEWAY_CODES = (FAILURE, BAD_PARAMETER, NOT_AUTHENTICATED, NOT_PERMITTED, NOT_F
 COMPONENT_CODES = (FAILURE, NOT_AUTHENTICATED, NOT_PERMITTED)
 
 
-def envelope_of(door: str, code: Schema, resp: Schema, result: Schema) -> Schema:
+def has_result(path: ComponentPath) -> bool:
+    """Whether a component's answer has a result; those of changes have none."""
+    return path.result is not msgspec.UnsetType
+
+
+def envelope_of(door: str, code: Schema, resp: Schema, result: Schema | None) -> Schema:
     """The answer of the ``gateway`` or of a ``component`` (section 1 and 2), which has no ``resp`` and ``actionid``."""
     properties: Schema = {
         "resp": resp,
@@ -46,7 +51,7 @@ def envelope_of(door: str, code: Schema, resp: Schema, result: Schema) -> Schema
         "code": code,
         "msg": {"type": "string", "description": "not contractual"},
         "info": {"type": "string", "description": "on errors: which field, and what was wrong with it"},
-        "result": result,
+        **({} if result is None else {"result": result}),
     }
     if door == "component":
         del properties["resp"], properties["actionid"]
@@ -60,7 +65,8 @@ class Schemas:
         self._operations, self._paths = tuple(operations), tuple(paths)
         types = [
             *(kind for operation in self._operations for kind in (operation.request, operation.result)),
-            *(path.result for path in self._paths),
+            *(path.operation.request for path in self._paths),
+            *(path.result for path in self._paths if has_result(path)),
         ]
         schemas, parts = msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=_AT + "{name}")
         self._by_type = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -107,10 +113,8 @@ class Schemas:
 
     def component_answer(self, path: ComponentPath) -> Schema:
         """A component's answer, successful or not."""
-        success = envelope_of("component", {"const": SUCCESS}, {}, self.result(path.result))
-        if path.shape is nothing:
-            del success["properties"]["result"]
-            success["required"].remove("result")
+        result = self.result(path.result) if has_result(path) else None
+        success = envelope_of("component", {"const": SUCCESS}, {}, result)
         return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
 
 

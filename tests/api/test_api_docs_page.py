@@ -1,0 +1,97 @@
+"""The page at /docs: everything is in it, it works in a browser, and it loads nothing from outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from api_rig import PASSWORD, Rig
+
+import terrazzo.api
+from chromium import chromium
+from terrazzo.api.components import PATHS
+from terrazzo.api.table import TABLE
+
+FILES = Path(terrazzo.api.__file__).parent / "docs_page"
+OUTSIDE = re.compile(r"(https?:)?//[\w.-]+\.\w+|url\(|@import")
+
+
+def test_no_file_names_anything_outside() -> None:
+    files = sorted(FILES.iterdir())
+    assert [file.name for file in files] == ["docs.css", "docs.js", "index.html", "schema.js"]
+    for file in files:
+        assert OUTSIDE.search(file.read_text(encoding="utf-8")) is None, file.name
+
+
+async def test_the_policy_allows_nothing_from_outside(rig: Rig) -> None:
+    for path in ("/docs", "/docs/docs.js", "/docs/docs.css", "/docs/schema.js"):
+        async with rig.http.get(path) as response:
+            assert response.status == 200
+            policy = response.headers["Content-Security-Policy"]
+            assert "default-src 'none'" in policy
+            assert "unsafe" not in policy
+            assert OUTSIDE.search(policy) is None
+    async with rig.http.get("/docs/../../table.py") as response:
+        assert response.status == 404
+
+
+async def test_it_lists_everything_and_calls_the_api(rig: Rig, tmp_path: Path) -> None:
+    await rig.add_terminal("t1")
+    base = str(rig.http._base_url).rstrip("/")
+    async with chromium(tmp_path) as tab:
+        await tab.open(f"{base}/docs")
+        await tab.wait("document.querySelector('.overview')")
+        listed = await tab.run("[...document.querySelectorAll('#index a')].map((each) => each.textContent)")
+        assert listed[: len(list(TABLE))] == [operation.name for operation in TABLE]
+        assert len(listed) > len(list(TABLE)) + len({path.path for path in PATHS})
+        await tab.run(_fill("login", username="admin-user", password="wrong"))
+        await tab.wait("document.querySelector('#account-says').textContent")
+        await tab.run(_fill("login", username="admin-user", password=PASSWORD))
+        await tab.wait("document.querySelector('#who').textContent === 'Logged in: admin-user'")
+        await tab.run("location.hash = 'get_terminal_item'")
+        await tab.wait("document.querySelector('h1').textContent === 'get_terminal_item'")
+        await tab.run(_fill("try", body='{"action": "get_terminal_item", "uid": "t1"}'))
+        await tab.wait("document.querySelector('.says.good')")
+        answer = json.loads(await tab.run("document.querySelector('#try pre').textContent"))
+        assert answer["result"]["uid"] == "t1"
+        await tab.run(f"location.hash = encodeURIComponent('GET {PATHS[0].path}')")
+        assert set(tab.requests) == {
+            f"{base}{path}"
+            for path in (
+                "/docs",
+                "/docs/docs.css",
+                "/docs/docs.js",
+                "/docs/schema.js",
+                "/openapi.json",
+                "/apiproxy/api",
+            )
+        }
+        assert tab.errors == []
+
+
+async def test_every_entry_fits_a_phone(rig: Rig, tmp_path: Path) -> None:
+    base = str(rig.http._base_url).rstrip("/")
+    async with chromium(tmp_path) as tab:
+        await tab.open(f"{base}/docs", width=360, dark=True)
+        await tab.wait("document.querySelector('.overview')")
+        too_wide = await tab.run(
+            """(async () => {
+                 const wide = [];
+                 for (const link of [...document.querySelectorAll('#index a')].map((each) => each.hash)) {
+                   const shown = new Promise((resolve) => addEventListener('hashchange', resolve, {once: true}));
+                   location.hash = link;
+                   await shown;
+                   if (document.documentElement.scrollWidth > innerWidth) wide.push(link);
+                 }
+                 return wide;
+               })()"""
+        )
+        assert too_wide == []
+        assert tab.errors == []
+
+
+def _fill(form: str, **values: str) -> str:
+    """A script that fills in a form and sends it, as a user would."""
+    fields = "".join(f"form.elements[{json.dumps(name)}].value = {json.dumps(text)};" for name, text in values.items())
+    return f"(() => {{ const form = document.getElementById('{form}'); {fields} form.requestSubmit(); }})()"

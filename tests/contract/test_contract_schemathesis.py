@@ -1,0 +1,134 @@
+"""Whatever fits the OpenAPI document, and whatever doesn't: no 5xx, no answer outside its schema, no internal error."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+import schemathesis
+from contract_world import World, filled_platform
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.config import SchemathesisConfig
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from terrazzo.api.openapi import GATEWAY_PATH, build_document
+from terrazzo.api.table import TABLE
+
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+REQUESTS = 12  # of each kind to each operation
+BUDGET_S = 60.0  # of all; what is left when it is spent sends fewer
+ENDS_SESSIONS = {"logout"}
+"""Actions that end the token that they are sent with; they are sent with a token of their own."""
+
+
+@cache
+def document() -> dict[str, Any]:
+    return json.loads(msgspec.json.encode(build_document()))
+
+
+def narrowed(action: str) -> dict[str, Any]:
+    """The document with one action alone: a request of it, and its answers."""
+    whole = document()
+    post = json.loads(json.dumps(whole["paths"][GATEWAY_PATH]["post"]))
+    content = post["requestBody"]["content"]["application/json"] = {"schema": at(f"{action}.request")}
+    assert content["schema"]
+    answers = {"oneOf": [at(f"{action}.answer"), at("gateway_failure")]}
+    post["responses"]["200"]["content"]["application/json"] = {"schema": answers}
+    return {**whole, "paths": {GATEWAY_PATH: {"post": post}}}
+
+
+def at(name: str) -> dict[str, Any]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A platform of its own: what is sent here changes and deletes."""
+    with filled_platform(tmp_path_factory.mktemp("schemathesis") / "data") as filled:
+        yield filled
+
+
+@pytest.fixture(scope="module")
+def deadline() -> float:
+    return time.monotonic() + BUDGET_S
+
+
+def check(world: World, source: dict[str, Any], path: str, method: str, *, deadline: float) -> None:
+    """Sends what fits the document, and what doesn't."""
+    schema = schemathesis.openapi.from_dict(source, config=SchemathesisConfig())
+    operation = schema[path][method]
+    for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        send(world, operation, mode, deadline=deadline)
+
+
+def send(world: World, operation: Any, mode: GenerationMode, *, deadline: float) -> None:
+    quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+    @given(case=operation.as_strategy(generation_mode=mode))
+    @settings(
+        max_examples=REQUESTS,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=quiet,
+    )
+    def run(case: Any) -> None:
+        if time.monotonic() > deadline:
+            return
+        headers = {"Authorization": f"Bearer {world.token}"}
+        response = case.call(base_url=world.platform.url, headers=headers, timeout=20)
+        case.validate_response(response, checks=CHECKS)
+        if response.headers.get("Content-Type", [""])[0].startswith("application/json"):
+            info = str(response.json().get("info"))
+            assert "internal error" not in info, (case.as_curl_command(), info)
+
+    try:
+        run()
+    except Unsatisfiable:
+        assert mode is GenerationMode.NEGATIVE, "nothing fits the schema"
+
+
+@pytest.mark.parametrize("action", [operation.name for operation in TABLE])
+def test_an_action(world: World, deadline: float, action: str) -> None:
+    if action in ENDS_SESSIONS:
+        world.rehearsal.log_in()
+    check(world, narrowed(action), GATEWAY_PATH, "POST", deadline=deadline)
+    if action in ENDS_SESSIONS:
+        world.rehearsal.log_in()
+
+
+@pytest.mark.parametrize(
+    ("path", "method"),
+    [
+        (path, method.upper())
+        for path, methods in document()["paths"].items()
+        for method in methods
+        if path != GATEWAY_PATH
+    ],
+)
+def test_a_path(world: World, deadline: float, path: str, method: str) -> None:
+    check(world, document(), path, method, deadline=deadline)
+
+
+def test_the_platform_is_well_afterwards(world: World) -> None:
+    assert world.platform.unready_parts() == []

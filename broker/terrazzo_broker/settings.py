@@ -35,7 +35,7 @@ class BrokerSettings:
     queued_bytes: int = 8 << 20  # per slow consumer
     topic_alias_maximum: int = 32  # aliases that a client may use towards us
     outbound_alias_maximum: int = 64  # aliases that we use towards one client, however many it allows
-    topic_levels: int = 128
+    topic_levels: int = 200
     retained_messages: int = 100_000
     subscriptions_per_session: int = 1_000
     max_keepalive_s: int = 0  # 0 leaves the client's; else the longest Keep Alive an MQTT 5 client may have

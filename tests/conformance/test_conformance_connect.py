@@ -52,22 +52,27 @@ async def test_a_second_connect_ends_the_connection(dial, version, name):
     assert (await watcher.take()).payload == b"gone"
 
 
+LEVEL_3_1_1, LEVEL_5 = b"\x20\x02\x00\x01", b"\x20\x03\x00\x84\x00"
+
+
 @pytest.mark.parametrize(
-    ("protocol", "level", "answer"),
+    ("protocol", "level", "form", "answer"),
     [
-        ("MQTT", 3, b"\x20\x02\x00\x01"),
-        ("MQTT", 0, b"\x20\x02\x00\x01"),
-        ("MQIsdp", 3, b"\x20\x02\x00\x01"),
-        ("hj", 4, b"\x20\x02\x00\x01"),
-        ("mqtt", 4, b"\x20\x02\x00\x01"),
-        ("hj", 5, b"\x20\x03\x00\x84\x00"),
-        ("MQTT", 6, b"\x20\x03\x00\x84\x00"),
-        ("MQTT", 255, b"\x20\x03\x00\x84\x00"),
+        ("MQTT", 3, 4, LEVEL_3_1_1),
+        ("MQTT", 0, 4, LEVEL_3_1_1),
+        ("MQIsdp", 3, 4, LEVEL_3_1_1),
+        ("hj", 4, 4, LEVEL_3_1_1),
+        ("mqtt", 4, 4, LEVEL_3_1_1),
+        ("hj", 5, 4, LEVEL_3_1_1),
+        ("MQTT", 6, 4, LEVEL_3_1_1),
+        ("hj", 5, 5, LEVEL_5),
+        ("MQTT", 6, 5, LEVEL_5),
+        ("MQTT", 255, 5, LEVEL_5),
     ],
 )
-async def test_other_protocols_are_turned_away_in_words_they_may_know(dial, name, protocol, level, answer):
-    peer = await dial(4)
-    peer.send(wire.connect(name, version=4, name=protocol, level=level))
+async def test_other_protocols_are_turned_away_in_words_they_may_know(dial, name, protocol, level, form, answer):
+    peer = await dial(form)
+    peer.send(wire.connect(name, version=form, name=protocol, level=level, will=Will(name), username="u", password=b""))
     assert await peer.reader.read() == answer
 
 

@@ -32,7 +32,8 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
         packet, connection.version = parse_connect(header, cursor)
     except UnsupportedProtocol as error:  # [MQTT-3.1.2-2] of both
         connection.version = 0
-        connection.write(_REFUSED_LEVEL_5 if error.level >= 5 else _REFUSED_LEVEL_3)
+        is_older = error.level < 5 or _has_form_of_3_1_1(cursor)
+        connection.write(_REFUSED_LEVEL_3 if is_older else _REFUSED_LEVEL_5)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
     connection.connect_packet = packet
     refusal = connection.broker.admit(connection, packet.client_id)
@@ -45,6 +46,19 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     connection.state = State.DECIDING
     assert connection.request is not None
     return connection.broker.decide(connection, connection.broker.hooks.authenticate(connection.request))
+
+
+def _has_form_of_3_1_1(cursor: Cursor) -> bool:
+    """Whether what follows the protocol level has no properties, so that its sender may know only 3.1.1."""
+    try:
+        flags, _ = cursor.integer(1), cursor.integer(2)
+        for is_there in (True, flags & 0x04, flags & 0x04, flags & 0x80, flags & 0x40):
+            if is_there:
+                cursor.binary()
+        cursor.finish()
+    except PacketError:
+        return False
+    return True
 
 
 def _announced_version(cursor: Cursor) -> int:

@@ -28,18 +28,18 @@ class BulkEntity:
 
 BULK_ENTITIES = (
     BulkEntity(
+        name="terminal_configs", title="terminal configurations", entity=CONFIGURATION, kept_in="configurations"
+    ),
+    BulkEntity(
         name="terminals",
         title="terminals",
         entity=TERMINAL,
         kept_in="terminals",
         ignored=("terminal_object_map",),
     ),
-    BulkEntity(
-        name="terminal_configs", title="terminal configurations", entity=CONFIGURATION, kept_in="configurations"
-    ),
     BulkEntity(name="mappings", title="mapping tables", entity=MAPPING, kept_in="mappings"),
     BulkEntity(name="controls", title="control tables", entity=CONTROL, kept_in="controls"),
     BulkEntity(name="customers", title="customers", entity=CUSTOMER, kept_in="customers"),
     BulkEntity(name="objects", title="objects", entity=OBJECT, kept_in="objects"),
 )
-"""In the order in which they refer to each other, except that objects come last."""
+"""Those that others refer to come first."""

@@ -36,6 +36,9 @@ from terrazzo.errors import Unavailable
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
+from terrazzo.mapping.ledger import Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.mapping.shaper import Shaper
 from terrazzo.metadata.changes import ChangesLost, ChangeWatcher
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
@@ -88,6 +91,7 @@ class Terminals:
     broker: Broker
     bus: EmbeddedBus
     intake: Intake
+    shaper: Shaper
     commands: Commands
     login: Login
     bridges: list[Bridge]
@@ -179,7 +183,8 @@ class Platform:
     async def _open_terminals(self) -> Terminals:
         registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
         bus = EmbeddedBus(registry, presence, seals)
-        intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s)
+        shaper = await self._open_shaper()
+        intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s, shaper=shaper)
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
         shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
@@ -198,9 +203,15 @@ class Platform:
         self._stack.push_async_callback(storage.close)  # the broker's close does it, if the start gets that far
         bus.attach(broker)
         local.attach(broker)
-        terminals = Terminals(broker, bus, intake, commands, login, bridges)
+        terminals = Terminals(broker, bus, intake, shaper, commands, login, bridges)
         await self._start_terminals(terminals, activations)
         return terminals
+
+    async def _open_shaper(self) -> Shaper:
+        """What objects make of messages; what is committed reaches the database before the stop, if it answers."""
+        outbox = Outbox(Ledger(self.metadata.database))
+        self._stack.push_async_callback(outbox.stop)
+        return await Shaper.open(self.store, self.metadata.entities, outbox)
 
     def _new_commands(self, bus: EmbeddedBus) -> Commands:
         return Commands(
@@ -322,12 +333,15 @@ class Platform:
     def _collectors(self) -> list[Collector]:
         broker, intake = self.terminals.broker.stats, self.terminals.intake.stats
         commands, login = self.terminals.commands.stats, self.terminals.login.stats
+        shaper = self.terminals.shaper
         now = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes", "commit_seconds_max"})
         return [
             metrics.Numbered("terrazzo_broker", broker.counters, gauges=now),
             metrics.Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
             metrics.Numbered("terrazzo_ingest", lambda: _numbers(intake), gauges=now),
             metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
+            metrics.Numbered("terrazzo_mapping", lambda: _numbers(shaper.engine.stats)),
+            metrics.Numbered("terrazzo_effects", lambda: _numbers(shaper.outbox.stats), gauges=frozenset({"waiting"})),
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
             *bridge_metrics(self.terminals.bridges),

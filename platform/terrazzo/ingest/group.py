@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.ingest.payload import Reject, RejectKind, decode
+from terrazzo.ingest.payload import Points, Reject, RejectKind, decode
 from terrazzo.ingest.report import ReportTag
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
-from terrazzo.store import Record
+from terrazzo.sparse_log import SparseLog
+from terrazzo.store import NO_NOTES, Notes, Record
 from terrazzo_broker.hooks import Batch, Inbound
 
 PAYLOAD_FORMAT_INVALID = 0x99
@@ -20,7 +22,36 @@ STORE_REFUSES = 0x83  # Implementation specific error
 
 _STRIDE = 256  # messages between two looks at the clock
 
+_log = logging.getLogger(__name__)
+
 _encode_reject = msgspec.msgpack.Encoder().encode
+
+
+class Shaper(Protocol):
+    """Turns messages into what objects make of them, committed together with the messages themselves."""
+
+    def plans(self, uid: str) -> Sequence[Any]:
+        """What a terminal's messages do; empty for one that feeds no object."""
+
+    def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
+        """Takes one message of a terminal with plans; appends the records that it makes."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may be given more."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether it has notes to commit."""
+
+    def seal(self) -> Notes:
+        """Ends a group: the notes to commit with it."""
+
+    def on_committed(self) -> None:
+        """All that was sealed is durable."""
+
+    def on_wanted(self, nudge: Callable[[], None]) -> None:
+        """Calls back when it has notes to commit though no message came, and when there is room again."""
 
 
 class IngestStats(msgspec.Struct):
@@ -36,6 +67,7 @@ class IngestStats(msgspec.Struct):
     commit_seconds_max: float = 0.0
     store_failures: int = 0
     store_refused: int = 0  # records that the store never takes, older than its retention say; kept as rejects
+    shaping_failures: int = 0  # messages that are stored and went into no object
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
@@ -69,12 +101,18 @@ class Span(NamedTuple):
 class Group(msgspec.Struct):
     """What one commit stores, and whom it answers."""
 
-    records: list[Record] = msgspec.field(default_factory=list)
+    records: list[Record] = msgspec.field(default_factory=list)  # one for each message
+    mosaic: list[Record] = msgspec.field(default_factory=list)
+    notes: Notes = NO_NOTES
     spans: list[Span] = msgspec.field(default_factory=list)
     arrivals: list[Arrival] = msgspec.field(default_factory=list)  # decoded to the end
     answers: list[Answer] = msgspec.field(default_factory=list)
     messages: int = 0
     size: int = 0
+
+    def all_records(self) -> list[Record]:
+        """What is stored: the messages' records, then what objects made of them."""
+        return [*self.records, *self.mosaic] if self.mosaic else self.records
 
     def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
         """Puts rejects in the place of records that the store will never take; returns them.
@@ -102,8 +140,10 @@ class Group(msgspec.Struct):
 class Recorder:
     """Decodes arrivals into a group."""
 
-    def __init__(self, stats: IngestStats, *, clock_ahead_s: float) -> None:
+    def __init__(self, stats: IngestStats, *, clock_ahead_s: float, shaper: Shaper | None = None) -> None:
         self._stats = stats
+        self._shaper = shaper
+        self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
 
     def record(self, arrival: Arrival, group: Group, deadline_s: float) -> bool:
@@ -130,16 +170,20 @@ class Recorder:
         group.spans.append(Span(len(group.records), arrival, span[0]))
         append = group.records.append
         tag: ReportTag | None = None
+        plans: Sequence[Any] = ()
+        plans_of = _no_plans if self._shaper is None else self._shaper.plans
         for index in range(*span):
             message = batch.messages[index]
             if message.tag is not tag:
                 tag = message.tag
                 tag.trace.last_telemetry_us = arrived_us
+                plans = plans_of(tag.uid)
             body = message.payload
             try:
                 if tag.seal is not None:
                     body = tag.seal.open(body)
-                stamp = decode(body).get("Time")
+                points = decode(body)
+                stamp = points.get("Time")
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
             except Reject as reject:
                 append(self._reject(message, reject, arrived_us))
@@ -151,15 +195,29 @@ class Recorder:
                 if body[0] <= 0x20:
                     body = body.lstrip()  # readers tell JSON and MessagePack apart by the first byte
                 append(Record(tag.series, time_us, body))
+                if plans:
+                    self._shape(plans, points, time_us, tag.uid, group.mosaic)
                 if tag.answers and message.correlation_data:
                     group.answers.append(Answer(tag.uid, message.correlation_data, body))
             if tag.seal is not None and time.perf_counter() > deadline_s:
                 return index + 1
         return span[1]
 
+    def _shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
+        assert self._shaper is not None  # who else would have plans
+        try:
+            self._shaper.shape(plans, points, time_us, uid, mosaic)
+        except Exception as error:  # noqa: BLE001 - a fault in there must not stop other terminals' messages
+            self._stats.shaping_failures += 1
+            self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
+
     def _reject(self, message: Inbound, reject: Reject, arrived_us: int) -> Record:
         self._stats.rejects[reject.kind.value] += 1
         return reject_record(message, str(reject), arrived_us)
+
+
+def _no_plans(uid: str) -> Sequence[Any]:
+    return ()
 
 
 def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:

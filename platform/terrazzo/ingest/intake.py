@@ -15,9 +15,9 @@ from typing import Protocol
 
 import msgspec
 
-from terrazzo.ingest.group import Answer, Arrival, Group, IngestStats, Recorder
+from terrazzo.ingest.group import Answer, Arrival, Group, IngestStats, Recorder, Shaper
 from terrazzo.sparse_log import SparseLog
-from terrazzo.store import Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
 from terrazzo_broker.hooks import Batch
 
 _log = logging.getLogger(__name__)
@@ -50,6 +50,7 @@ class Intake:
         store: where records go.
         gate: the broker's valve.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
+        shaper: what becomes of messages besides their records.
     """
 
     def __init__(
@@ -59,12 +60,16 @@ class Intake:
         *,
         clock_ahead_s: float = 300,
         limits: IntakeLimits | None = None,
+        shaper: Shaper | None = None,
     ) -> None:
         self.stats = IngestStats()
         self._store = store
         self._gate = gate
         self._limits = limits or IntakeLimits()
-        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s)
+        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, shaper=shaper)
+        self._shaper = shaper
+        if shaper is not None:
+            shaper.on_wanted(self._on_wanted)
         self._pending: deque[Arrival] = deque()  # bounded by the gate
         self._wake = asyncio.Event()
         self._paused = False
@@ -148,13 +153,14 @@ class Intake:
             self._wake.clear()
             full = self._decode_slice(group)
             idle = commit is None or commit.done()
-            if idle and group.arrivals:
+            if idle and (group.arrivals or (self._is_dirty and not group.records)):
+                self._seal(group)
                 return group
             if idle and self._closing and not self._pending:
                 return None
             if full and commit is not None:
                 await asyncio.wait({commit})
-            elif self._pending:
+            elif self._pending and self._has_room:
                 await asyncio.sleep(0)  # lets the broker read on
             else:
                 await self._wake.wait()
@@ -164,6 +170,9 @@ class Intake:
         deadline_s = time.perf_counter() + _SLICE_S
         pending, limits = self._pending, self._limits
         while group.messages < limits.group_messages and group.size < limits.group_bytes:
+            if not self._has_room:
+                self._pause()
+                return False
             if not pending or not self._recorder.record(pending[0], group, deadline_s):
                 return False
             pending.popleft()
@@ -175,28 +184,31 @@ class Intake:
         """Stores a group, however long the store is away, then answers for it."""
         started_s = time.perf_counter()
         retry_s = _RETRY_FIRST_S
-        records = group.records
-        while records:
-            left = await self._append(group, records)
+        records, notes = group.all_records(), group.notes
+        while records or notes:
+            left = await self._append(group, records, notes)
             if left is records:
                 await asyncio.sleep(retry_s)
                 retry_s = min(retry_s * 2, _RETRY_MOST_S)
-            records = left
+            else:
+                records, notes = left, NO_NOTES
+        if self._shaper is not None:
+            self._shaper.on_committed()
         self._count(group, time.perf_counter() - started_s)
         group.settle()
         self._tell(group)
         self._committed.set()
         self._resume_if_drained()
 
-    async def _append(self, group: Group, records: list[Record]) -> list[Record]:
+    async def _append(self, group: Group, records: list[Record], notes: Notes) -> list[Record]:
         """Tries once; what is still to be stored: nothing, all of it again, or rejects for what is never taken."""
         try:
-            await self._store.append(records)
+            await (self._store.append(records, notes=notes) if notes else self._store.append(records))
         except RecordsRefused as error:
             self._failing = False
             self._failure_log.warning("%d records are kept as rejects: %s", len(error.records), error)
             self.stats.store_refused += len(error.records)
-            return group.refuse(error.records, str(error)) if records is group.records else []
+            return group.refuse(error.records, str(error))
         except StoreUnavailable as error:
             self._failure_log.warning("the store does not take %d records, retrying: %s", len(records), error)
         except Exception:  # noqa: BLE001 - whatever goes wrong there, acknowledged must mean stored
@@ -222,12 +234,28 @@ class Intake:
     def _tell(self, group: Group) -> None:
         try:
             for hear_records in self._record_listeners:
-                hear_records(group.records)
+                hear_records(group.all_records())
             for answer in group.answers:
                 for hear_answer in self._answer_listeners:
                     hear_answer(answer)
         except Exception:  # noqa: BLE001 - a listener's fault must not stop the writer
             _log.exception("a listener failed; the records are stored")
+
+    @property
+    def _has_room(self) -> bool:
+        return self._shaper is None or self._shaper.has_room
+
+    @property
+    def _is_dirty(self) -> bool:
+        return self._shaper is not None and self._shaper.is_dirty
+
+    def _seal(self, group: Group) -> None:
+        if self._shaper is not None:
+            group.notes = self._shaper.seal()
+
+    def _on_wanted(self) -> None:
+        self._wake.set()
+        self._resume_if_drained()
 
     def _pause(self) -> None:
         if not self._paused:
@@ -238,7 +266,7 @@ class Intake:
     def _resume_if_drained(self) -> None:
         stats, limits = self.stats, self._limits
         drained = stats.backlog <= limits.messages // 2 and stats.backlog_bytes <= limits.bytes // 2
-        if self._paused and drained and not self._draining:
+        if self._paused and drained and self._has_room and not self._draining:
             self._paused = False
             self._gate.resume_intake()
 

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from terrazzo.metadata.definitions import ENTITIES
 from terrazzo.metadata.entity import METADATA
 from terrazzo.metadata.field import BIG
+from terrazzo.metadata.happenings import HAPPENINGS
 
 OBJECT_TERMINAL = sa.Table(
     "object_terminal",
@@ -87,4 +88,12 @@ AUDIT = sa.Table(
     sqlite_autoincrement=True,
 )
 
-ALL_TABLES = (*(entity.table for entity in ENTITIES), OBJECT_TERMINAL, COMMAND, REVOKED_TOKEN, CHANGE, AUDIT)
+ALL_TABLES = (
+    *(entity.table for entity in ENTITIES),
+    OBJECT_TERMINAL,
+    COMMAND,
+    REVOKED_TOKEN,
+    CHANGE,
+    AUDIT,
+    *HAPPENINGS,
+)

@@ -1,0 +1,222 @@
+"""Which mapping, terminals and retainers each object has, and from that the plans of each terminal.
+
+Changes only mark what they touch: plans are made again when the next message of a terminal asks for them, so that a
+change is in force with the next batch and costs little however many objects share the mapping.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from terrazzo.mapping.functions import Value
+from terrazzo.mapping.labels import Labels, Rule, rules_of
+from terrazzo.mapping.plan import Run, compile_plan
+from terrazzo.mapping.state import ObjectState, StateNote, StepNote
+from terrazzo.mapping.table import Slot, Table, parse_table
+
+_log = logging.getLogger(__name__)
+
+
+class ObjectSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What of an object's record matters here."""
+
+    id: int
+    company_id: int
+    mapping_id: int | None
+    terminals: tuple[str, ...]
+    is_available: bool = True
+
+
+class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What of a retainer script's record matters here."""
+
+    id: int
+    uid: str
+    objects: tuple[int, ...]
+    script: tuple[tuple[str, ...], ...]
+    is_active: bool
+
+
+class Bound:
+    """An object with everything that its messages need."""
+
+    __slots__ = ("company_id", "labels", "object_id", "recheck", "rules", "series", "state")
+
+    def __init__(self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[Rule]]) -> None:
+        self.object_id = spec.id
+        self.company_id = spec.company_id
+        self.series = f"m/{spec.id}"
+        self.state = state
+        self.labels = labels
+        self.rules = rules
+        self.recheck = bool(rules)  # look at all labels with the next message, whatever it changes
+
+
+class Plan(NamedTuple):
+    """What a message of a terminal does for one object."""
+
+    run: Run
+    bound: Bound
+
+
+class Kept(NamedTuple):
+    """What an earlier run left of an object."""
+
+    note: StateNote
+    steps: dict[str, list[StepNote]]
+
+
+class Catalogue:
+    """Objects, mappings and retainers by id; plans by terminal."""
+
+    def __init__(self) -> None:
+        self.states: dict[int, ObjectState] = {}
+        self.kept: dict[int, Kept] = {}
+        self.labels: defaultdict[int, Labels] = defaultdict(Labels)
+        self.layouts: dict[str, tuple[Slot, ...]] = {}
+        self.collected: defaultdict[int, dict[str, Value]] = defaultdict(dict)  # object -> project -> latest value
+        self._tables: dict[int, Table | None] = {}
+        self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
+        self._objects: dict[int, ObjectSpec] = {}
+        self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._mapped: defaultdict[int, set[int]] = defaultdict(set)  # mapping -> objects
+        self._retainers: dict[int, RetainerSpec] = {}
+        self._rules: defaultdict[int, dict[int, list[Rule]]] = defaultdict(dict)  # object -> retainer -> its rules
+        self._bound: dict[int, Bound] = {}
+        self._plans: dict[str, tuple[Plan, ...]] = {}
+
+    def unknown(self) -> list[int]:
+        """Objects of which something is kept and that aren't there any more."""
+        return [object_id for object_id in {*self.kept, *self.labels} if object_id not in self._objects]
+
+    def object(self, object_id: int) -> ObjectSpec | None:
+        """An object's record."""
+        return self._objects.get(object_id)
+
+    def put_mapping(self, mapping_id: int, rows: Any) -> None:
+        """A mapping was made, changed, or deleted (``rows`` None). Rows that are no mapping feed nothing."""
+        table = None
+        if rows is not None:
+            try:
+                table = parse_table(rows)
+            except ValueError as error:
+                _log.warning("mapping %d is not used: %s", mapping_id, error)
+        self._tables[mapping_id] = table
+        self._runs[mapping_id] = {}
+        for object_id in self._mapped[mapping_id]:
+            self._unbind(object_id)
+
+    def put_object(self, spec: ObjectSpec) -> None:
+        """An object was made or changed."""
+        self._forget_links(spec.id)
+        self._objects[spec.id] = spec
+        for uid in spec.terminals:
+            self._objects_of[uid].add(spec.id)
+        if spec.mapping_id is not None:
+            self._mapped[spec.mapping_id].add(spec.id)
+        self._unbind(spec.id)
+
+    def drop_object(self, object_id: int) -> None:
+        """An object was deleted."""
+        self._forget_links(object_id)
+        self._objects.pop(object_id, None)
+        for known in (self.states, self.kept, self.labels, self.collected, self._rules):
+            known.pop(object_id, None)
+
+    def put_retainer(self, spec: RetainerSpec) -> None:
+        """A retainer script was made, changed, started or stopped."""
+        self.drop_retainer(spec.id)
+        self._retainers[spec.id] = spec
+        if spec.is_active:
+            rules = rules_of(spec.id, spec.uid, spec.script)
+            for object_id in spec.objects:
+                self._rules[object_id][spec.id] = rules
+                self._unbind(object_id)
+
+    def drop_retainer(self, project_id: int) -> None:
+        """A retainer script was deleted."""
+        before = self._retainers.pop(project_id, None)
+        for object_id in before.objects if before else ():
+            if self._rules[object_id].pop(project_id, None) is not None:
+                self._unbind(object_id)
+
+    def plans(self, uid: str) -> tuple[Plan, ...]:
+        """What a terminal's messages do: nothing for most terminals."""
+        plans = self._plans.get(uid)
+        if plans is None:
+            objects = sorted(self._objects_of.get(uid, ()))
+            plans = self._plans[uid] = tuple(plan for each in objects for plan in self._plan(each, uid))
+        return plans
+
+    def bound(self, object_id: int) -> Bound | None:
+        """An object that is mapped, with its state; None for one that isn't."""
+        bound = self._bound.get(object_id)
+        if bound is None:
+            spec = self._objects.get(object_id)
+            table = self._table(spec)
+            if spec is None or table is None:
+                return None
+            rules, labels = self._rules_by_code(object_id), self.labels[object_id]
+            labels.keep(rules)
+            bound = self._bound[object_id] = Bound(spec, self._state(object_id, table), labels, rules)
+        return bound
+
+    def _table(self, spec: ObjectSpec | None) -> Table | None:
+        if spec is None or spec.mapping_id is None or not spec.is_available:
+            return None
+        return self._tables.get(spec.mapping_id)
+
+    def _plan(self, object_id: int, uid: str) -> Iterable[Plan]:
+        bound = self.bound(object_id)
+        spec = self._objects[object_id]
+        if bound is None or spec.mapping_id is None:
+            return
+        table = bound.state.table
+        points = table.bind(spec.terminals).get(uid)
+        if points:
+            runs = self._runs[spec.mapping_id]
+            key = tuple(points.items())
+            run = runs.get(key)
+            if run is None:
+                run = runs[key] = compile_plan(table, points)
+            yield Plan(run, bound)
+
+    def _state(self, object_id: int, table: Table) -> ObjectState:
+        before = self.states.get(object_id)
+        if before is not None and before.table is table:
+            return before
+        state = self.states[object_id] = ObjectState(object_id, table, collected=self.collected[object_id])
+        kept = self.kept.pop(object_id, None)
+        if before is not None:
+            state.adopt(before)
+        elif kept is not None:
+            state.restore(kept.note, self.layouts.get(kept.note.layout, ()), kept.steps)
+        return state
+
+    def _rules_by_code(self, object_id: int) -> dict[str, list[Rule]]:
+        by_code: dict[str, list[Rule]] = {}
+        for rules in self._rules.get(object_id, {}).values():
+            for rule in rules:
+                by_code.setdefault(rule.code, []).append(rule)
+        return by_code
+
+    def _forget_links(self, object_id: int) -> None:
+        before = self._objects.get(object_id)
+        if before is None:
+            return
+        self._unbind(object_id)
+        for uid in before.terminals:
+            self._objects_of[uid].discard(object_id)
+        if before.mapping_id is not None:
+            self._mapped[before.mapping_id].discard(object_id)
+
+    def _unbind(self, object_id: int) -> None:
+        self._bound.pop(object_id, None)
+        spec = self._objects.get(object_id)
+        for uid in spec.terminals if spec else ():
+            self._plans.pop(uid, None)

@@ -1,0 +1,52 @@
+"""Events and labels as data, on their way to the database. Times are UTC microseconds, values texts."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class EventRaised(msgspec.Struct, frozen=True, tag="event", array_like=True):
+    """A condition turned true."""
+
+    company_id: int
+    object_id: int
+    terminal_id: str  # whose message did it
+    code: str
+    label_en: str
+    label_cn: str
+    value: str
+    extension_key: str  # the condition
+    extension_value: str  # what met it
+    time_us: int
+
+
+class LabelOpened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
+    """A retainer's variable took its open value."""
+
+    company_id: int
+    object_id: int
+    terminal_id: str
+    project_id: int  # the retainer script's id
+    class_id: str  # and its uid
+    code: str
+    label_en: str
+    label_cn: str
+    value: str
+    opened_us: int
+
+
+class LabelClosed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
+    """It took its close value, or somebody closed the label by hand."""
+
+    company_id: int
+    object_id: int
+    project_id: int
+    code: str
+    closed_us: int
+    by_hand: bool
+
+
+Effect = EventRaised | LabelOpened | LabelClosed
+
+encode_effects = msgspec.msgpack.Encoder().encode
+decode_effects = msgspec.msgpack.Decoder(list[Effect]).decode

@@ -1,0 +1,148 @@
+"""The rows that one terminal feeds, as one Python function: a message costs an object one call.
+
+The function takes the message's points (flat), its time and the object's state, updates the state and returns
+``(changed, is_late, is_fed)``: the variables to record, whether something was older than what the state has, and
+whether anything was taken in. What it does, row by row:
+
+- STA rows whose point is in the message, in their order: computed from the point and the values known so far.
+- FUNC, COL and STT rows, each after those that it names, unless the message is older than their last computation.
+- EVNT rows: an event when the condition turns true; null leaves the edge as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from terrazzo.mapping.expression import Expression
+from terrazzo.mapping.functions import LARGEST, Value
+from terrazzo.mapping.row import Kind, Row
+from terrazzo.mapping.source import NAMESPACE, expression_source, is_settled
+from terrazzo.mapping.state import ObjectState
+from terrazzo.mapping.table import Table
+from terrazzo.mapping.tree import X
+
+Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[dict[str, Value], bool, bool]]
+
+_MISSING = object()
+_HEAD = """
+def run(p, T, s):
+ v = s.values; t = s.times; w = s.windows; get = p.get
+ out = {}; late = fed = False
+"""
+
+
+def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
+    """The function for a terminal.
+
+    Args:
+        points: slot -> the name of the point that feeds it.
+    """
+    lines = list(_Writer(table).lines(points))
+    namespace: dict[str, Any] = {**NAMESPACE, "MISSING": _MISSING, "bool": bool, "float": float}
+    exec(compile(_HEAD + "\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
+    run: Run = namespace["run"]
+    return run
+
+
+class _Writer:
+    """Writes the body of the function; a blank in front is a level of indentation."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._samples: dict[str, list[int]] = {}  # code -> slots of the windows over it
+        for row in table.derived:
+            if row.kind is Kind.STT:
+                self._samples.setdefault(row.of, []).append(table.place(row))
+
+    def lines(self, points: Mapping[int, str]) -> Iterator[str]:
+        rows = self._table.rows
+        for place, point in points.items():
+            yield from self._point(rows[place], place, point)
+        if self._table.derived:
+            yield " if fed and T >= s.derived_us:"
+            yield "  s.derived_us = T"
+            for row in self._table.derived:
+                yield from self._derived(row, self._table.place(row))
+        events = [(place, row) for place, row in enumerate(rows) if row.kind is Kind.EVNT]
+        if events:
+            yield " if fed:"
+            yield "  e = s.edges"
+            for place, row in events:
+                yield from self._event(row, place)
+        yield " return out, late, fed"
+
+    def _point(self, row: Row, place: int, point: str) -> Iterator[str]:
+        yield f" x = get({point!r}, MISSING)"
+        yield " if x is not MISSING:"
+        yield f"  if T >= t[{place}]:"
+        yield f"   t[{place}] = T; fed = True"
+        if row.kind is Kind.EVNT:
+            yield f"   v[{place}] = x"
+            return
+        yield from _indented(3, self._compute(row.expression, "x"))
+        yield from _indented(3, self._record(row, place))
+        yield from _indented(3, self._sample(row))
+        yield "  else: late = True"
+
+    def _derived(self, row: Row, place: int) -> Iterator[str]:
+        if row.kind is Kind.STT:
+            steps = [f"n = w[{place}].value(T)"]
+        elif row.kind is Kind.COL:
+            steps = [f"x = s.collected.get({row.project!r})", *self._compute(row.expression, "x")]
+        else:
+            steps = list(self._compute(row.expression, "x"))
+        steps += [f"t[{place}] = T", *self._record(row, place), *self._sample(row)]
+        yield from _indented(2, self._spaced(row, place, steps))
+
+    def _event(self, row: Row, place: int) -> Iterator[str]:
+        steps = [
+            *self._compute(row.condition, f"v[{place}]"),
+            "if n:",
+            f" if not e[{place}]: e[{place}] = True; s.raised.append({place})",
+            f"elif n is not None: e[{place}] = False",
+        ]
+        yield from _indented(2, self._spaced(row, place, steps))
+
+    def _spaced(self, row: Row, place: int, steps: list[str]) -> Iterator[str]:
+        """Once in each interval, for rows that have one."""
+        if not row.interval_us:
+            yield from steps
+            return
+        yield f"k = T // {row.interval_us}"
+        yield f"if k > s.marks[{place}]:"
+        yield f" s.marks[{place}] = k"
+        yield from _indented(1, steps)
+
+    def _compute(self, expression: Expression | None, x: str) -> Iterator[str]:
+        """``n``: the value of an expression, or of the point."""
+        if expression is None:
+            yield f"n = {x}"
+            return
+        places = {X: x}
+        source = expression_source(expression.tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
+        yield "try:"
+        yield f" n = {source}"
+        if not is_settled(expression.tree):
+            yield " if n.__class__ is float:"
+            yield f"  if not -{LARGEST!r} <= n <= {LARGEST!r}: n = None"
+            yield " else: n = settle(n)"
+        yield "except FAULTS: n = None"
+
+    def _record(self, row: Row, place: int) -> Iterator[str]:
+        store = f"v[{place}] = out[{row.code!r}] = n"
+        if row.cycled:
+            yield store
+            return
+        yield f"o = v[{place}]"
+        yield "if n != o or (n.__class__ is not o.__class__ and (n.__class__ is bool or o.__class__ is bool)):"
+        yield f" {store}"
+
+    def _sample(self, row: Row) -> Iterator[str]:
+        for window in self._samples.get(row.code, ()):
+            yield f"w[{window}].add(T, n)"
+
+
+def _indented(levels: int, lines: Any) -> Iterator[str]:
+    for line in lines:
+        yield " " * levels + line

@@ -1,0 +1,172 @@
+"""What is remembered of an object: the newest value and time of each variable, edges, windows.
+
+It is kept as notes beside the records that it follows from:
+
+=============================================  ===========================================================
+``state/<object_id>``                          a ``StateNote``
+``labels/<object_id>``                         how its labels stand (``labels.Standing``)
+``layout/<layout>``                            what the places of its lists mean, shared by many objects
+``window/<object_id>/<step>/<code>``           one step of a rolling statistic; ``step`` is its number modulo 60
+=============================================  ===========================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from terrazzo.mapping.functions import Value
+from terrazzo.mapping.row import Kind
+from terrazzo.mapping.table import Slot, Table
+from terrazzo.mapping.window import STEPS, Step, Window
+
+NEVER = -1
+
+
+class StateNote(msgspec.Struct, array_like=True):
+    """What of a state is written with each commit that changed it."""
+
+    layout: str
+    values: list[Value]
+    times: list[int]
+    edges: list[bool]
+    marks: list[int]
+    derived_us: int
+
+
+class StepNote(msgspec.Struct, array_like=True):
+    """One step of a window."""
+
+    step_us: int
+    step: Step
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_state = msgspec.msgpack.Decoder(StateNote).decode
+decode_layout = msgspec.msgpack.Decoder(tuple[Slot, ...]).decode
+decode_step = msgspec.msgpack.Decoder(StepNote).decode
+
+
+class ObjectState:
+    """The state of one object under one mapping; lists are by slot.
+
+    ``values``: of a variable its newest value, of an event with a point the point's. ``times``: when. ``marks``: the
+    interval in which a row with an interval was computed last. ``derived_us``: the newest time at which the rows that
+    follow from others were computed. ``raised``: the events of the message at hand.
+    """
+
+    __slots__ = (
+        "collected",
+        "derived_us",
+        "edges",
+        "marks",
+        "object_id",
+        "raised",
+        "table",
+        "times",
+        "values",
+        "windows",
+    )
+
+    def __init__(self, object_id: int, table: Table, *, collected: Mapping[str, Value] | None = None) -> None:
+        count = len(table.rows)
+        self.object_id = object_id
+        self.table = table
+        self.collected: Mapping[str, Value] = {} if collected is None else collected
+        self.values: list[Value] = [None] * count
+        self.times = [NEVER] * count
+        self.edges = [False] * count
+        self.marks = [NEVER] * count
+        self.windows = [Window(row.window_us, row.fn) if row.kind is Kind.STT else None for row in table.rows]
+        self.derived_us = NEVER
+        self.raised: list[int] = []
+
+    @property
+    def reported_us(self) -> int:
+        """The time of the newest message that fed the object, ``NEVER`` before the first."""
+        return max(self.times, default=NEVER)
+
+    def value(self, code: str) -> Value:
+        """The newest value of a variable, null for one that isn't there."""
+        place = self.table.places.get(code)
+        return None if place is None else self.values[place]
+
+    def variables(self) -> dict[str, Value]:
+        """All variables that have a value."""
+        rows = zip(self.table.rows, self.values, strict=True)
+        return {row.code: value for row, value in rows if row.kind is not Kind.EVNT and value is not None}
+
+    def notes(self) -> dict[str, bytes]:
+        """What has to be written for the state as it is; forgets which windows had changed."""
+        note = StateNote(
+            self.table.layout,
+            self.values,
+            self.times,
+            self.edges,
+            self.marks,
+            self.derived_us,
+        )
+        notes = {f"state/{self.object_id}": encode(note)}
+        for row, window in zip(self.table.rows, self.windows, strict=True):
+            if window is not None and window.changed:
+                for number in window.changed:
+                    name = f"window/{self.object_id}/{number % STEPS}/{row.code}"
+                    notes[name] = encode(StepNote(window.step_us, window.steps[number]))
+                window.changed.clear()
+        return notes
+
+    def restore(self, note: StateNote, slots: tuple[Slot, ...], steps: Mapping[str, list[StepNote]]) -> None:
+        """Takes over what was kept, perhaps under an earlier version of the mapping: slots that are equal.
+
+        Args:
+            slots: what the places in ``note`` mean.
+            steps: of windows, by code.
+        """
+        places = {slot: place for place, slot in enumerate(self.table.slots)}
+        codes = {slot.code: place for slot, place in places.items() if slot.kind != Kind.EVNT.value}
+        for before, slot in enumerate(slots):
+            place = places.get(slot, codes.get(slot.code))
+            if place is None:
+                continue
+            self.values[place], self.times[place] = note.values[before], note.times[before]
+            if slot in places:
+                self.edges[place], self.marks[place] = note.edges[before], note.marks[before]
+        self.derived_us = note.derived_us
+        for row, window in zip(self.table.rows, self.windows, strict=True):
+            if window is not None:
+                kept = [each.step for each in steps.get(row.code, ()) if each.step_us == window.step_us]
+                newest = max((step.number for step in kept), default=-1)
+                window.restore(step for step in kept if step.number > newest - STEPS)
+
+    def adopt(self, before: ObjectState) -> None:
+        """Takes over from the state under an earlier version of the mapping."""
+        note = decode_state(before.notes()[f"state/{self.object_id}"])
+        steps = {
+            row.code: [StepNote(window.step_us, step) for step in window.steps.values()]
+            for row, window in zip(before.table.rows, before.windows, strict=True)
+            if window is not None
+        }
+        self.restore(note, before.table.slots, steps)
+        for window in self.windows:
+            if window is not None:
+                window.changed.update(window.steps)
+
+
+def window_notes(notes: Mapping[str, bytes]) -> dict[int, dict[str, list[StepNote]]]:
+    """Of all notes those of windows, by object and code."""
+    found: dict[int, dict[str, list[StepNote]]] = {}
+    for name, body in notes.items():
+        if not name.startswith("window/"):
+            continue
+        _, object_id, _, code = name.split("/", 3)
+        found.setdefault(int(object_id), {}).setdefault(code, []).append(decode_step(body))
+    return found
+
+
+def empty_state(table: Table, collected: Mapping[str, Any]) -> ObjectState:
+    """A state in which a message is looked at alone; rows with an interval stay silent."""
+    state = ObjectState(0, table, collected=collected)
+    state.marks = [2**63] * len(table.rows)
+    return state

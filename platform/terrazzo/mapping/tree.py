@@ -1,0 +1,114 @@
+"""What an expression may consist of, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+X = "x"
+"""The name of the point's value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number, a text, true or false."""
+
+    value: float | int | str | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A code of the object, or ``x``."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sign:
+    """``-a`` or ``+a``."""
+
+    operator: str
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``+ - * / // % **``."""
+
+    operator: str
+    left: Node
+    right: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``a < b <= c``: each operator with what stands to its right."""
+
+    first: Node
+    rest: tuple[tuple[str, Node], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """``and`` or ``or`` of two or more."""
+
+    operator: str
+    operands: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """``not a``."""
+
+    operand: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``a if c else b``."""
+
+    condition: Node
+    then: Node
+    otherwise: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One of the functions."""
+
+    function: str
+    arguments: tuple[Node, ...]
+
+
+Node = Constant | Name | Sign | Arithmetic | Comparison | Logic | Not | Choice | Call
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes right below."""
+    match node:
+        case Sign(_, operand) | Not(operand):
+            return (operand,)
+        case Arithmetic(_, left, right):
+            return left, right
+        case Comparison(first, rest):
+            return first, *(operand for _, operand in rest)
+        case Logic(_, operands) | Call(_, operands):
+            return operands
+        case Choice(condition, then, otherwise):
+            return condition, then, otherwise
+        case _:
+            return ()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """The node and all below."""
+    waiting = [node]
+    while waiting:
+        found = waiting.pop()
+        yield found
+        waiting.extend(reversed(children(found)))
+
+
+def names_of(node: Node) -> list[str]:
+    """The codes that occur, ``x`` among them, each once, in order."""
+    return list(dict.fromkeys(found.code for found in walk(node) if isinstance(found, Name)))

@@ -1,0 +1,73 @@
+"""Whoever tries names learns nothing from the time an answer takes: each attempt costs one hash of the same kind."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import Any
+
+import argon2
+import pytest
+from access_stand import AccessStand
+
+from terrazzo.access import passwords
+from terrazzo.access.users import SYSTEM, UserLogin
+from terrazzo.audit.log import AuditLog
+from terrazzo.errors import NotAuthenticated
+
+HOME = "10.0.0.1"
+ATTEMPTS = 15
+
+
+@pytest.fixture
+async def login(stand: AccessStand) -> UserLogin:
+    """Users of every kind, and nobody is throttled."""
+    company = await stand.entities.companies.create(SYSTEM, {"name": "closed"})
+    await stand.user("known")
+    await stand.user("deactivated", is_active=0)
+    await stand.user("of a closed company", permission_company_id=company["id"])
+    await stand.entities.companies.update(SYSTEM, company["id"], {"is_available": 0})
+    return UserLogin(stand.entities, stand.tokens, AuditLog(stand.database), failures=0)
+
+
+NAMES = ["known", "deactivated", "of a closed company", "unknown", "", "\0", "x" * 1_000]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_every_refusal_costs_one_verification_of_the_same_parameters(
+    login: UserLogin, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    costs: list[argon2.Parameters] = []
+    verify = passwords._hasher.verify
+
+    class Counting:
+        def verify(self, stored: str, password: bytes) -> Any:
+            costs.append(argon2.extract_parameters(stored))
+            return verify(stored, password)
+
+    monkeypatch.setattr(passwords, "_hasher", Counting())
+    with pytest.raises(NotAuthenticated, match=r"^username or password is wrong$"):
+        await login.login(name, "not the password", HOME)
+    assert len(costs) == 1
+    [cost] = costs
+    assert (cost.type, cost.time_cost, cost.memory_cost, cost.parallelism) == (argon2.Type.ID, 2, 19 * 1024, 1)
+    assert (cost.hash_len, cost.salt_len) == (32, 16)
+
+
+async def test_unknown_users_take_as_long_as_known_ones(login: UserLogin) -> None:
+    """Interleaved, so that a busy machine slows both alike; medians, so that one pause decides nothing."""
+    times: dict[str, list[float]] = {"known": [], "unknown": []}
+    for _ in range(ATTEMPTS):
+        for name, taken in times.items():
+            began = time.perf_counter()
+            with pytest.raises(NotAuthenticated):
+                await login.login(name, "not the password", HOME)
+            taken.append(time.perf_counter() - began)
+    known, unknown = (statistics.median(taken) for taken in times.values())
+    assert 0.5 < unknown / known < 2, "a lookup without a hash takes a tenth"
+
+
+async def test_a_long_password_costs_no_more_than_the_longest_that_may_be(login: UserLogin) -> None:
+    assert len(passwords._encode("x" * 1_000_000)) == passwords.MAX_CHARACTERS + 1
+    with pytest.raises(NotAuthenticated):
+        await login.login("known", "good password" + "x" * 1_000_000, HOME)

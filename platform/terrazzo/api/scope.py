@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from terrazzo.access.actor import Actor
 from terrazzo.api.services import Services
 from terrazzo.errors import NotFound
+from terrazzo.metadata.lookup import as_id
 from terrazzo.terminals.terminal import Terminal
 
 
@@ -14,16 +17,24 @@ def sees(actor: Actor, terminal: Terminal) -> bool:
 
 
 async def find_terminal(services: Services, actor: Actor, key: str | int) -> str:
-    """The uid of the terminal with this uid or id; uids are answered from memory.
+    """The uid of the terminal with this uid or id, from memory; the database is asked where that knows none.
 
     Raises:
         NotFound: there is none, or it is another company's.
     """
-    terminal = services.registry.terminal(key) if isinstance(key, str) else None
-    if terminal is not None and sees(actor, terminal):
-        return terminal.uid
+    for terminal in _known(services, key):
+        if sees(actor, terminal):
+            return terminal.uid
     try:
         row = await services.entities.terminals.item(actor, key)
     except NotFound:
         raise NotFound("terminal_id", key) from None
     return str(row["uid"])
+
+
+def _known(services: Services, key: str | int) -> Iterator[Terminal]:
+    """Text that reads as a number is a uid first, then an id."""
+    registry, number = services.registry, as_id(key)
+    by_uid = registry.terminal(key) if isinstance(key, str) else None
+    by_id = None if number is None else registry.terminal_by_id(number)
+    return (terminal for terminal in (by_uid, by_id) if terminal is not None)

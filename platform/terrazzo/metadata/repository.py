@@ -22,8 +22,9 @@ from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database, reason_of
 from terrazzo.metadata.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.metadata.field import Field, shorten, type_name
-from terrazzo.metadata.lookup import find_id, match_key, refuse_if_used, users_of
+from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
 from terrazzo.metadata.secrets import Secrets
 from terrazzo.times import now_us
@@ -84,6 +85,7 @@ class EntityRepository:
         self._rows = self._rows_query()
         self._turn = asyncio.Lock()
         self._watchers: list[Watcher] = []
+        self._cache = RowCache(entity.uid_name)
 
     def watch(self, watcher: Watcher) -> None:
         """Calls back after each commit of a change, and after ``refresh``."""
@@ -110,9 +112,14 @@ class EntityRepository:
         return self._codec.public(row)
 
     async def item(self, actor: Actor, key: int | str) -> Row:
-        """One record."""
-        async with self._database.reading() as connection:
-            return self._codec.public(await self._find(connection, actor, key))
+        """One record, from memory where it was asked for before."""
+        row = self._cached(key)
+        if row is None or not self._sees(actor, row):
+            read_at = self._cache.changes
+            async with self._database.reading() as connection:
+                row = await self._find(connection, actor, key)
+            self._cache.keep(row, read_at=read_at)
+        return self._codec.public(row)
 
     async def page(
         self,
@@ -148,8 +155,10 @@ class EntityRepository:
             async with self._database.reading() as connection:
                 found = (await connection.execute(query)).mappings().all()
             rows = {row["id"]: self._codec.decode(row) for row in found}
-            for change in changes:
-                self._announce(Changed(change.record_id, change.uid, rows.get(change.record_id)))
+            told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
+            self._remember(told)
+            for changed in told:
+                self._announce(changed)
 
     async def every(self) -> AsyncIterator[Row]:
         """All records of all companies, internal columns included, in order of creation."""
@@ -203,6 +212,7 @@ class EntityRepository:
                     await write_entries(connection, unit.entries, self._clock())
             except IntegrityError as error:
                 raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
+            self._remember(unit.changed)
             for number, changed in enumerate(unit.changed, 1):
                 self._announce(changed)
                 if number % _ANNOUNCED_AT_ONCE == 0:  # everybody else goes on meanwhile; the order stays, by the turn
@@ -309,6 +319,10 @@ class EntityRepository:
         if entry is not None:
             unit.entries.append(entry)
 
+    def _remember(self, changes: Iterable[Changed]) -> None:
+        for changed in changes:
+            self._cache.change(changed.record_id, changed.row)
+
     def _announce(self, changed: Changed) -> None:
         for watcher in self._watchers:
             watcher(changed)
@@ -326,6 +340,17 @@ class EntityRepository:
 
     def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
         return [] if actor.is_super else [self.table.c[self.entity.company] == actor.company_id]
+
+    def _sees(self, actor: Actor, row: Row) -> bool:
+        return actor.is_super or row[self.entity.company] == actor.company_id
+
+    def _cached(self, key: int | str) -> Row | None:
+        """The kept row that a key means; of text that may be another record's uid only the database can say."""
+        if isinstance(key, int):
+            return self._cache.by_id(key)
+        row = self._cache.by_uid(key)
+        number = None if row is not None or self.entity.uid is Uid.GIVEN else as_id(key)
+        return row if number is None else self._cache.by_id(number)
 
     async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str) -> Row:
         clause, order = match_key(self.entity, key)

@@ -8,11 +8,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.metadata.changes import Change, record_changes
 from terrazzo.metadata.definitions import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
 from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Changed, EntityRepository
 from terrazzo.metadata.tables import OBJECT_TERMINAL
+
+_AT_ONCE = 1_000  # first logins in one statement
 
 
 class TerminalRepository(EntityRepository):
@@ -34,12 +37,22 @@ class TerminalRepository(EntityRepository):
         ]
         if not logins:
             return
-        first = self.table.c.activated.is_(None)
-        statement = self.table.update().where(self.table.c.uid == sa.bindparam("login"), first)
         async with self._turn:
             async with self._database.writing() as connection:
-                await connection.execute(statement.values(activated=sa.bindparam("at")), logins)
-            self._activated.update(login["login"] for login in logins)
+                for some in (logins[start : start + _AT_ONCE] for start in range(0, len(logins), _AT_ONCE)):
+                    await self._note_logins(connection, some)
+            for login in logins:
+                self._cache.forget(login["login"])
+                self._activated.add(login["login"])
+
+    async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> None:
+        table, uids = self.table, [login["login"] for login in logins]
+        first = table.c.activated.is_(None)
+        query = sa.select(table.c.id, table.c.uid).where(table.c.uid.in_(uids), first)
+        noted = (await connection.execute(query)).all()
+        statement = table.update().where(table.c.uid == sa.bindparam("login"), first)
+        await connection.execute(statement.values(activated=sa.bindparam("at")), logins)
+        await record_changes(connection, [Change(self.entity.name, row.id, row.uid) for row in noted])
 
     def _forget_deleted(self, changed: Changed) -> None:
         if changed.row is None:

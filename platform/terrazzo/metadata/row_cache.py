@@ -1,0 +1,65 @@
+"""The rows that were asked for lately, kept right by the changes that are announced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+MAX_ROWS = 4_096  # of one entity; the least recently asked for goes first
+
+Row = Mapping[str, Any]
+
+
+class RowCache:
+    """Rows by id and by uid. A row read while something changed is not kept: it may be the one before the change."""
+
+    def __init__(self, uid_name: str, *, most: int = MAX_ROWS) -> None:
+        self._uid_name = uid_name
+        self._most = most
+        self._rows: dict[int, Row] = {}  # in the order of their last use
+        self._ids: dict[str, int] = {}
+        self.changes = 0  # since the start: who reads remembers it, and says so to ``keep``
+
+    def by_id(self, record_id: int) -> Row | None:
+        """The row with this id, if it is kept."""
+        row = self._rows.pop(record_id, None)
+        if row is not None:
+            self._rows[record_id] = row
+        return row
+
+    def by_uid(self, uid: str) -> Row | None:
+        """The row with this uid, if it is kept."""
+        record_id = self._ids.get(uid)
+        return None if record_id is None else self.by_id(record_id)
+
+    def keep(self, row: Row, *, read_at: int) -> None:
+        """Keeps a row; ``read_at`` is what ``changes`` was when the reading began."""
+        if read_at != self.changes:
+            return
+        self._put(row)
+        while len(self._rows) > self._most:
+            self._drop(next(iter(self._rows)))
+
+    def change(self, record_id: int, row: Row | None) -> None:
+        """A record was changed, or deleted (None): a kept row becomes the new one."""
+        self.changes += 1
+        if record_id in self._rows:
+            self._drop(record_id)
+            if row is not None:
+                self._put(row)
+
+    def forget(self, uid: str) -> None:
+        """A record was changed, and nobody has read it since."""
+        self.changes += 1
+        record_id = self._ids.get(uid)
+        if record_id is not None:
+            self._drop(record_id)
+
+    def _put(self, row: Row) -> None:
+        self._rows.pop(row["id"], None)
+        self._rows[row["id"]] = row
+        self._ids[row[self._uid_name]] = row["id"]
+
+    def _drop(self, record_id: int) -> None:
+        row = self._rows.pop(record_id)
+        self._ids.pop(row[self._uid_name], None)

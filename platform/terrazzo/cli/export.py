@@ -1,0 +1,109 @@
+"""``terrazzo export``: what a running platform keeps, as files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated
+
+import typer
+
+from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
+from terrazzo.cli.import_ import Kind
+from terrazzo.client.errors import ClientError
+from terrazzo.config import ConfigError
+
+if TYPE_CHECKING:
+    from terrazzo.client import Client
+
+SECRETS = {  # what the platform leaves out unless it is asked for
+    Kind.TERMINALS: "pin, rsa_privatekey",
+    Kind.CUSTOMERS: "secret",
+    Kind.OBJECTS: "secret",
+}
+
+OutputOption = Annotated[str, typer.Option("--output", metavar="FILE", help="Where to write; - is standard output.")]
+
+_commands = typer.Typer(help="Export records to files.", no_args_is_help=True)
+
+
+class Format(StrEnum):
+    """Of a file of records."""
+
+    CSV = "csv"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+def register(app: typer.Typer) -> None:
+    """Adds ``terrazzo export``."""
+    app.add_typer(_commands, name="export")
+
+
+@_commands.callback()
+def _describe() -> None:
+    """Export records to files."""
+
+
+@_commands.command("records")
+def export_records(
+    entity: Annotated[Kind, typer.Option("--entity", help="Which records.")] = Kind.TERMINALS,
+    format: Annotated[Format, typer.Option("--format", help="The form of the file.")] = Format.CSV,
+    secrets: Annotated[bool, typer.Option("--secrets", help="With secrets; administrators only.")] = False,
+    output: OutputOption = "-",
+    url: UrlOption = DEFAULT_URL,
+    user: UserOption = "admin",
+    token: TokenOption = None,
+) -> None:
+    """Export all records of a kind in the form that terrazzo import takes."""
+    with _connected(url, user, token) as client:
+        pieces = client.export_records(entity.value, format=format.value, secrets=secrets)
+        size = write_file(output, pieces, is_private=secrets)
+    if not secrets and entity in SECRETS:
+        print(f"left out: {SECRETS[entity]}; --secrets has them written too", file=sys.stderr)
+    if output != "-":
+        print(f"{size:,} bytes in {output}", file=sys.stderr)
+
+
+@contextmanager
+def _connected(url: str, user: str, token: str | None) -> Iterator[Client]:
+    try:
+        with connect(url, user, token) as client:
+            yield client
+    except ClientError as error:
+        raise failed(error) from None
+
+
+def write_file(output: str, pieces: Iterator[bytes], *, is_private: bool = False) -> int:
+    """Writes a file, or standard output; a file appears only when it is whole. Returns its size.
+
+    Args:
+        is_private: only its owner may read the file.
+
+    Raises:
+        ConfigError: it can't be written.
+    """
+    first = next(pieces, b"")  # nothing is written where the platform refuses
+    if output == "-":
+        return _write(sys.stdout.buffer, first, pieces)
+    path = Path(output)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600 if is_private else 0o666), "wb") as file:
+            size = _write(file, first, pieces)
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f"--output: {output}: {error.strerror}") from None
+    finally:
+        part.unlink(missing_ok=True)
+    return size
+
+
+def _write(file: IO[bytes], first: bytes, pieces: Iterator[bytes]) -> int:
+    size = file.write(first) + sum(map(file.write, pieces))
+    file.flush()
+    return size

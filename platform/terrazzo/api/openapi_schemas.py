@@ -19,17 +19,18 @@ from terrazzo.api.envelope import (
 )
 from terrazzo.api.fields import schema_hook
 from terrazzo.api.operation import Operation
+from terrazzo.bulk.report import Report
 
 Schema = dict[str, Any]
 _AT = "#/components/schemas/"
 
 ACTIONID: Schema = {"description": "any JSON value; comes back unchanged"}
-NOTHING: Schema = {"type": "object", "maxProperties": 0}
+NOTHING: Schema = {"type": "object", "maxProperties": 0, "description": "empty"}
 
 
-def failure_of(name: str, codes: Iterable[int]) -> Schema:
-    """The envelope without a result; ``name`` is the door's, as in ``envelope_of``."""
-    return envelope_of(name, {"type": "integer", "enum": list(codes)}, {"type": "string"}, NOTHING)
+def failure_of(door: str, codes: Iterable[int], result: Schema) -> Schema:
+    """The envelope of an error, for a ``door`` as in ``envelope_of``."""
+    return envelope_of(door, {"type": "integer", "enum": list(codes)}, {"type": "string"}, result)
 
 
 GATEWAY_FAILURE = "gateway_failure"
@@ -65,6 +66,7 @@ class Schemas:
         self._operations, self._paths = tuple(operations), tuple(paths)
         types = [
             *(kind for operation in self._operations for kind in (operation.request, operation.result)),
+            Report,
             *(path.operation.request for path in self._paths),
             *(path.result for path in self._paths if has_result(path)),
         ]
@@ -92,8 +94,9 @@ class Schemas:
         for operation, request, answer in zip(self._operations, gateway, answers, strict=True):
             self.components[f"{operation.name}.request"] = request
             self.components[f"{operation.name}.answer"] = answer
-        self.components[GATEWAY_FAILURE] = failure_of("gateway", GATEWAY_CODES)
-        self.components[COMPONENT_FAILURE] = failure_of("component", COMPONENT_CODES)
+        result = {"anyOf": [NOTHING, self.result(Report)]}
+        self.components[GATEWAY_FAILURE] = failure_of("gateway", GATEWAY_CODES, result)
+        self.components[COMPONENT_FAILURE] = failure_of("component", COMPONENT_CODES, NOTHING)
 
     def request_of(self, operation: Operation) -> Schema:
         """A gateway request: the fields beside ``action`` and ``actionid``."""

@@ -37,6 +37,9 @@ class Validator:
             return self._decoder(operation.request).decode(body)
         except (msgspec.ValidationError, RecursionError) as error:
             values = _fields_of.decode(body)
+            given = _without_nulls(operation.request, values)
+            if len(given) < len(values):
+                return self.from_json(operation, msgspec.json.encode(given).decode())
             raise _faults(operation.request, values, self._read_json, error) from None
 
     def from_query(self, operation: Operation, values: Mapping[str, Any]) -> Any:
@@ -62,6 +65,12 @@ class Validator:
 
     def _read_text(self, wanted: Any, value: Any) -> Any:
         return msgspec.convert(value, wanted, strict=False, dec_hook=self._hook)
+
+
+def _without_nulls(request: type[msgspec.Struct], values: Mapping[str, msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+    """An optional field that is null counts as not sent, whatever its type."""
+    optional = {field.encode_name for field in msgspec.structs.fields(request) if not field.required}
+    return {name: value for name, value in values.items() if name not in optional or bytes(value) != b"null"}
 
 
 def _spelled(request: type[msgspec.Struct], body: str) -> str:

@@ -35,8 +35,14 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 def about_user(actor: Actor, action: str) -> Entry:
     """The entry of what a user did to their own session."""
-    about = {"company_id": actor.company_id, "record_id": actor.user_id, "uid": actor.username}
-    return Entry(actor=actor, action=action, entity="user", **about)
+    return Entry(
+        actor=actor,
+        company_id=actor.company_id,
+        action=action,
+        entity="user",
+        record_id=actor.user_id,
+        uid=actor.username,
+    )
 
 
 def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values | None) -> Entry | None:

@@ -144,10 +144,14 @@ async def test_terminal_takes(stand: Stand) -> None:
 ROWS: list[tuple[str, Any, str | None]] = [
     ("mappings", [["A", "a", "一", "STA", "$AdapterID-1.T", "x", ""]], None),
     ("mappings", '[["A","a","a","STA","G1.T","x"]]', None),
-    ("mappings", [["A", "a", "a", "EVNT", "Changed", "B", "@Compare", [">", 5]]], None),
+    ("mappings", [["A", "a", "a", "EVNT", "Changed", "G1.B", "@Compare", [">", 5]]], None),
     ("mappings", [], None),
-    ("mappings", [["A"] * 5], "row 1: expected an array of 6 or 7 or 8 elements, got 5"),
-    ("mappings", [["A"] * 6, "row"], "row 2: expected an array of 6 or 7 or 8 elements, got something else"),
+    ("mappings", [["A"] * 5], "row 1: expected an array of 6, 7 or 8 elements, got 5"),
+    (
+        "mappings",
+        [["A", "", "", "STA", "G1.T", ""], "row"],
+        "row 2: expected an array of 6, 7 or 8 elements, got something else",
+    ),
     ("mappings", [[1] * 6], "row 1, column 1: expected a code"),
     ("mappings", [[" "] * 6], "row 1, column 1: expected a code"),
     ("mappings", {"a": 1}, "expected an array of rows"),
@@ -156,7 +160,9 @@ ROWS: list[tuple[str, Any, str | None]] = [
     ("mappings", "", "is required"),
     ("mappings", None, "is required"),
     ("mappings", "[" * 100_000, "(nested too deeply|not valid JSON)"),
-    ("mappings", [["A\0"] * 6], None),
+    ("mappings", [["A\0"] * 6], "row 1, column 1: contains a brace or a control character"),
+    ("mappings", [["A", "", "", "FUNC", "", "B + 1"]], "row 1, column 6: no row has the code 'B'"),
+    ("controls", [["A\0"] * 6], None),
     ("controls", [["Open", "Open", "开", "OBJ", "$AdapterID-1.Valve", "1"]], None),
     ("controls", [["Open"] * 7], "row 1: expected an array of 6 elements, got 7"),
 ]

@@ -19,7 +19,7 @@ import msgspec
 from terrazzo.mapping.expression import Expression, compile_tree, parse_expression
 from terrazzo.mapping.functions import as_number
 from terrazzo.mapping.tokens import ExpressionError
-from terrazzo.mapping.tree import Call, Comparison, Constant, Name, Node, X
+from terrazzo.mapping.tree import Call, Comparison, Constant, Name, Node, X, with_name
 from terrazzo.points import parse_point
 
 MAX_CODE = 64
@@ -44,10 +44,11 @@ _OPERATORS = {"=": "==", "<>": "!=", **{operator: operator for operator in ("=="
 
 
 class RowError(ValueError):
-    """What is wrong with a mapping; ``str()`` names row and column."""
+    """What is wrong with a mapping; ``str()`` names row and column. Column 0: the row as such."""
 
     def __init__(self, row: int, column: int, reason: str) -> None:
-        super().__init__(f"row {row}, column {column}: {reason}")
+        place = f"row {row}, column {column}" if column else f"row {row}"
+        super().__init__(f"{place}: {reason}")
         self.row, self.column, self.reason = row, column, reason
 
 
@@ -89,7 +90,7 @@ def parse_row(cells: Any, number: int) -> Row:
     """
     if not isinstance(cells, list) or len(cells) not in WIDTHS:
         got = f"{len(cells)}" if isinstance(cells, list) else "something else"
-        raise RowError(number, 1, f"expected an array of 6, 7 or 8 elements, got {got}")
+        raise RowError(number, 0, f"expected an array of 6, 7 or 8 elements, got {got}")
     return _RowReader(cells, number).read()
 
 
@@ -104,14 +105,14 @@ class _RowReader:
         self._argument = 8 if self._is_long else 6
 
     def read(self) -> Row:
-        kind = self._kind()
+        code, kind = self._code(), self._kind()
         fields = {Kind.STA: self._sta, Kind.EVNT: self._evnt, Kind.FUNC: self._func, Kind.COL: self._col}
         given = fields.get(kind, self._stt)()
         if kind is not Kind.EVNT and len(self._cells) == 7 and self._text(7):
             raise self._error(7, "only an EVNT row has a condition")
         return Row(
             number=self._number,
-            code=self._code(),
+            code=code,
             label_en=self._label(2),
             label_cn=self._label(3),
             kind=kind,
@@ -250,13 +251,17 @@ class _RowReader:
             return None
 
     def _evnt(self) -> dict[str, Any]:
-        interval_us = self._interval()
-        point = "" if interval_us or not self._text(self._source) else self._point()
+        source, interval_us = self._text(self._source), self._interval()
+        is_code = self._is_long and not interval_us and not set("$.") & set(source)
+        point = "" if interval_us or not source or is_code else self._point()
         column = len(self._cells)
         condition = self._long_condition() if self._is_long else self._expression(column)
         expression = self._expression(6) if column == 7 else None
         if condition is None:
             raise self._error(column, "an EVNT row needs a condition")
+        if is_code and source:
+            text = condition.text if self._text(7) == "@Condition" else f"{source}{condition.text.removeprefix(X)}"
+            condition = compile_tree(text, with_name(condition.tree, X, source))
         for place, used in ((column, condition), (6, expression)):
             if not point and used is not None and X in used.names:
                 raise self._error(place, "x is used and the row has no point")
@@ -269,7 +274,7 @@ class _RowReader:
         if function == "==":
             return _compare("==", self._operand(self._cells[7]))
         given = self._structure(8)
-        if not isinstance(given, list) or len(given) != 2 or given[0] not in _OPERATORS:
+        if not isinstance(given, list) or len(given) != 2 or str(given[0]) not in _OPERATORS:
             raise self._error(8, f"expected [operator, value] with one of {' '.join(_OPERATORS)}")
         return _compare(_OPERATORS[given[0]], self._operand(given[1]))
 

@@ -109,6 +109,33 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(children(found)))
 
 
+def with_name(node: Node, before: str, after: str) -> Node:
+    """The same with another name in the place of one."""
+
+    def change(found: Node) -> Node:
+        return with_name(found, before, after)
+
+    match node:
+        case Name(code):
+            return Name(after) if code == before else node
+        case Sign(operator, operand):
+            return Sign(operator, change(operand))
+        case Not(operand):
+            return Not(change(operand))
+        case Arithmetic(operator, left, right):
+            return Arithmetic(operator, change(left), change(right))
+        case Comparison(first, rest):
+            return Comparison(change(first), tuple((operator, change(operand)) for operator, operand in rest))
+        case Logic(operator, operands):
+            return Logic(operator, tuple(change(operand) for operand in operands))
+        case Choice(condition, then, otherwise):
+            return Choice(change(condition), change(then), change(otherwise))
+        case Call(function, arguments):
+            return Call(function, tuple(change(argument) for argument in arguments))
+        case _:
+            return node
+
+
 def names_of(node: Node) -> list[str]:
     """The codes that occur, ``x`` among them, each once, in order."""
     return list(dict.fromkeys(found.code for found in walk(node) if isinstance(found, Name)))

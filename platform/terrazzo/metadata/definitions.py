@@ -8,6 +8,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from terrazzo.mapping.table import check_mapping_rows
 from terrazzo.metadata.entity import Entity, Uid, define
 from terrazzo.metadata.field import Field, flag, moment, number, reference, secret, structure, text
 from terrazzo.metadata.script_rows import (
@@ -53,11 +54,6 @@ def check_rsa_key(pem: str) -> None:
         raise ValueError("not an RSA key")
     if key.key_size < MIN_RSA_BITS:
         raise ValueError(f"expected a key of {MIN_RSA_BITS} bits or more, got {key.key_size}")
-
-
-def check_mapping_rows(rows: Any) -> None:
-    """Rows of 6, 7 or 8 elements that start with a code."""
-    check_rows(rows, (6, 7, 8))
 
 
 def check_control_rows(rows: Any) -> None:

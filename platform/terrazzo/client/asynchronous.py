@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import ssl
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -140,12 +140,12 @@ class AsyncClient:
         object_id: str | int | None = None,
         terminal_id: str | int | None = None,
         keys: Sequence[str] | None = None,
-        since: int | str | None = None,
-    ) -> AsyncIterator[Frame | Gap]:
+        since: int | None = None,
+    ) -> AsyncGenerator[Frame | Gap, None]:
         """What happens, as it happens: goes on after a lost connection where it was, and says what was missed."""
         wanted = {"kinds": list(kinds), "object_id": object_id, "terminal_id": terminal_id, "keys": keys}
-        subscription = {name: value for name, value in wanted.items() if value is not None}
-        return Live(self.session, self._run, self._connect_socket).frames(subscription, since)
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return Live(self.session, self._run, self._connect_socket, given, since=since).frames()
 
     ping = _awaited(actions.ping)
     terminal = _awaited(actions.terminal)

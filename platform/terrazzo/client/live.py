@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 
-from terrazzo.client.errors import ActionError, ClientError, ConnectionLost, NotSent
+from terrazzo.client.errors import ActionError, ConnectionLost, NotSent
 from terrazzo.client.exchange import NOT_AUTHENTICATED, Steps, parse_envelope, result_of
 from terrazzo.client.session import Session
 
@@ -26,15 +26,22 @@ class Frame:
     """One thing that happened. ``seq`` is where ``since`` goes on."""
 
     kind: str
-    seq: int | str
+    seq: int
     data: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Frames that are lost, in the platform's words: how many, and from where to where as far as it knows."""
+    """Frames after ``since`` up to and including ``seq`` that can't be had.
 
-    info: Mapping[str, Any]
+    ``lost``: how many, None where the platform doesn't know. ``reason``: ``slow``, ``forgotten``, ``restart`` or
+    ``unknown``.
+    """
+
+    since: int
+    seq: int
+    lost: int | None
+    reason: str
 
 
 class Live:
@@ -43,66 +50,80 @@ class Live:
     Args:
         run: performs a session's steps, for logins.
         connect: opens a WebSocket with a token.
+        wanted: the fields of ``subscribe``.
+        since: the number after which to begin; None for what happens from now on.
     """
 
-    def __init__(self, session: Session, run: Runner, connect: Connector) -> None:
+    def __init__(
+        self, session: Session, run: Runner, connect: Connector, wanted: Mapping[str, Any], *, since: int | None
+    ) -> None:
         self._session = session
         self._run = run
         self._connect = connect
+        self._wanted = wanted
+        self._since = since
         self._pause_s = _FIRST_PAUSE_S
+        self._was_subscribed = False
+        self._has_new_token = False
 
-    async def frames(self, subscription: Mapping[str, Any], since: int | str | None) -> AsyncIterator[Frame | Gap]:
+    async def frames(self) -> AsyncGenerator[Frame | Gap, None]:
         """Frames and gaps without end.
 
         Raises:
-            ActionError: the platform refused the subscription.
+            ActionError: the platform refused the subscription, or ended it for good.
             NotSent: the first connection failed. Later ones are tried again for as long as it takes.
         """
-        is_first = True
         while True:
             token = await self._run(self._session.require_token())
             try:
-                async for each in self._connected(token, {**subscription, "since": since}):
-                    is_first, self._pause_s = False, _FIRST_PAUSE_S
-                    if isinstance(each, Frame):
-                        since = each.seq
+                async for each in self._connected(token):
                     yield each
             except ActionError as error:
-                if error.code != NOT_AUTHENTICATED or self._session.username is None or self._pause_s > _FIRST_PAUSE_S:
+                if error.code != NOT_AUTHENTICATED or self._session.username is None or self._has_new_token:
                     raise
+                self._has_new_token = True
                 await self._run(self._session.renew(token))
-            except ClientError as error:
-                if is_first and isinstance(error, NotSent):
+                continue
+            except NotSent:
+                if not self._was_subscribed:
                     raise
+            except ConnectionLost:
+                pass  # a connection that ends is what the next one is for
             await asyncio.sleep(self._pause_s)
             self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
-    async def _connected(self, token: str | None, subscription: Mapping[str, Any]) -> AsyncIterator[Frame | Gap]:
+    async def _connected(self, token: str | None) -> AsyncIterator[Frame | Gap]:
         socket = await self._connect(token)
         try:
-            await socket.send_str(json.dumps(_request(subscription)))
+            since = {} if self._since is None else {"since": self._since}
+            await socket.send_str(json.dumps({"action": "subscribe", **self._wanted, **since}))
             async for message in socket:
-                if message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY):
-                    found = _read(message.data)
-                    if found is not None:
-                        yield found
+                found = self._take(message)
+                if found is not None:
+                    self._since = found.seq
+                    yield found
         except (aiohttp.ClientError, OSError) as error:
             raise ConnectionLost(str(error)) from error
         finally:
             await socket.close()
 
+    def _take(self, message: aiohttp.WSMessage) -> Frame | Gap | None:
+        """A frame or a gap; None for the answer that the subscription is made."""
+        if message.type is not aiohttp.WSMsgType.TEXT:
+            return None
+        found = json.loads(message.data)
+        if found.get("resp") != "live":
+            self._note_subscribed(result_of(parse_envelope(message.data.encode())))
+            return None
+        if "end" in found:
+            raise ActionError(found["end"]["code"], "subscription ended", found["end"]["info"])
+        if "gap" in found:
+            return Gap(**found["gap"])
+        return Frame(kind=found["kind"], seq=found["seq"], data=found["data"])
 
-def _request(subscription: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in subscription.items() if value is not None}
-    return {"action": "subscribe", **given}
-
-
-def _read(message: str | bytes) -> Frame | Gap | None:
-    """A frame, a gap, or nothing for an answer to what was asked; ``ActionError`` for a refusal."""
-    envelope = json.loads(message)
-    if envelope.get("resp") != "live":
-        result_of(parse_envelope(message if isinstance(message, bytes) else message.encode()))
-        return None
-    if "gap" in envelope:
-        return Gap(info=envelope["gap"])
-    return Frame(kind=envelope["kind"], seq=envelope["seq"], data=envelope["data"])
+    def _note_subscribed(self, result: Mapping[str, Any]) -> None:
+        """From here on nothing is missed: what comes after ``seq`` can be asked for again."""
+        self._was_subscribed, self._has_new_token = True, False
+        self._pause_s = _FIRST_PAUSE_S
+        if self._since is None:
+            self._since = result["seq"]

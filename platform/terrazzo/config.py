@@ -164,6 +164,12 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     login_failures: CountOrOff = 10
     login_window_s: Seconds = 300
     ws_subscriptions: Count = 100
+    pipelined_requests: Count = 32
+    request_timeout_s: Seconds = 30
+    idle_timeout_s: Seconds = 300
+    live_frames: Count = 10_000
+    live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
+    live_resume_s: Seconds = 300
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300
 

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,16 @@ from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
 from terrazzo.api.http import build_apps
+from terrazzo.api.live import open_session
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.api.tcp import TcpServer
 from terrazzo.audit.log import AuditLog
 from terrazzo.bridge import Bridge
 from terrazzo.bridge_metrics import bridge_metrics
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
+from terrazzo.commands.pusher import Pusher
 from terrazzo.config import Config, ConfigError
 from terrazzo.config_bridge import BridgeSection, bridge_settings
 from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
@@ -36,6 +40,10 @@ from terrazzo.errors import Unavailable
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
+from terrazzo.live.hub import LiveHub, LiveLimits
+from terrazzo.live.pump import Pump
+from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
+from terrazzo.live.stats import GAUGES
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
 from terrazzo.mapping.shaper import Shaper
@@ -103,6 +111,7 @@ class Addresses:
 
     http: str
     websocket: str
+    tcp: str  # empty where it is off
     mqtt: list[str]  # the plain one first
     mqtt_port: int
 
@@ -170,6 +179,7 @@ class Platform:
         registry = await load_registry(database, secrets)
         entities = Entities.open(database, registry, secrets, zone=config.zone)
         first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
+        await entities.projects.ensure_default()
         key = load_token_key(folder, key=config.auth.token_key)
         tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours)
         entities.follow(changes)
@@ -187,6 +197,7 @@ class Platform:
         intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s, shaper=shaper)
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
+        self._feed_live(intake, presence, commands)
         shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
         local = EmbeddedBridges(load_broker_id(self.config.data_dir), bus=bus, **shared)
         bridges = self._new_bridges(local)
@@ -206,6 +217,20 @@ class Platform:
         terminals = Terminals(broker, bus, intake, shaper, commands, login, bridges)
         await self._start_terminals(terminals, activations)
         return terminals
+
+    def _feed_live(self, intake: Intake, presence: PresenceBook, commands: Commands) -> None:
+        """What the parts tell to whoever has subscribed, and the task that sends it."""
+        registry, zone, limits = self.metadata.registry, self.config.zone, self.config.limits
+        kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
+        self.live = LiveHub(registry, started_us=now_us(), limits=kept)
+        pump = Pump(self.live)
+        pump.start()
+        self._stack.push_async_callback(pump.stop)
+        terminals = TerminalSource(self.live, zone=zone)
+        intake.listen(RecordSource(self.live, registry, zone=zone).on_records)
+        presence.watch(terminals.on_presence)
+        registry.watch(terminals.on_record)
+        commands.listen(CommandSource(self.live, zone=zone).on_step, wanted=lambda: self.live.is_wanted)
 
     async def _open_shaper(self) -> Shaper:
         """What objects make of messages; what is committed reaches the database before the stop, if it answers."""
@@ -259,17 +284,25 @@ class Platform:
 
     async def _listen(self) -> Addresses:
         config = self.config
-        apps = build_apps(self._services())
-        http, self._websocket = HttpServer(apps.http), HttpServer(apps.websocket)
+        services = self._services()
+        apps = build_apps(services)
+        limits: dict[str, Any] = {"limits": config.limits}
+        http = HttpServer(apps.http, apps.doorkeeper, port_name="http", **limits)
+        self._websocket = HttpServer(apps.websocket, apps.doorkeeper, port_name="websocket", **limits)
+        self._tcp = TcpServer(apps.gateway, apps.doorkeeper, open_session=partial(open_session, services), **limits)
         self._stack.push_async_callback(http.stop)
         self._stack.push_async_callback(self._websocket.stop)
+        self._stack.push_async_callback(self._tcp.stop)
         mqtt_port, mqtt = await listen_mqtt(self.terminals.broker, config.mqtt)
         websocket = config.websocket
         websocket_port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
+        tcp = config.tcp
+        tcp_port = await bound("tcp.port", self._tcp.start, tcp.host, tcp.port) if tcp.enabled else 0
         http_port = await bound("http.port", http.start, config.http.host, config.http.port)
         return Addresses(
             http=f"http://{config.http.host}:{http_port}",
             websocket=f"ws://{websocket.host}:{websocket_port}",
+            tcp=f"tcp://{tcp.host}:{tcp_port}" if tcp.enabled else "",
             mqtt=mqtt,
             mqtt_port=mqtt_port,
         )
@@ -292,6 +325,7 @@ class Platform:
             bus=self.terminals.bus,
             broker=self.terminals.bus,
             commands=self.terminals.commands,
+            pusher=Pusher(self.terminals.commands, metadata.entities, metadata.registry),
             object_flags=TerminalFlags(metadata.registry, self.terminals.bus, boot_timeout_s=limits.boot_timeout_s),
             login=UserLogin(
                 metadata.entities,
@@ -301,6 +335,7 @@ class Platform:
                 window_s=limits.login_window_s,
             ),
             tokens=metadata.tokens,
+            live=self.live,
             audit=metadata.audit,
             limits=limits,
             zone=self.config.zone,
@@ -310,7 +345,9 @@ class Platform:
         )
 
     def _readiness(self) -> Mapping[str, ReadinessCheck]:
+        tcp = {"tcp": self._check_tcp} if self.config.tcp.enabled else {}
         return {
+            **tcp,
             "mqtt": self._check_mqtt,
             "websocket": self._check_websocket,
             "ingest": self._check_ingest,
@@ -325,6 +362,10 @@ class Platform:
     async def _check_websocket(self) -> None:
         if not self._websocket.is_listening:
             raise Unavailable("the WebSocket port does not listen")
+
+    async def _check_tcp(self) -> None:
+        if not self._tcp.is_listening:
+            raise Unavailable("the TCP port does not listen")
 
     async def _check_ingest(self) -> None:
         if not self.terminals.intake.is_healthy:
@@ -344,6 +385,7 @@ class Platform:
             metrics.Numbered("terrazzo_effects", lambda: _numbers(shaper.outbox.stats), gauges=frozenset({"waiting"})),
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
+            metrics.Numbered("terrazzo_live", lambda: _numbers(self.live.stats), gauges=GAUGES),
             *bridge_metrics(self.terminals.bridges),
         ]
 
@@ -386,7 +428,6 @@ def check_is_served(config: Config) -> None:
     """
     unserved = {
         "broker.kind = external": config.broker.kind == "external",
-        "tcp.enabled = true": config.tcp.enabled,
     }
     for key, asked in unserved.items():
         if asked:

@@ -16,17 +16,21 @@ from typing import Any
 
 import aiohttp
 
+from terrazzo.access.actor import SYSTEM
 from terrazzo.access.passwords import hash_password
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
-from terrazzo.access.users import SYSTEM, UserLogin, ensure_admin
+from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.audit.log import AuditLog
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
+from terrazzo.commands.pusher import Pusher
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.ingest.report import Seals
+from terrazzo.live.hub import LiveHub
+from terrazzo.live.pump import Pump
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
@@ -44,6 +48,11 @@ BODY_BYTES = 1 << 20
 class Limits:
     body_bytes: int = BODY_BYTES
     import_bytes: int = 4 * BODY_BYTES
+    connections: int = 1_000
+    pipelined_requests: int = 32
+    request_timeout_s: float = 30
+    idle_timeout_s: float = 300
+    ws_subscriptions: int = 100
 
 
 @dataclass(frozen=True)
@@ -121,6 +130,8 @@ async def open_rig(
     prefixes: Mapping[str, str] | None = None,
     readiness: Mapping[str, ReadinessCheck] | None = None,
     clock: Callable[[], int] = now_us,
+    limits: Limits | None = None,
+    live: LiveHub | None = None,
 ) -> AsyncIterator[Rig]:
     """Everything started, and two companies with their users."""
     async with AsyncExitStack() as stack:
@@ -137,6 +148,10 @@ async def open_rig(
         commands = Commands(Journal(database), registry=registry, bus=bus, configurations=entities.configurations)
         await commands.start()
         stack.push_async_callback(commands.stop)
+        live = live or LiveHub(registry, started_us=now_us())
+        pump = Pump(live)
+        pump.start()
+        stack.push_async_callback(pump.stop)
         services = Services(
             entities=entities,
             registry=registry,
@@ -144,16 +159,19 @@ async def open_rig(
             bus=bus,
             broker=bus,
             commands=commands,
+            pusher=Pusher(commands, entities, registry),
             object_flags=TerminalFlags(registry, bus),
             login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,
+            live=live,
             audit=audit,
-            limits=Limits(),
+            limits=limits or Limits(),
             zone=zone,
             prefixes=prefixes or {},
             readiness=readiness or {},
         )
-        server = HttpServer(build_apps(services).http)
+        apps = build_apps(services)
+        server = HttpServer(apps.http, apps.doorkeeper, limits=services.limits, port_name="http")
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.stop)
         http = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{port}"))
@@ -162,6 +180,7 @@ async def open_rig(
 
 async def _add_users(entities: Entities, tokens: Tokens) -> dict[str, str]:
     await ensure_admin(entities, data_dir=Path(), password=PASSWORD)
+    await entities.projects.ensure_default()
     other = await entities.companies.create(SYSTEM, {"name": "other"})
     made = {"root": await entities.users.by_name("admin")}
     for name, role, company in [

@@ -20,7 +20,6 @@ from running import Platform, answers, serve, wait_for
         ("TERRAZZO_MQTT__PROT", "1883", "mqtt.prot"),
         ("TERRAZZO_TIME__ZONE", "Mars/Olympus", "time.zone"),
         ("TERRAZZO_STORE__KIND", "papyrus", "store.kind"),
-        ("TERRAZZO_TCP__ENABLED", "true", "tcp.enabled"),
     ],
 )
 def test_a_bad_key_is_fatal_and_named(tmp_path: Path, variable: str, value: str, named: str) -> None:

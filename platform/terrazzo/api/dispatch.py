@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,11 +20,11 @@ from terrazzo.api.envelope import (
     explain,
 )
 from terrazzo.api.fields import kind
-from terrazzo.api.operation import Caller, Operation, Table
+from terrazzo.api.operation import Caller, Operation, Subscriber, Table
 from terrazzo.api.services import Services
 from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
-from terrazzo.errors import NotAuthenticated, NotPermitted
+from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
 
 _SCHEME = "bearer "
 
@@ -40,6 +40,24 @@ class Head(msgspec.Struct):
 _heads = msgspec.json.Decoder(Head)
 
 
+class Asked(NamedTuple):
+    """A request as far as it had to be read to know which operation it is for."""
+
+    operation: Operation
+    head: Head
+    body: str
+
+    def waits_its_turn(self, caller: Caller) -> bool:
+        """Whether the requests before it on its connection have to be done first, and those after it wait for it.
+
+        Only what reads runs beside other requests: not what changes records, the connection's rights or its
+        subscriptions.
+        """
+        credential = self.head.authorization
+        changes_rights = credential is not msgspec.UNSET and bearer_token(credential) != caller.token
+        return changes_rights or self.operation.connection or self.operation.permission is not Role.VIEWER
+
+
 class Performer:
     """Runs operations: who asks, may they, what do they ask, and the answer or the failure."""
 
@@ -52,7 +70,7 @@ class Performer:
         began = perf_counter()
         code = SUCCESS
         try:
-            who = await self._admit(operation.permission, caller)
+            who = await self._admit(operation, caller)
             answer = reply.success(await operation.handler(self._services, who, decode()))
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
@@ -61,7 +79,8 @@ class Performer:
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
 
-    async def _admit(self, permission: Role | None, caller: Caller) -> Actor | Caller:
+    async def _admit(self, operation: Operation, caller: Caller) -> Actor | Caller | Subscriber:
+        permission = operation.permission
         if permission is None:
             return caller
         if not caller.token:
@@ -71,7 +90,12 @@ class Performer:
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
-        return msgspec.structs.replace(actor, address=caller.address)
+        actor = msgspec.structs.replace(actor, address=caller.address)
+        if not operation.connection:
+            return actor
+        if caller.live is None:
+            raise BadParameter("action", f"{operation.name} needs a connection that stays: use WebSocket or TCP")
+        return Subscriber(actor, caller.live)
 
 
 class Gateway:
@@ -84,10 +108,12 @@ class Gateway:
         self._traffic = traffic
 
     async def answer(self, message: bytes | str, caller: Caller) -> Answer:
-        """Answers one request; never raises for what a client can send.
+        """Answers one request; never raises for what a client can send."""
+        asked = self.read(message)
+        return asked if isinstance(asked, Answer) else await self.perform(asked, caller)
 
-        A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
-        """
+    def read(self, message: bytes | str) -> Asked | Answer:
+        """What a message asks for, or the answer to one that asks for nothing."""
         try:
             body = message if isinstance(message, str) else message.decode()
             head = _heads.decode(body)
@@ -101,16 +127,21 @@ class Gateway:
         operation = self._table.find(name)
         if operation is None:
             return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
-        return await self._perform(operation, name, head, body, caller)
+        return Asked(operation, head, body)
 
-    async def _perform(self, operation: Operation, name: str, head: Head, body: str, caller: Caller) -> Answer:
+    async def perform(self, asked: Asked, caller: Caller) -> Answer:
+        """Does what was asked.
+
+        A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
+        """
+        head = asked.head
         if head.authorization is not msgspec.UNSET:
             caller.token = bearer_token(head.authorization)
         return await self._performer.perform(
-            operation,
+            asked.operation,
             caller,
-            lambda: self._validator.from_json(operation, body),
-            GatewayReply(name, head.actionid),
+            lambda: self._validator.from_json(asked.operation, asked.body),
+            GatewayReply(head.action, head.actionid),
         )
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:

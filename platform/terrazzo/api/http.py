@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
 from http import HTTPStatus
 from math import ceil
 from typing import NamedTuple
@@ -13,15 +16,19 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
 
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components
 from terrazzo.api.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.docs_files import document_handlers
+from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
+from terrazzo.api.live import open_session
 from terrazzo.api.openapi import GATEWAY_PATH, build_document
 from terrazzo.api.operation import Caller
 from terrazzo.api.readiness import check_readiness
-from terrazzo.api.services import Services
+from terrazzo.api.server import HttpConnection
+from terrazzo.api.services import Limits, Services
 from terrazzo.api.table import TABLE
 from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
@@ -35,24 +42,28 @@ _log = SparseLog(logging.getLogger(__name__))
 
 
 class Apps(NamedTuple):
-    """What the two ports serve."""
+    """What the ports serve, on one gateway and with one count of connections."""
 
     http: web.Application  # every route, WebSocket among them
     websocket: web.Application  # the gateway over WebSocket alone
+    gateway: Gateway
+    doorkeeper: Doorkeeper
 
 
 def build_apps(services: Services) -> Apps:
     """The applications, on one gateway."""
-    traffic = Traffic()
+    traffic, doorkeeper = Traffic(), Doorkeeper(services.limits.connections)
     performer, validator = Performer(services, traffic), Validator(services.zone)
     gateway = Gateway(TABLE, performer, validator, traffic)
     components = Components(performer, validator)
-    apps = Apps(web.Application(client_max_size=services.limits.body_bytes), web.Application())
-    sockets = GatewaySockets(gateway, message_bytes=services.limits.body_bytes)
-    for app in apps:
+    http = web.Application(client_max_size=services.limits.body_bytes)
+    apps = Apps(http, web.Application(), gateway, doorkeeper)
+    session = partial(open_session, services)
+    sockets = GatewaySockets(gateway, doorkeeper, limits=services.limits, open_session=session)
+    for app in (apps.http, apps.websocket):
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
-    routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits.body_bytes), upgrade=sockets.handle)
+    routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits), upgrade=sockets.handle)
     for address, methods in _component_routes(services, components).items():
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):
@@ -61,7 +72,7 @@ def build_apps(services: Services) -> Apps:
         routes.add("GET", at, handler)
     routes.add("GET", "/healthz", _handle_health)
     routes.add("GET", "/readyz", _readiness_handler(services))
-    routes.add("GET", "/metrics", _metrics_handler(services, traffic))
+    routes.add("GET", "/metrics", _metrics_handler(services, traffic, doorkeeper))
     routes.add("*", "/{path:.*}", _refuse_path)
     alone = _Routes(apps.websocket, traffic)
     alone.add("GET", GATEWAY_PATH, sockets.handle)
@@ -96,21 +107,27 @@ class _Routes:
 
     def _enveloped(self, handler: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
+            connection = request.protocol
+            if isinstance(connection, HttpConnection):
+                connection.on_request()
             try:
                 return await handler(request)
             except web.HTTPException as refusal:
                 return _refuse(request, refusal, self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
                 return _respond(UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500)))
+            finally:
+                if isinstance(connection, HttpConnection):
+                    connection.on_answered()
 
         return handle
 
 
-def _gateway_handler(gateway: Gateway, body_bytes: int) -> Handler:
+def _gateway_handler(gateway: Gateway, limits: Limits) -> Handler:
     async def handle_gateway(request: web.Request) -> web.Response:
         _check_media_type(request)
-        _check_length(request, body_bytes)
-        return _respond(await gateway.answer(await request.read(), _caller(request)))
+        _check_length(request, limits.body_bytes)
+        return _respond(await gateway.answer(await _body(request, limits), _caller(request)))
 
     return handle_gateway
 
@@ -120,7 +137,7 @@ def _component_routes(services: Services, components: Components) -> Mapping[str
     routes: dict[str, dict[str, Handler]] = {}
     for path in PATHS:
         address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
-        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services.limits.body_bytes)
+        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services.limits)
     return routes
 
 
@@ -134,12 +151,12 @@ def _bulk_routes(services: Services, performer: Performer, validator: Validator)
     )
 
 
-def _component_handler(components: Components, path: ComponentPath, body_bytes: int) -> Handler:
+def _component_handler(components: Components, path: ComponentPath, limits: Limits) -> Handler:
     async def handle_component(request: web.Request) -> web.Response:
         fields, body = list(request.query.items()), b""
         if path.method == "POST":
             try:
-                more, body = await _read_parameters(request, body_bytes)
+                more, body = await _read_parameters(request, limits)
             except ValueError as error:
                 return _respond(ComponentReply().failure(Failure(FAILURE, f"body: not a form: {error}")))
             fields += more
@@ -148,14 +165,33 @@ def _component_handler(components: Components, path: ComponentPath, body_bytes: 
     return handle_component
 
 
-async def _read_parameters(request: web.Request, body_bytes: int) -> tuple[list[tuple[str, str]], bytes]:
+async def _body(request: web.Request, limits: Limits) -> bytes:
+    """The body, which has to arrive in time."""
+    if request.content.is_eof():
+        return await request.read()  # it is here
+    async with _in_time(limits):
+        return await request.read()
+
+
+@asynccontextmanager
+async def _in_time(limits: Limits) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(limits.request_timeout_s):
+            yield
+    except TimeoutError:
+        reason = f"body: not complete within {limits.request_timeout_s} s (limits.request_timeout_s)"
+        raise web.HTTPRequestTimeout(text=reason) from None
+
+
+async def _read_parameters(request: web.Request, limits: Limits) -> tuple[list[tuple[str, str]], bytes]:
     """What a body carries: fields of a form, or JSON, which a form may have in its field ``data``."""
-    _check_length(request, body_bytes)
+    _check_length(request, limits.body_bytes)
     if request.content_type not in _FORMS:
         if request.can_read_body:
             _check_media_type(request)
-        return [], await request.read()
-    form = await request.post()
+        return [], await _body(request, limits)
+    async with _in_time(limits):
+        form = await request.post()
     fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
     body = "".join(value for name, value in fields if name == "data")
     return [field for field in fields if field[0] != "data"], body.encode()
@@ -174,10 +210,10 @@ def _readiness_handler(services: Services) -> Handler:
     return handle_readiness
 
 
-def _metrics_handler(services: Services, traffic: Traffic) -> Handler:
+def _metrics_handler(services: Services, *own: Collector) -> Handler:
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
-    for collector in (traffic, *services.collectors):
+    for collector in (*own, *services.collectors):
         registry.register(collector)
 
     async def handle_metrics(request: web.Request) -> web.Response:
@@ -230,6 +266,11 @@ def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) 
     response = _respond(UNREAD.failure(Failure(BAD_PARAMETER, info, refusal.status)))
     if isinstance(refusal, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = refusal.headers["Allow"]
+    if isinstance(refusal, web.HTTPRequestTimeout):
+        response.force_close()
+        connection = request.protocol
+        if isinstance(connection, HttpConnection):
+            connection.count_late_body()
     return response
 
 
@@ -241,6 +282,8 @@ def _reason(request: web.Request, refusal: web.HTTPException) -> str:
             return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
         case web.HTTPRequestEntityTooLarge():
             return f"body: longer than {request.client_max_size} bytes (limits.body_bytes)"
+        case web.HTTPRequestTimeout():
+            return str(refusal.text)
         case web.HTTPUnsupportedMediaType():
             return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
     return refusal.reason

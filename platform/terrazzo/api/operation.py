@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.access.actor import Role
+from terrazzo.access.actor import Actor, Role
 from terrazzo.api.services import Services
+from terrazzo.live.session import LiveSession
 
 Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 """``handle_x(services, actor, request) -> result``. Without a permission the second argument is the ``Caller``."""
@@ -20,6 +21,15 @@ class Caller(msgspec.Struct):
 
     address: str
     token: str | None = None  # a connection keeps the last one that was sent to it
+    live: LiveSession | None = None  # the subscriptions of a connection that stays
+
+
+@dataclass(frozen=True, slots=True)
+class Subscriber:
+    """An actor on a connection that stays."""
+
+    actor: Actor
+    live: LiveSession
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +43,7 @@ class Operation:
     permission: Role | None  # None: whoever asks, with or without a token
     handler: Handler
     aliases: tuple[str, ...] = ()
+    connection: bool = False  # over WebSocket and TCP only; the handler's second argument is a ``Subscriber``
 
 
 class Table:

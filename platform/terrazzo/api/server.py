@@ -1,22 +1,45 @@
-"""The listener of a port of HTTP."""
+"""The listener of a port of HTTP, and what its connections are held to before a request reaches the application."""
 
 from __future__ import annotations
 
+import asyncio
+from http import HTTPStatus
+from typing import Any, cast
+
 from aiohttp import web
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+
+from terrazzo.api.doorkeeper import Cut, Doorkeeper
+from terrazzo.api.envelope import BAD_PARAMETER, UNREAD, Failure
+from terrazzo.api.services import Limits
+
+HEAD_LINE_BYTES = 8_190  # the request line, and each header
+HEAD_BYTES = 64 * 1024  # all of the head
 
 _DRAIN_S = 3.0  # for requests under way when the server stops
+_GOODBYE_S = 2.0  # for last words to arrive
+_HEAD_END = b"\r\n\r\n"
+_JSON = "application/json"
 
 
 class HttpServer:
-    """Serves one application on one address."""
+    """Serves one application on one address.
 
-    def __init__(self, app: web.Application) -> None:
+    Args:
+        port_name: what ``/metrics`` calls its connections.
+    """
+
+    def __init__(self, app: web.Application, doorkeeper: Doorkeeper, *, limits: Limits, port_name: str) -> None:
+        self.doorkeeper = doorkeeper
+        self.limits = limits
+        self.port_name = port_name
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_DRAIN_S)
+        self._server: asyncio.Server | None = None
 
     @property
     def is_listening(self) -> bool:
         """Whether it accepts connections."""
-        return bool(self._runner.addresses)
+        return self._server is not None and self._server.is_serving()
 
     async def start(self, host: str, port: int) -> int:
         """Listens; port 0 takes a free one. Returns the port.
@@ -25,9 +48,137 @@ class HttpServer:
             OSError: the address is taken or not ours.
         """
         await self._runner.setup()
-        await web.TCPSite(self._runner, host, port, backlog=1024).start()
-        return int(self._runner.addresses[0][1])
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._new_connection, host, port, backlog=1024)
+        return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
         """Stops accepting, lets requests under way finish, closes."""
+        if self._server is not None:
+            self._server.close()
         await self._runner.cleanup()
+
+    def _new_connection(self) -> HttpConnection:
+        return HttpConnection(self, self._runner.server)
+
+
+class HttpConnection(web.RequestHandler):
+    """aiohttp's connection with a door: one too many is refused, and who dawdles over a head is shown out.
+
+    Bodies are timed by whoever reads them. An idle connection ends after ``limits.idle_timeout_s``.
+    """
+
+    __slots__ = ("_address", "_head_bytes", "_head_timer", "_is_admitted", "_head_tail", "_is_head_complete", "_server")
+
+    def __init__(self, server: HttpServer, manager: Any) -> None:
+        super().__init__(
+            manager,
+            loop=asyncio.get_running_loop(),
+            access_log=None,  # type: ignore[arg-type] # as AppRunner itself gives it
+            keepalive_timeout=float(server.limits.idle_timeout_s),
+            max_line_size=HEAD_LINE_BYTES,
+            max_field_size=HEAD_LINE_BYTES,
+        )
+        self._server = server
+        self._address = ""
+        self._is_admitted = False
+        self._is_head_complete = False  # of the request that is arriving or being answered
+        self._head_tail = b""
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Admits the peer, or tells it that there are too many."""
+        peer = transport.get_extra_info("peername")
+        self._address = str(peer[0]) if peer else ""
+        self._is_admitted = self._server.doorkeeper.enter(self._server.port_name, self._address)
+        if self._is_admitted:
+            super().connection_made(transport)
+        else:
+            most = self._server.doorkeeper.most
+            self._hang_up(cast(asyncio.Transport, transport), 503, f"connections: {most} are open (limits.connections)")
+
+    def data_received(self, data: bytes) -> None:
+        """Starts the clock when a head has begun and is not complete."""
+        if not self._is_admitted:
+            return None
+        if self._is_head_complete or self.transport is None:
+            return super().data_received(data)
+        self._is_head_complete = _HEAD_END in self._head_tail + data
+        if not self._is_head_complete:
+            self._head_tail = data[-3:] if len(data) > 2 else (self._head_tail + data)[-3:]
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_BYTES:
+                return self._refuse_head(Cut.HEAD_TOO_LONG, 431, f"headers: longer than {HEAD_BYTES} bytes")
+            if self._head_timer is None:
+                timeout_s = self._server.limits.request_timeout_s
+                info = f"headers: not complete within {timeout_s} s (limits.request_timeout_s)"
+                loop = asyncio.get_running_loop()
+                self._head_timer = loop.call_later(timeout_s, self._refuse_head, Cut.HEAD_TIMEOUT, 408, info)
+        return super().data_received(data)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Counts it out."""
+        self._stop_clock()
+        if self._is_admitted:
+            self._is_admitted = False
+            self._server.doorkeeper.leave(self._server.port_name)
+            super().connection_lost(exc)
+
+    def on_request(self) -> None:
+        """The head is complete, and the application has the request."""
+        self._is_head_complete = True
+        self._stop_clock()
+
+    def count_late_body(self) -> None:
+        """The application waited for the rest of a body in vain."""
+        timeout_s = self._server.limits.request_timeout_s
+        self._server.doorkeeper.cut(Cut.BODY_TIMEOUT, self._address, f"body: not complete within {timeout_s} s")
+
+    def on_answered(self) -> None:
+        """The next head may begin."""
+        self._is_head_complete = False
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Says in an envelope what aiohttp could not read; what it did not expect it logs itself."""
+        if not isinstance(exc, BadHttpMessage):
+            return super().handle_error(request, status, exc, message)
+        if isinstance(exc, LineTooLong):
+            why, status, info = Cut.HEAD_TOO_LONG, 431, f"headers: a line is longer than {HEAD_LINE_BYTES} bytes"
+        else:
+            why, info = Cut.MALFORMED, f"request: {str(exc.message).splitlines()[0][:200]}"
+        self._server.doorkeeper.cut(why, self._address, info)
+        response = web.Response(body=_envelope(status, info), status=status, content_type=_JSON)
+        response.force_close()
+        return response
+
+    def _refuse_head(self, why: Cut, status: int, info: str) -> None:
+        self._stop_clock()
+        self._server.doorkeeper.cut(why, self._address, info)
+        if self.transport is not None:
+            self._hang_up(self.transport, status, info)
+            self.close()
+
+    def _stop_clock(self) -> None:
+        self._head_bytes, self._head_tail = 0, b""
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _hang_up(self, transport: asyncio.Transport, status: int, info: str) -> None:
+        """Last words, and this half is closed; the other a little later, so that the words arrive."""
+        body = _envelope(status, info)
+        head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: {_JSON}\r\nConnection: close\r\n"
+        transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        transport.write_eof()
+        asyncio.get_running_loop().call_later(_GOODBYE_S, transport.abort)
+
+
+def _envelope(status: int, info: str) -> bytes:
+    return UNREAD.failure(Failure(BAD_PARAMETER, info, status)).body

@@ -12,6 +12,8 @@ from prometheus_client.registry import Collector
 from terrazzo.access.actor import Actor
 from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
+from terrazzo.commands.pusher import ObjectRequest
+from terrazzo.live.hub import LiveHub
 from terrazzo.metadata.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.object_flags import FlagSource
 from terrazzo.store import TimeSeriesStore
@@ -69,6 +71,9 @@ class Entities(Protocol):
 
     @property
     def dashboards(self) -> Repository: ...
+
+    @property
+    def projects(self) -> Scripts: ...
 
 
 class UserLogin(Protocol):
@@ -131,6 +136,13 @@ class AuditLog(Protocol):
         """Entries of the actor's company, newest first."""
 
 
+class Pusher(Protocol):
+    """Turns commands for objects into commands to their terminals."""
+
+    async def publish(self, actor: Actor, requests: Sequence[ObjectRequest]) -> Sequence[Row]:
+        """Journals all of them or none."""
+
+
 class Limits(Protocol):
     """What the APIs need of the section ``limits``."""
 
@@ -139,6 +151,21 @@ class Limits(Protocol):
 
     @property
     def import_bytes(self) -> int: ...
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def pipelined_requests(self) -> int: ...
+
+    @property
+    def request_timeout_s(self) -> int: ...
+
+    @property
+    def idle_timeout_s(self) -> int: ...
+
+    @property
+    def ws_subscriptions(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +178,12 @@ class Services:
     bus: MessageBus
     broker: BrokerView
     commands: Commands
+    pusher: Pusher
     object_flags: FlagSource
     login: UserLogin
     tokens: Tokens
     audit: AuditLog
+    live: LiveHub
     limits: Limits
     zone: tzinfo
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default

@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
 from aiohttp import WSCloseCode, WSMsgType, web
 
+from terrazzo.api.conversation import Conversation
 from terrazzo.api.dispatch import Gateway, bearer_token
+from terrazzo.api.doorkeeper import Cut, Doorkeeper
 from terrazzo.api.operation import Caller
+from terrazzo.api.services import Limits
+from terrazzo.live.frames import Framing, as_message
+from terrazzo.live.session import LiveSession, Sink
+
+OpenSession = Callable[[Caller, Sink], LiveSession]
 
 _HEARTBEAT_S = 30.0  # a peer that is silently gone is noticed within one and a half of it
+_UNSENT_BYTES = 64 * 1024  # that wait to be sent before live frames have to wait
+_GOODBYE_S = 2.0  # to close all connections when the server stops
+
+
+class SocketSink:
+    """Where the live frames of one WebSocket go: whole messages, many at once, beside aiohttp's own."""
+
+    framing: Framing = staticmethod(as_message)
+
+    def __init__(self, socket: web.WebSocketResponse, transport: asyncio.Transport) -> None:
+        self._socket = socket
+        self._transport = transport
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the close frame has not been sent yet."""
+        return not self._socket.closed and not self._transport.is_closing()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the peer takes what it is sent."""
+        return self._transport.get_write_buffer_size() < _UNSENT_BYTES
+
+    def write(self, data: bytes) -> None:
+        """Sends whole messages, without waiting. Nothing is compressed, so that aiohttp keeps no state of its own."""
+        self._transport.write(data)
 
 
 class GatewaySockets:
@@ -17,34 +54,63 @@ class GatewaySockets:
     ``ping`` does; the token is checked at every request, so that it ends when it expires or is revoked.
     """
 
-    def __init__(self, gateway: Gateway, *, message_bytes: int) -> None:
+    def __init__(self, gateway: Gateway, doorkeeper: Doorkeeper, *, limits: Limits, open_session: OpenSession) -> None:
         self._gateway = gateway
-        self._message_bytes = message_bytes
+        self._doorkeeper = doorkeeper
+        self._limits = limits
+        self._open_session = open_session
         self._open: set[web.WebSocketResponse] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Upgrades, and answers until either side closes. A message over the limit ends the connection with 1009."""
-        socket = web.WebSocketResponse(heartbeat=_HEARTBEAT_S, max_msg_size=self._message_bytes, compress=False)
-        if not socket.can_prepare(request):
+        socket = web.WebSocketResponse(
+            heartbeat=_HEARTBEAT_S, max_msg_size=self._limits.body_bytes, compress=False, timeout=_GOODBYE_S
+        )
+        transport = request.transport
+        if not socket.can_prepare(request) or transport is None:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
         await socket.prepare(request)
         self._open.add(socket)
+        caller = Caller(request.remote or "", bearer_token(request.headers.get("Authorization")))
+        caller.live = self._open_session(caller, SocketSink(socket, transport))
         try:
-            await self._serve(socket, Caller(request.remote or "", bearer_token(request.headers.get("Authorization"))))
+            await self._serve(socket, caller)
+        except TimeoutError:
+            self._doorkeeper.cut(Cut.UNREAD, caller.address, "the peer does not take its answers")
+            transport.abort()
+        except OSError:
+            transport.abort()  # it is gone
         finally:
+            caller.live.close()
             self._open.discard(socket)
+            if socket.close_code == WSCloseCode.MESSAGE_TOO_BIG:
+                self._doorkeeper.cut(Cut.TOO_LONG, caller.address, f"message over {self._limits.body_bytes} bytes")
+            asyncio.get_running_loop().call_later(_GOODBYE_S, transport.abort)  # if it can't send the rest
         return socket
 
     async def close(self, _app: web.Application) -> None:
         """Says that the server is going away."""
-        for socket in list(self._open):
-            await socket.close(code=WSCloseCode.GOING_AWAY, message=b"server shutting down")
+        goodbye = partial(web.WebSocketResponse.close, code=WSCloseCode.GOING_AWAY, message=b"server shutting down")
+        async with asyncio.TaskGroup() as group:
+            for socket in list(self._open):
+                group.create_task(goodbye(socket), name="goodbye to a WebSocket")
 
     async def _serve(self, socket: web.WebSocketResponse, caller: Caller) -> None:
-        async for message in socket:
-            if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
-                return
-            answer = await self._gateway.answer(message.data, caller)
-            if socket.closed:
-                return
-            await socket.send_str(answer.body.decode())
+        async def send(body: bytes) -> None:
+            async with asyncio.timeout(self._limits.request_timeout_s):
+                await socket.send_frame(body, WSMsgType.TEXT)
+
+        talk = Conversation(
+            self._gateway,
+            caller,
+            send,
+            most=self._limits.pipelined_requests,
+            on_full=self._doorkeeper.pause,
+        )
+        async with talk:
+            async for message in socket:
+                if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    break
+                await talk.take(message.data)
+            if not socket.closed:
+                await talk.finish()

@@ -51,6 +51,8 @@ async def _greet(platform: Platform, addresses: Addresses) -> None:
     """Says where everything is, and the first administrator's password, once."""
     print("Terrazzo is ready.")
     print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
+    if addresses.tcp:
+        print(f"             {addresses.tcp}")
     print(f"  terminals  {'  '.join(addresses.mqtt)}")
     print(f"  data       {platform.config.data_dir.resolve()}")
     admin = platform.metadata.first_admin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,9 @@ from terrazzo.terminals.terminal import Terminal
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
+
+StepListener = Callable[[Row, Change], None]
+"""Called with a command's record and the step that it has made."""
 
 EXPIRY_S = 86_400
 MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
@@ -79,7 +82,13 @@ class Commands:
         self._tasks: list[asyncio.Task[None]] = []
         self._submissions: set[asyncio.Task[Row]] = set()
         self._answer_log = SparseLog(_log)
+        self._hear: StepListener | None = None
+        self._is_heard: Callable[[], bool] = lambda: False
         registry.watch(self._on_record)
+
+    def listen(self, callback: StepListener, *, wanted: Callable[[], bool]) -> None:
+        """Tells of each step that the journal has taken, while ``wanted`` says that somebody cares."""
+        self._hear, self._is_heard = callback, wanted
 
     async def start(self) -> None:
         """Takes up the commands that had not ended; those that were sent but not acknowledged are sent again."""
@@ -234,6 +243,8 @@ class Commands:
             OpenCommand(uid=row["uid"], terminal_id=terminal_id, payload=payload, expires_us=row["expires_us"])
         )
         self.stats.steps[State.QUEUED.value] += 1
+        if self._hear is not None and self._is_heard():
+            self._hear(row, Change(uid=row["uid"], state=State.QUEUED, time_us=row["queued_us"]))
         self._advance(terminal_id)
 
     def _advance(self, terminal_id: str) -> None:
@@ -285,6 +296,18 @@ class Commands:
             await self._journal.apply(changes)
             del self._changes[: len(changes)]
             self._unwritten_answers -= sum(change.state is State.ANSWERED for change in changes)
+            await self._tell(changes)
+
+    async def _tell(self, changes: Sequence[Change]) -> None:
+        if self._hear is None or not self._is_heard():
+            return
+        try:
+            recorded = await self._journal.recorded(changes)
+        except Unavailable as error:
+            _log.warning("%d steps of commands are journaled, but nobody is told of them: %s", len(changes), error)
+            return
+        for row, change in recorded:
+            self._hear(row, change)
 
     async def _sweep(self) -> None:
         while True:

@@ -67,6 +67,13 @@ class Journal:
             for state, group in groupby(changes, key=lambda change: change.state):
                 await connection.execute(_UPDATES[state], [_bind(change) for change in group])
 
+    async def recorded(self, changes: Sequence[Change]) -> list[tuple[Row, Change]]:
+        """Which of the steps just written the journal took, each with the command's record."""
+        query = sa.select(COMMAND).where(_columns.uid.in_({change.uid for change in changes}))
+        async with self._database.reading() as connection:
+            rows = {found["uid"]: _row(found) for found in (await connection.execute(query)).mappings()}
+        return [(rows[change.uid], change) for change in changes if _took(rows.get(change.uid), change)]
+
     async def open_commands(self) -> list[OpenCommand]:
         """All commands that have not ended, in the order in which they were given."""
         query = (
@@ -136,6 +143,15 @@ def _row(found: sa.RowMapping) -> Row:
     row["payload"] = msgspec.json.decode(found["payload"])
     row["answer"] = None if found["answer"] is None else msgspec.json.decode(found["answer"])
     return row
+
+
+def _took(row: Row | None, change: Change) -> bool:
+    if row is None:
+        return False
+    if change.state is State.QUEUED:  # once more; there is no time of that
+        return row["ended_us"] is None or row["ended_us"] >= change.time_us
+    ending = State.EXPIRED, State.FAILED
+    return bool(row["ended_us" if change.state in ending else f"{change.state.value}_us"] == change.time_us)
 
 
 def _bind(change: Change) -> dict[str, Any]:

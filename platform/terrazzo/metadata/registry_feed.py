@@ -27,7 +27,7 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
     async for row in terminals.every():
         registry.put_terminal(terminal_of(row))
     async for row in objects.every():
-        registry.put_object(row["id"], row["terminal_list"] or ())
+        registry.put_object(row["id"], row["terminal_list"] or (), company_id=row[COMPANY])
     return registry
 
 
@@ -79,4 +79,5 @@ class RegistryFeed:
         if changed.row is None:
             self._registry.drop_object(changed.record_id)
         else:
-            self._registry.put_object(changed.record_id, changed.row["terminal_list"] or ())
+            uids = changed.row["terminal_list"] or ()
+            self._registry.put_object(changed.record_id, uids, company_id=changed.row[COMPANY])

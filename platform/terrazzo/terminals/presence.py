@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from terrazzo.bus import Presence
@@ -9,6 +11,9 @@ from terrazzo_broker.hooks import Client
 
 PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
 _NEVER_SEEN = Presence(online=False)
+
+PresenceChange = Callable[[Client, Presence], None]
+"""Called when a terminal has connected or is gone, not when one connection takes over from another."""
 
 
 class Trace(msgspec.Struct):
@@ -24,6 +29,7 @@ class PresenceBook:
         self._live: dict[str, Client] = {}
         self._past: dict[str, Presence] = {}
         self._traces: dict[str, Trace] = {}
+        self._watchers: list[PresenceChange] = []
 
     def __len__(self) -> int:
         """How many terminals are connected."""
@@ -36,9 +42,14 @@ class PresenceBook:
             trace = self._traces[uid] = Trace()
         return trace
 
+    def watch(self, callback: PresenceChange) -> None:
+        """Calls back on every later change."""
+        self._watchers.append(callback)
+
     def on_connected(self, client: Client) -> None:
         """A connection is up."""
         self._live[client.client_id] = client
+        self._tell(client, self._describe(client, online=True, reason=""))
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """A connection has ended; one that was taken over does not count against its successor."""
@@ -46,6 +57,7 @@ class PresenceBook:
         if self._live.get(uid) in (None, client):
             self._live.pop(uid, None)
             self._past[uid] = self._describe(client, online=False, reason=reason)
+            self._tell(client, self._past[uid])
 
     def forget(self, uid: str) -> None:
         """The terminal was deleted."""
@@ -67,6 +79,10 @@ class PresenceBook:
     def client(self, uid: str) -> Client | None:
         """The live connection of a terminal."""
         return self._live.get(uid)
+
+    def _tell(self, client: Client, presence: Presence) -> None:
+        for callback in self._watchers:
+            callback(client, presence)
 
     def _describe(self, client: Client, *, online: bool, reason: str) -> Presence:
         trace = self._traces.get(client.client_id)

@@ -1,0 +1,111 @@
+"""Frames as bytes: what a subscriber gets, and how its connection tells one frame from the next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+Framing = Callable[[bytes], bytes]
+"""Wraps one frame for a transport: ``as_line`` or ``as_message``."""
+
+_TEXT = 0x81  # FIN and opcode 1 [RFC 6455, 5.2]
+_encode = msgspec.json.Encoder().encode
+
+
+class Lost(Enum):
+    """Why frames can't be sent."""
+
+    SLOW = "slow"  # the client takes less than happens
+    FORGOTTEN = "forgotten"  # older than what is kept for those who come back
+    RESTART = "restart"  # the number is from before this platform's start
+    UNKNOWN = "unknown"  # the number is none that this platform has given
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """What came after ``since``, up to and including ``seq``, does not follow."""
+
+    since: int
+    seq: int
+    lost: int | None  # how many frames; None where that isn't known
+    reason: Lost
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a subscription is over; ``code`` as in an answer."""
+
+    code: int
+    info: str
+
+
+class _GapFrame(msgspec.Struct):
+    resp: str
+    subscription: int
+    gap: Gap
+
+
+class _EndFrame(msgspec.Struct):
+    resp: str
+    subscription: int
+    end: End
+
+
+class Entry:
+    """One thing that happened, encoded when the first subscriber is sent it, and only then."""
+
+    __slots__ = ("_data", "_encoded", "_tail", "kind", "seq", "size")
+
+    def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
+        self.kind = kind
+        self.seq = 0  # set when it is published
+        self.size = size  # bytes, roughly: what a feed counts
+        self._data = data
+        self._encoded = encoded
+        self._tail: bytes | None = None
+
+    @classmethod
+    def of(cls, kind: str, data: Any) -> Entry:
+        """An entry whose data is encoded now, and may change afterwards."""
+        encoded = _encode(data)
+        return cls(kind, None, size=len(encoded) + 100, encoded=encoded)
+
+    @property
+    def tail(self) -> bytes:
+        """What follows the number of the subscription in a frame."""
+        if self._tail is None:
+            data = self._encoded if self._data is None else _encode(self._data())
+            self._tail = b',"kind":"%b","seq":%d,"data":%b}' % (self.kind.encode(), self.seq, data)
+            self._data, self._encoded = None, b""
+        return self._tail
+
+
+def live_head(subscription: int) -> bytes:
+    """What stands before an entry's ``tail``."""
+    return b'{"resp":"live","subscription":%d' % subscription
+
+
+def gap_frame(subscription: int, gap: Gap) -> bytes:
+    """Says that frames are missing."""
+    return _encode(_GapFrame("live", subscription, gap))
+
+
+def end_frame(subscription: int, end: End) -> bytes:
+    """Says that no frame follows."""
+    return _encode(_EndFrame("live", subscription, end))
+
+
+def as_line(frame: bytes) -> bytes:
+    """For TCP: a line. A line feed inside could only be white space between JSON tokens."""
+    return frame.replace(b"\n", b" ") + b"\n" if b"\n" in frame else frame + b"\n"
+
+
+def as_message(frame: bytes) -> bytes:
+    """For WebSocket: one unmasked text message [RFC 6455, 5.2]."""
+    size = len(frame)
+    if size < 126:
+        return bytes((_TEXT, size)) + frame
+    if size < 1 << 16:
+        return bytes((_TEXT, 126)) + size.to_bytes(2, "big") + frame
+    return bytes((_TEXT, 127)) + size.to_bytes(8, "big") + frame

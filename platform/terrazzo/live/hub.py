@@ -1,0 +1,160 @@
+"""Where what happens is published, and from where it reaches whoever has subscribed.
+
+Publishing never waits and never sends: it appends to the feeds that the thing belongs to, which costs the same for one
+subscriber and for a thousand. ``Pump`` sends, beside whatever else the process does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from terrazzo.live.feed import Feed
+from terrazzo.live.frames import Entry
+from terrazzo.live.index import FeedIndex
+from terrazzo.live.selector import Kind, Selector
+from terrazzo.live.stats import LiveStats
+from terrazzo.terminals.registry import Registry
+
+if TYPE_CHECKING:
+    from terrazzo.live.pump import Pump
+    from terrazzo.live.subscription import Subscription
+
+MOST_IDLE = 1_000  # feeds that nobody reads at the moment
+
+
+class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is kept for subscribers who are behind or come back."""
+
+    frames: int = 10_000  # of one feed
+    bytes: int = 64 * 2**20  # of all feeds, roughly
+    resume_s: int = 300  # after the last subscriber of a feed has gone
+
+
+class LiveHub:
+    """The publishing side, and the feeds.
+
+    Args:
+        started_us: the time of the start: numbers begin after it, so that those from before a restart are lower than
+            any that is given now.
+    """
+
+    def __init__(self, registry: Registry, *, started_us: int, limits: LiveLimits | None = None) -> None:
+        self.stats = LiveStats()
+        self.index = FeedIndex(registry)
+        self.started_seq = self.seq = started_us
+        self._limits = limits or LiveLimits()
+        self._feeds: dict[Selector, Feed] = {}
+        self._idle: dict[Feed, None] = {}  # the longest idle first
+        self._pump: Pump | None = None
+
+    def attach(self, pump: Pump) -> None:
+        """Names who sends."""
+        self._pump = pump
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anybody subscribes to anything, or did a moment ago; if not, publishing does nothing."""
+        return bool(self._feeds)
+
+    def publish(
+        self,
+        kind: str,
+        *,
+        company_id: int,
+        object_id: int | None = None,
+        terminal_id: str | None = None,
+        data: Any,
+    ) -> None:
+        """Tells the subscribers of a kind (a value of ``Kind``), of the object, of the terminal, of the company.
+
+        Args:
+            data: whatever JSON can say, a Struct included; encoded at once, and only if somebody subscribes. Of kind
+                ``mosaic`` it is a mapping that has the variables, code to value, in ``value``.
+            terminal_id: its uid. What carries one reaches the subscribers of the terminal; of kind ``grid``,
+                ``terminal`` and ``command`` also those of the objects that it serves.
+        """
+        if not self._feeds:
+            return
+        feeds = self.index.find(kind, company_id, object_id, terminal_id)
+        if not feeds:
+            return
+        if kind == Kind.MOSAIC.value and any(feed.selector.keys for feed in feeds):
+            self.append_selected(feeds, data)
+        else:
+            self.append(feeds, Entry.of(kind, data))
+
+    def append(self, feeds: Iterable[Feed], entry: Entry) -> None:
+        """Adds one entry to the feeds that the index found for it."""
+        self.seq += 1
+        entry.seq = self.seq
+        stats, most = self.stats, self._limits.bytes
+        stats.frames_published += 1
+        for feed in feeds:
+            before = feed.size
+            feed.append(entry)
+            stats.bytes_kept += feed.size - before
+            while stats.bytes_kept > most and feed.end - feed.first > 1:
+                stats.bytes_kept -= feed.drop_oldest()
+            if feed.subscriptions and self._pump is not None:
+                self._pump.mark(feed)
+
+    def append_selected(self, feeds: Iterable[Feed], data: Any) -> None:
+        """Each feed gets the variables that it asks for, or nothing where none of them is there."""
+        by_keys: dict[frozenset[str], list[Feed]] = {}
+        for feed in feeds:
+            by_keys.setdefault(feed.selector.keys, []).append(feed)
+        for keys, alike in by_keys.items():
+            value = {code: found for code, found in data["value"].items() if not keys or code in keys}
+            if value or not keys:
+                self.append(alike, Entry.of(Kind.MOSAIC.value, {**data, "value": value}))
+
+    def every(self) -> list[Subscription]:
+        """All subscriptions."""
+        return [subscription for feed in self._feeds.values() for subscription in feed.subscriptions]
+
+    def open_feed(self, selector: Selector) -> Feed:
+        """The feed of a selector, which remembers from the moment on when it was first asked for."""
+        feed = self._feeds.get(selector)
+        if feed is None:
+            feed = self._feeds[selector] = Feed(selector, seq=self.seq, frames=self._limits.frames)
+            self.stats.feeds += 1
+            self.index.add(feed)
+        return feed
+
+    def join(self, subscription: Subscription) -> None:
+        """A subscription begins to read its feed."""
+        feed = subscription.feed
+        feed.subscriptions[subscription] = None
+        feed.idle_since_s = None
+        self._idle.pop(feed, None)
+        self.stats.subscriptions += 1
+        if subscription.is_behind and self._pump is not None:
+            self._pump.mark(feed)
+
+    def leave(self, subscription: Subscription) -> None:
+        """A subscription ends; its feed is kept for a while for whoever comes back."""
+        feed = subscription.feed
+        del feed.subscriptions[subscription]
+        self.stats.subscriptions -= 1
+        if not feed.subscriptions:
+            self._idle[feed] = None
+            if len(self._idle) > MOST_IDLE:
+                self._end(next(iter(self._idle)))
+
+    def end_idle(self, now_s: float) -> None:
+        """Ends feeds that nobody has read for ``resume_s``; called now and then, with a monotonic time."""
+        for feed in list(self._idle):
+            if feed.idle_since_s is None:
+                feed.idle_since_s = now_s
+            elif now_s - feed.idle_since_s >= self._limits.resume_s:
+                self._end(feed)
+
+    def _end(self, feed: Feed) -> None:
+        del self._idle[feed]
+        del self._feeds[feed.selector]
+        self.index.remove(feed)
+        self.stats.feeds -= 1
+        self.stats.bytes_kept -= feed.size

@@ -1,0 +1,163 @@
+"""What the platform's parts tell, as publications: reports, presence, changed terminals, steps of commands.
+
+Nothing here costs more than a look while nobody subscribes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import tzinfo
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from terrazzo.bus import Presence
+from terrazzo.commands.queue import Change
+from terrazzo.live.feed import Feed
+from terrazzo.live.frames import Entry
+from terrazzo.live.hub import LiveHub
+from terrazzo.live.selector import Kind
+from terrazzo.metadata.port import Row
+from terrazzo.store import Record
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo.times import format_spaced, now_us
+from terrazzo_broker.hooks import Client
+
+_MOST_SERIES = 100_000  # whose feeds are remembered
+_GRID, _MOSAIC = "g", "m"
+
+
+class RecordSource:
+    """Committed groups of records: grid, and mosaic (``m/<object_id>``)."""
+
+    def __init__(self, hub: LiveHub, registry: Registry, *, zone: tzinfo) -> None:
+        self._hub = hub
+        self._registry = registry
+        self._zone = zone
+        self._feeds: dict[str, tuple[Feed, ...]] = {}  # by series
+        self._version = -1  # of the index that they are from
+        registry.watch(lambda before, after: self._feeds.clear())
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """``Intake.listen`` calls this with each committed group."""
+        hub = self._hub
+        if not hub.is_wanted:
+            return
+        if self._version != hub.index.version:
+            self._version = hub.index.version
+            self._feeds.clear()
+        known = self._feeds
+        for record in records:
+            feeds = known.get(record.series)
+            if feeds is None:
+                feeds = self._find(record.series)
+            if feeds:
+                self._publish(feeds, record)
+
+    def _find(self, series: str) -> tuple[Feed, ...]:
+        if len(self._feeds) >= _MOST_SERIES:
+            self._feeds.clear()
+        feeds = self._feeds[series] = self._look_up(series)
+        return feeds
+
+    def _look_up(self, series: str) -> tuple[Feed, ...]:
+        name, _, rest = series.partition("/")
+        if name == _GRID:
+            uid = rest.partition("/")[0]
+            terminal = self._registry.terminal(uid)
+            return () if terminal is None else self._hub.index.find(Kind.GRID.value, terminal.company_id, None, uid)
+        if name == _MOSAIC and rest.isdecimal():
+            company = self._registry.object_company(int(rest))
+            return () if company is None else self._hub.index.find(Kind.MOSAIC.value, company, int(rest), None)
+        return ()
+
+    def _publish(self, feeds: tuple[Feed, ...], record: Record) -> None:
+        size = len(record.body) + 200
+        if record.series.startswith("g/"):
+            self._hub.append(feeds, Entry(Kind.GRID.value, partial(self._grid, record), size=size))
+        elif any(feed.selector.keys for feed in feeds):
+            self._hub.append_selected(feeds, self._mosaic(record))
+        else:
+            self._hub.append(feeds, Entry(Kind.MOSAIC.value, partial(self._mosaic, record), size=size))
+
+    def _grid(self, record: Record) -> dict[str, Any]:
+        """The record as ``get_last_grid`` has it, and whose it is."""
+        return {
+            "terminal_id": record.series.split("/", 2)[1],
+            "topic": record.series,
+            "time": format_spaced(record.time_us, self._zone),
+            "payload": _json_of(record.body),
+        }
+
+    def _mosaic(self, record: Record) -> dict[str, Any]:
+        value = _decode(record.body)
+        return {
+            "object_id": record.series.partition("/")[2],
+            "time": format_spaced(record.time_us, self._zone),
+            "value": value,
+        }
+
+
+class TerminalSource:
+    """Who is there, and what became of terminals' records."""
+
+    def __init__(self, hub: LiveHub, *, zone: tzinfo) -> None:
+        self._hub = hub
+        self._zone = zone
+
+    def on_presence(self, client: Client, presence: Presence) -> None:
+        """``PresenceBook.watch`` calls this."""
+        if not self._hub.is_wanted:
+            return
+        more: dict[str, Any] = {"address": presence.address, "protocol": presence.protocol}
+        if not presence.online:
+            more["reason"] = presence.disconnect_reason
+        self._publish(client.identity.terminal, "online" if presence.online else "offline", more)
+
+    def on_record(self, before: Terminal | None, after: Terminal | None) -> None:
+        """``Registry.watch`` calls this."""
+        terminal = after or before
+        if terminal is not None and self._hub.is_wanted:
+            self._publish(terminal, "created" if before is None else "deleted" if after is None else "changed", {})
+
+    def _publish(self, terminal: Terminal, change: str, more: dict[str, Any]) -> None:
+        time = format_spaced(now_us(), self._zone)
+        data = {"terminal_id": terminal.uid, "change": change, "time": time, **more}
+        self._hub.publish(Kind.TERMINAL.value, company_id=terminal.company_id, terminal_id=terminal.uid, data=data)
+
+
+class CommandSource:
+    """Each step of a command, once the journal has it."""
+
+    def __init__(self, hub: LiveHub, *, zone: tzinfo) -> None:
+        self._hub = hub
+        self._zone = zone
+
+    def on_step(self, row: Row, change: Change) -> None:
+        """``Commands.listen`` calls this."""
+        object_id = row["object_id"]
+        data = {
+            "uid": row["uid"],
+            "terminal_id": row["terminal_id"],
+            "object_id": None if object_id is None else str(object_id),
+            "command": row["command"],
+            "value": row["value"],
+            "state": change.state.value,
+            "time": format_spaced(change.time_us, self._zone),
+            "reason": change.reason,
+            "answer": row["answer"] if change.answer is not None else None,
+        }
+        whose = {"object_id": object_id, "terminal_id": row["terminal_id"]}
+        self._hub.publish(Kind.COMMAND.value, company_id=row["company_id"], data=data, **whose)
+
+
+def _json_of(body: bytes) -> Any:
+    """A JSON object goes out as it was stored; MessagePack is translated."""
+    return msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.Raw(body)
+
+
+def _decode(body: bytes) -> dict[str, Any]:
+    found = msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.json.decode(body)
+    return dict(found)

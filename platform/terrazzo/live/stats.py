@@ -1,0 +1,22 @@
+"""What the live side counts for ``/metrics``."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class LiveStats(msgspec.Struct):
+    """Counters, and how many there are now of what comes and goes."""
+
+    subscriptions: int = 0  # now
+    feeds: int = 0  # now; equal subscriptions share one
+    bytes_kept: int = 0  # now, roughly, for subscribers who are behind or come back
+    frames_published: int = 0  # things that happened and somebody wanted
+    frames_sent: int = 0
+    frames_dropped: int = 0  # overwritten before a slow subscriber had read them
+    gaps: int = 0  # times that a subscriber was told that frames are missing
+    ended: int = 0  # subscriptions whose user lost the right to them
+    refused: int = 0  # subscriptions over limits.ws_subscriptions
+
+
+GAUGES = frozenset({"subscriptions", "feeds", "bytes_kept"})

@@ -87,6 +87,24 @@ _ROWS = {
     "calculate": [["T2", "T * 2"]],
     "dashboard": {"title": "@mark"},
 }
+_IMPORTED: dict[str, list[dict[str, Any]]] = {
+    "terminal_config": [{"name": "@mark"}],
+    "terminal": [
+        {
+            "uid": "imported-@new",
+            "name": "@mark",
+            "type": "Other",
+            "config_id": "@terminal_config",
+            "mode": "pwd",
+            "username": "user-@new",
+            "pin": "pin-@new",
+        }
+    ],
+    "mapping": [{"name": "@mark", "script": _ROWS["mapping"]}],
+    "control": [{"name": "@mark", "script": _ROWS["control"]}],
+    "customer": [{"name": "@mark"}],
+    "object": [{"name": "@mark", "mapping_id": "@mapping", "terminal_list": ["@terminal"]}],
+}
 _USER = Special(fields={"username": None})
 _NOBODY_CONNECTS = "nobody is connected here"
 SPECIAL: dict[str, Special] = {
@@ -104,6 +122,7 @@ SPECIAL: dict[str, Special] = {
     },
     **dict.fromkeys(("update_user", "delete_user", "get_user_item"), _USER),
     "update_customer": Special(fields={"id": "@id"}),
+    **{f"import_{name}s": Special(fields={"rows": rows}) for name, rows in _IMPORTED.items()},
     "create_company": Special(code=10403, stranger=10403),
     "update_company": Special(code=10403),
     "delete_company": Special(code=10404),
@@ -117,7 +136,8 @@ OPEN_ROUTES = {GATEWAY_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json",
 OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 """Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
 
-TRIED_ELSEWHERE: dict[str, str] = {}
+_BULK = ("controls", "customers", "mappings", "objects", "terminal_configs", "terminals")
+TRIED_ELSEWHERE = {f"/bulk/{name}": "bulk/test_bulk_http.py" for name in _BULK}
 """Routes that stream or take files: route to test file."""
 
 ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}

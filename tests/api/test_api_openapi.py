@@ -80,6 +80,13 @@ def test_examples_fit_their_schemas(document: dict[str, Any]) -> None:
             assert errors == [], (name, kind)
 
 
+def test_every_field_of_a_request_is_explained(document: dict[str, Any]) -> None:
+    for name, schema in document["components"]["schemas"].items():
+        if name.endswith(".request"):
+            unexplained = [field for field, of in schema["properties"].items() if not of.get("description")]
+            assert unexplained == [], f"{name}: add them to terrazzo.api.meanings"
+
+
 async def test_it_is_served_without_a_token_and_only_once(rig: Rig, document: dict[str, Any]) -> None:
     async with rig.http.get("/openapi.json") as response:
         assert response.status == 200

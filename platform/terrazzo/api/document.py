@@ -15,6 +15,7 @@ import msgspec
 
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
 from terrazzo.api.fields import schema_hook
+from terrazzo.api.meanings import meaning
 from terrazzo.api.openapi import load_examples, permission_text
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
@@ -73,7 +74,7 @@ def _fields(request: type[msgspec.Struct]) -> Iterator[str]:
         return
     yield "\n| field | type | required | |\n|---|---|---|---|\n"
     for name, described in schema["properties"].items():
-        note = described.get("description", "")
+        note = meaning(name, described)
         if described.get("default") is not None:
             note = f"default {described['default']}" + (f"; {note}" if note else "")
         kind = _type(described, definitions).replace(" or null", "")

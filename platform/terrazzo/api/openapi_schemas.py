@@ -18,6 +18,7 @@ from terrazzo.api.envelope import (
     SUCCESS,
 )
 from terrazzo.api.fields import schema_hook
+from terrazzo.api.meanings import MEANINGS, meaning
 from terrazzo.api.operation import Operation
 from terrazzo.bulk.report import Report
 
@@ -72,7 +73,7 @@ class Schemas:
         ]
         schemas, parts = msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=_AT + "{name}")
         self._by_type = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
-        self.components: Schema = {name: _tidy(schema) for name, schema in parts.items()}
+        self.components: Schema = {name: _explained(_tidy(schema)) for name, schema in parts.items()}
         self._add_envelopes()
 
     def fields(self, request: type[msgspec.Struct]) -> Schema:
@@ -101,7 +102,7 @@ class Schemas:
     def request_of(self, operation: Operation) -> Schema:
         """A gateway request: the fields beside ``action`` and ``actionid``."""
         fields = self.fields(operation.request)
-        action = {"type": "string", "enum": [operation.name, *operation.aliases]}
+        action = {"type": "string", "enum": [operation.name, *operation.aliases], "description": MEANINGS["action"]}
         return {
             "title": operation.name,
             "description": operation.summary,
@@ -143,6 +144,15 @@ def without_null(schema: Schema) -> Schema:
 def _key(kind: Any) -> str:
     """Types by their text: not all of them can be hashed alike."""
     return f"{kind!r}"
+
+
+def _explained(schema: Schema) -> Schema:
+    """Each field with its meaning, where somebody says one."""
+    if "properties" not in schema:
+        return schema
+    fields = schema["properties"].items()
+    given = {name: {**field, "description": meaning(name, field)} for name, field in fields if meaning(name, field)}
+    return {**schema, "properties": {**schema["properties"], **given}}
 
 
 def _tidy(schema: Any) -> Any:

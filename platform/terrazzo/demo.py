@@ -12,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.access.actor import Actor, Role
+from terrazzo.access.actor import SYSTEM, Actor, Role
 from terrazzo.access.key_file import write_private
-from terrazzo.access.users import SYSTEM
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.port import Conditions, Repository, Row
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from terrazzo.access.actor import SYSTEM
 from terrazzo.access.tokens import Tokens
-from terrazzo.access.users import SYSTEM, UserLogin
+from terrazzo.access.users import UserLogin
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.times import now_us

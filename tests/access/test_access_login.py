@@ -11,7 +11,8 @@ from access_stand import AccessStand
 from argon2 import PasswordHasher
 
 from terrazzo.access import passwords
-from terrazzo.access.users import PASSWORD_FILE, SYSTEM, UserLogin, ensure_admin
+from terrazzo.access.actor import SYSTEM
+from terrazzo.access.users import PASSWORD_FILE, UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
 from terrazzo.errors import BadParameter, NotAuthenticated, Throttled
 from terrazzo.metadata.database import Database

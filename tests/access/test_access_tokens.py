@@ -6,9 +6,8 @@ import jwt
 import pytest
 from access_stand import AccessStand
 
-from terrazzo.access.actor import Role
+from terrazzo.access.actor import SYSTEM, Role
 from terrazzo.access.tokens import KEY_FILE, Tokens, load_token_key
-from terrazzo.access.users import SYSTEM
 from terrazzo.errors import NotAuthenticated
 from terrazzo.metadata.changes import ChangeWatcher
 from terrazzo.metadata.database import Database

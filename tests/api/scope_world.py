@@ -17,7 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from api_rig import Rig
 
-from terrazzo.access.users import SYSTEM
+from terrazzo.access.actor import SYSTEM
 from terrazzo.api.components import PREFIXES, ComponentPath
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
@@ -176,6 +176,18 @@ async def ask_path(rig: Rig, path: ComponentPath, who: str, request: Mapping[str
         assert response.status == 200, (path.path, await response.text())
         assert isinstance(response, aiohttp.ClientResponse)
         return dict(json.loads(await response.read()))
+
+
+async def ask_socket(rig: Rig, who: str, action: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The envelope of an action on a WebSocket of its own."""
+    token = rig.tokens.get(who)
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    async with rig.http.ws_connect("/apiproxy/api", headers=headers) as socket:
+        await socket.send_str(json.dumps({"action": action, **request}))
+        while True:
+            answer = json.loads(await socket.receive_str(timeout=5))
+            if answer["resp"] == action:
+                return dict(answer)
 
 
 def _query(request: Mapping[str, Any]) -> dict[str, str]:

@@ -19,7 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from support import free_port
-from terrazzo.access.users import SYSTEM, ensure_admin
+from terrazzo.access.actor import SYSTEM
+from terrazzo.access.users import ensure_admin
 from terrazzo.cli.checks import (
     MODULES,
     Finding,

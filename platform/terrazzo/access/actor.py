@@ -28,3 +28,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     def may(self, role: Role) -> bool:
         """Whether the user's role reaches ``role``."""
         return self.is_super or self.role >= role
+
+
+SYSTEM = Actor(user_id=0, username="system", company_id=1, role=Role.ADMIN, is_super=True)
+"""The platform itself, where it changes records without a user."""

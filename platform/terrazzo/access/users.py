@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.access.actor import Actor, Role
+from terrazzo.access.actor import SYSTEM, Actor, Role
 from terrazzo.access.key_file import write_private
 from terrazzo.access.passwords import hash_password, verify_password
 from terrazzo.access.throttle import Throttle
@@ -25,9 +25,6 @@ from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.entity import COMPANY
 from terrazzo.metadata.port import Conditions, Row
 from terrazzo.times import now_us
-
-SYSTEM = Actor(user_id=0, username="system", company_id=1, role=Role.ADMIN, is_super=True)
-"""The platform itself, where it changes records without a user."""
 
 ADMIN = "admin"
 PASSWORD_FILE = "admin-password"

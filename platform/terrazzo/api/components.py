@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
 from terrazzo.api.dispatch import Performer
 from terrazzo.api.envelope import Answer, ComponentReply
 from terrazzo.api.fields import kind
 from terrazzo.api.grid import GridData, GridList, GridRecord
+from terrazzo.api.mosaic_paths import MOSAIC_SHAPES
 from terrazzo.api.operation import Caller, Operation
 from terrazzo.api.paging import Paged
+from terrazzo.api.pusher import PUBLISH
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 from terrazzo.errors import BadParameter
 
-PREFIXES = {"grid_base": "/grid"}
+PREFIXES = {"grid_base": "/grid", "mosaic_base": "/mosaic", "pusher_base": "/pusher"}
 """Where each component stands unless configured otherwise."""
 
 
@@ -66,6 +69,25 @@ PATHS = (
     _grid("getItemByTime", "get_grid_item", list[GridRecord], _records),
     _grid("getLastListByItem", "get_last_grid_list", GridListData, _without_items),
     _grid("getListByDuration", "get_grid_list", Paged[GridRecord]),
+    *(
+        ComponentPath(
+            base="mosaic_base",
+            path=f"/api/v1/mosaic/{suffix}",
+            method=method,
+            operation=TABLE[action],
+            result=result,
+            shape=shape,
+        )
+        for method, suffix, action, result, shape in MOSAIC_SHAPES
+    ),
+    ComponentPath(
+        base="pusher_base",
+        path="/api/v1/publish",
+        method="POST",
+        operation=PUBLISH,
+        result=UnsetType,
+        shape=nothing,
+    ),
 )
 
 

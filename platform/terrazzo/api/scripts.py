@@ -1,4 +1,4 @@
-"""Retainer, statistics, calculation and balance scripts, and dashboards."""
+"""Projects, retainer, statistics, calculation and balance scripts, and dashboards."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terrazzo.api.entity_types import given, key_type, take_key
 from terrazzo.api.operation import Operation
 from terrazzo.api.services import Services
 from terrazzo.api.session import Empty
-from terrazzo.metadata.definitions import BALANCE, CALCULATE, DASHBOARD, RETAINER, STATISTICS
+from terrazzo.metadata.definitions import BALANCE, CALCULATE, DASHBOARD, PROJECT, RETAINER, STATISTICS
 from terrazzo.metadata.port import Row
 from terrazzo.times import format_iso
 
@@ -108,7 +108,14 @@ DASHBOARDS = EntityActions(
     repository=lambda services: services.entities.dashboards,
 )
 
-SWITCHED = (RETAINERS, STATISTICS_SCRIPTS, CALCULATE_SCRIPTS, BALANCES)
+PROJECTS = EntityActions(
+    name="project",
+    title="project of the pusher",
+    entity=PROJECT,
+    repository=lambda services: services.entities.projects,
+)
+
+SWITCHED = (PROJECTS, RETAINERS, STATISTICS_SCRIPTS, CALCULATE_SCRIPTS, BALANCES)
 
 OPERATIONS = (
     *(operation for actions in SWITCHED for operation in (*actions.operations(), *Switch(actions).operations())),

@@ -9,9 +9,8 @@ from terrazzo.access.actor import Actor
 from terrazzo.commands.control import plan_command
 from terrazzo.errors import NotFound, Skipped
 from terrazzo.metadata.port import Repository, Row
+from terrazzo.metadata.projects import DEFAULT_PROJECT
 from terrazzo.terminals.registry import Registry
-
-DEFAULT_PROJECT = 1  # exists from the first start, and serves every company
 
 
 class ObjectRequest(NamedTuple):
@@ -49,22 +48,31 @@ class Submitter(Protocol):
     ) -> Row: ...
 
 
+class Projects(Protocol):
+    """Where commands are sent in."""
+
+    async def for_command(self, actor: Actor, key: int | str) -> Row: ...
+
+
+class Records(Protocol):
+    """The records that a command is made from."""
+
+    @property
+    def projects(self) -> Projects: ...
+
+    @property
+    def objects(self) -> Repository: ...
+
+    @property
+    def controls(self) -> Repository: ...
+
+
 class Pusher:
     """Applies the eight rules. The gateway and the component interface both come here."""
 
-    def __init__(
-        self,
-        commands: Submitter,
-        *,
-        projects: Repository,
-        objects: Repository,
-        controls: Repository,
-        registry: Registry,
-    ) -> None:
+    def __init__(self, commands: Submitter, records: Records, registry: Registry) -> None:
         self._commands = commands
-        self._projects = projects
-        self._objects = objects
-        self._controls = controls
+        self._records = records
         self._registry = registry
 
     async def publish(self, actor: Actor, requests: Sequence[ObjectRequest]) -> list[Row]:
@@ -91,10 +99,10 @@ class Pusher:
 
     async def _plan(self, actor: Actor, request: ObjectRequest) -> _Planned:
         await self._check_project(actor, request.project_id)
-        target = await _item(self._objects, actor, request.object_id, "object_id")
+        target = await _item(self._records.objects, actor, request.object_id, "object_id")
         if target["control_id"] is None:
             raise Skipped(f"object_id: object {target['uid']} has no control script")
-        control = await self._controls.item(actor, target["control_id"])
+        control = await self._records.controls.item(actor, target["control_id"])
         company_id = target["permission_company_id"]
 
         def is_known(uid: str) -> bool:
@@ -107,7 +115,10 @@ class Pusher:
         return _Planned(found.terminal_id, request.command, found.value, target["id"], found.point, key)
 
     async def _check_project(self, actor: Actor, key: int | str) -> None:
-        project = await _item(self._projects, actor, key, "project_id")
+        try:
+            project = await self._records.projects.for_command(actor, key)
+        except NotFound:
+            raise NotFound("project_id", key) from None
         if not project["is_active"]:
             raise Skipped(f"project_id: project {key} is not started")
 

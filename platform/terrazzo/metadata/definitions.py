@@ -280,6 +280,14 @@ DASHBOARD = define(
     *_authors(),
 )
 
+PROJECT = define(
+    "project",
+    text("name", 64, required=True),
+    text("description", 255),
+    flag("is_active", read_only=True),
+    *_authors(),
+)
+
 SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
 """What is started and stopped, and names objects."""
 
@@ -294,4 +302,5 @@ ENTITIES: tuple[Entity, ...] = (
     OBJECT,
     *SCRIPTS,
     DASHBOARD,
+    PROJECT,
 )

@@ -22,6 +22,7 @@ from terrazzo.metadata.definitions import (
     STATISTICS,
 )
 from terrazzo.metadata.objects import ObjectRepository
+from terrazzo.metadata.projects import ProjectRepository
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repository import EntityRepository
 from terrazzo.metadata.scripts import ScriptRepository
@@ -48,6 +49,7 @@ class Entities:
     calculates: ScriptRepository
     balances: ScriptRepository
     dashboards: EntityRepository
+    projects: ProjectRepository
 
     @classmethod
     def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
@@ -71,6 +73,7 @@ class Entities:
             calculates=ScriptRepository(CALCULATE, **parts),
             balances=ScriptRepository(BALANCE, **parts),
             dashboards=EntityRepository(DASHBOARD, **parts),
+            projects=ProjectRepository(**parts),
         )
         feed = RegistryFeed(registry)
         entities.terminals.watch(feed.on_terminal)

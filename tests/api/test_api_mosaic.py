@@ -1,0 +1,270 @@
+"""The mosaic queries at both doors: sparse records, keys, buckets, time zones, and whose object it is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+import pytest
+from api_rig import Rig, open_rig
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from terrazzo.store import Record
+from terrazzo.times import format_spaced, parse_time
+
+START = parse_time("2026-03-01T00:00:00Z")
+SECOND = 1_000_000
+ALWAYS = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
+KEYS = ["TEMP", "RUN", "MODE"]
+
+
+def mosaic(object_id: Any, seconds: float, **values: Any) -> Record:
+    return Record(f"m/{object_id}", START + int(seconds * SECOND), msgspec.msgpack.encode(values))
+
+
+def at(seconds: int) -> str:
+    return format_spaced(START + seconds * SECOND)
+
+
+async def add_object(rig: Rig, who: str = "admin") -> str:
+    mapping = await rig.call(
+        "create_mapping",
+        who,
+        name="m",
+        script=[["TEMP", "T", "T", "STA", "$AdapterID-1.T", "x", ""]],
+        created_by=1,
+        last_modified_by=1,
+        is_available=1,
+    )
+    created = await rig.call("create_object", who, name="pump", mapping_id=mapping["uid"], terminal_list=[])
+    return str(created["id"])
+
+
+async def fill(rig: Rig) -> str:
+    """An object with five records; the one at 20 s came last and has a text and a null."""
+    object_id = await add_object(rig)
+    records = [
+        mosaic(object_id, 0, TEMP=20.0, RUN=True),
+        mosaic(object_id, 10, TEMP=21.5),
+        mosaic(object_id, 30, RUN=False),
+        mosaic(object_id, 70, OTHER=1),
+        mosaic(object_id, 20, MODE="auto", TEMP=None),
+    ]
+    await rig.services.store.append(records)
+    return object_id
+
+
+async def test_the_last_record_has_the_newest_value_of_each_key(rig: Rig) -> None:
+    object_id = await fill(rig)
+    for key in (object_id, int(object_id)):
+        assert await rig.call("get_last_mosaic", "viewer", object_id=key, keys=KEYS) == {
+            "data": [{"TEMP": None, "RUN": False, "MODE": "auto", "time": at(30)}]
+        }
+    assert await rig.call("get_last_mosaic", object_id=object_id, keys=["NONE"]) == {"data": []}
+    assert (await rig.call("get_last_mosaic", object_id=object_id, keys=["OTHER", "NONE"]))["data"] == [
+        {"OTHER": 1, "NONE": None, "time": at(70)}
+    ]
+
+
+async def test_records_without_the_keys_are_passed_over(rig: Rig) -> None:
+    object_id = await fill(rig)
+    assert await rig.call("get_mosaic_item", object_id=object_id, keys=["RUN"], time=at(0)) == {
+        "data": [{"RUN": False, "time": at(30)}]
+    }
+    assert await rig.call("get_mosaic_item", object_id=object_id, keys=["RUN"], time=at(30)) == {"data": []}
+    assert await rig.call("get_last_mosaic_list", object_id=object_id, keys=["TEMP", "MODE"], items=2) == {
+        "data": [{"TEMP": None, "MODE": "auto", "time": at(20)}, {"TEMP": 21.5, "MODE": None, "time": at(10)}],
+        "items": 2,
+    }
+    page = await rig.call("get_mosaic_list", object_id=object_id, keys=["TEMP"], page_size=2, page_index=2, **ALWAYS)
+    assert page == {
+        "data": [{"TEMP": 20.0, "time": at(0)}],
+        "page_index": 2,
+        "page_size": 2,
+        "total_pages": 2,
+        "total_records": 3,
+    }
+
+
+async def test_buckets_by_every_function(rig: Rig) -> None:
+    object_id = await fill(rig)
+    expected = {
+        None: [{"TEMP": 20.75, "MODE": "auto", "RUN": 0.5, "time": at(0)}],
+        "mean": [{"TEMP": 20.75, "MODE": None, "RUN": 0.5, "time": at(0)}],
+        "min": [{"TEMP": 20, "MODE": None, "RUN": 0, "time": at(0)}],
+        "max": [{"TEMP": 21.5, "MODE": None, "RUN": 1, "time": at(0)}],
+        "sum": [{"TEMP": 41.5, "MODE": None, "RUN": 1, "time": at(0)}],
+        "last": [{"TEMP": 21.5, "MODE": "auto", "RUN": False, "time": at(0)}],
+    }
+    for fn, data in expected.items():
+        for resample in (60, "60", "1m", "60s"):
+            fields = {"keys": KEYS, "resample": resample, **ALWAYS} | ({"fn": fn} if fn else {})
+            page = await rig.call("get_mosaic_list_by_key", object_id=object_id, **fields)
+            assert (page["data"], page["total_records"]) == (data, 1), (fn, resample)
+
+
+async def test_gaps_stay_gaps_and_buckets_are_paged(rig: Rig) -> None:
+    object_id = await fill(rig)
+    fields = {"keys": ["TEMP", "OTHER"], "resample": "10s", "page_size": 2, **ALWAYS}
+    first = await rig.call("get_mosaic_list_by_key", object_id=object_id, **fields)
+    assert first["data"] == [{"TEMP": None, "OTHER": 1, "time": at(70)}, {"TEMP": 21.5, "OTHER": None, "time": at(10)}]
+    assert (first["total_records"], first["total_pages"]) == (3, 2)
+    second = await rig.call("get_mosaic_list_by_key", object_id=object_id, **fields, page_index=2)
+    assert second["data"] == [{"TEMP": 20, "OTHER": None, "time": at(0)}]
+
+
+async def test_without_a_length_there_are_no_buckets(rig: Rig) -> None:
+    object_id = await fill(rig)
+    for more in ({}, {"resample": ""}):
+        fields = {"object_id": object_id, "keys": ["RUN"], **ALWAYS}
+        assert await rig.call("get_mosaic_list_by_key", **fields, **more) == await rig.call("get_mosaic_list", **fields)
+
+
+async def test_the_components_shape(rig: Rig) -> None:
+    object_id = await fill(rig)
+    base = "/mosaic/api/v1/mosaic/"
+    keys = json.dumps(KEYS)
+    newest = {"time": at(30), "value": {"TEMP": None, "RUN": "false", "MODE": "auto"}}
+    assert await ok(rig, "GET", base + "getLastItem", object_id=object_id, keys=keys) == [newest]
+    following = await ok(
+        rig, "GET", base + "getItemByTime", object_id=object_id, keys=keys, time="2026-02-28T23:59:59Z"
+    )
+    assert following == [{"time": at(0), "value": {"TEMP": "20", "RUN": "true", "MODE": None}}]
+    listed = await ok(rig, "GET", base + "getLastListByItem", object_id=object_id, keys='["TEMP"]', items="2")
+    assert listed == {"data": [{"time": at(20), "value": {"TEMP": None}}, {"time": at(10), "value": {"TEMP": "21.5"}}]}
+    page = await ok(rig, "GET", base + "getListByDuration", object_id=object_id, keys='["OTHER"]', **ALWAYS)
+    assert (page["total_records"], page["data"]) == (1, [{"time": at(70), "value": {"OTHER": "1"}}])
+    buckets = await ok(
+        rig, "POST", base + "getListByKey", object_id=object_id, keys='["TEMP"]', resample="1h", fn="min", **ALWAYS
+    )
+    assert (buckets["total_records"], buckets["data"]) == (1, [{"time": at(0), "value": {"TEMP": "20"}}])
+
+
+async def ok(rig: Rig, method: str, path: str, **query: str) -> Any:
+    headers = {"Authorization": f"Bearer {rig.tokens['viewer']}"}
+    async with rig.http.request(method, path, params=query, headers=headers) as response:
+        answer = json.loads(await response.read())
+    assert (response.status, answer["code"]) == (200, 200), answer
+    return answer["result"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "info"),
+    [
+        ({"keys": None}, "keys: is required"),
+        ({"keys": []}, "keys: names no variable"),
+        ({"keys": "[]"}, "keys: names no variable"),
+        ({"keys": [1]}, "keys: entry 0: expected str, got int"),
+        ({"resample": "often"}, "resample: 'often' is not a length of time"),
+        ({"resample": "1w"}, "resample: '1w' is not a length of time"),
+        ({"resample": 0}, "resample: 0 is not from 0.001 s to 3660 d"),
+        ({"resample": "-60"}, "resample: '-60' is not a length of time"),
+        ({"resample": True}, "resample: True is not a length of time"),
+        ({"fn": "median"}, "fn: invalid enum value 'median'"),
+        ({"start_time": "2100-01-01 00:00:01"}, "start_time: is after end_time"),
+        ({"page_size": 1001}, "page_size: expected int <= 1000"),
+    ],
+)
+async def test_bad_parameters_are_named(rig: Rig, fields: dict[str, Any], info: str) -> None:
+    object_id = await fill(rig)
+    given = {"object_id": object_id, "keys": KEYS, "resample": 60, **ALWAYS, **fields}
+    asked = {name: value for name, value in given.items() if value is not None}
+    answer = await rig.ask("get_mosaic_list_by_key", **asked)
+    assert answer["code"] == 10401
+    assert answer["info"].startswith(info)
+
+
+async def test_another_companys_object_does_not_exist(rig: Rig) -> None:
+    object_id = await fill(rig)
+    for key in (object_id, int(object_id), "999", "no number", 0):
+        answer = await rig.ask("get_last_mosaic", "stranger", object_id=key, keys=KEYS)
+        assert (answer["code"], answer["info"]) == (10404, f"object_id: no record {key!r}")
+    assert (await rig.call("get_last_mosaic", "root", object_id=object_id, keys=["OTHER"]))["data"]
+
+
+async def test_days_begin_at_midnight_in_the_zone(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, zone=ZoneInfo("Asia/Shanghai")) as rig:
+        object_id = await add_object(rig)
+        evening, night = mosaic(object_id, 15 * 3600, T=1), mosaic(object_id, 17 * 3600, T=3)
+        await rig.services.store.append([evening, night])
+        page = await rig.call("get_mosaic_list_by_key", object_id=object_id, keys=["T"], resample="1d", **ALWAYS)
+        assert page["data"] == [
+            {"T": 3, "time": "2026-03-02 00:00:00"},
+            {"T": 1, "time": "2026-03-01 00:00:00"},
+        ]
+
+
+values = st.one_of(st.integers(-9, 9), st.floats(-9, 9, width=32), st.sampled_from(["on", "off"]), st.none())
+steps = st.lists(
+    st.tuples(st.integers(0, 12), st.dictionaries(st.sampled_from("ABC"), values, max_size=3)), max_size=15
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    steps=steps,
+    keys=st.lists(st.sampled_from("ABC"), min_size=1, unique=True),
+    size=st.integers(1, 5),
+    index=st.integers(1, 4),
+)
+def test_queries_answer_what_the_exported_records_say(tmp_path_factory, steps, keys, size, index) -> None:
+    asyncio.run(compare(tmp_path_factory.mktemp("rig"), steps, keys, size, index))
+
+
+async def compare(
+    folder: Path, steps: list[tuple[int, dict[str, Any]]], keys: list[str], size: int, index: int
+) -> None:
+    async with open_rig(folder) as rig:
+        object_id = await add_object(rig)
+        await rig.services.store.append([mosaic(object_id, second, **values) for second, values in steps])
+        exported = await export(rig, object_id)
+        having = [(time, value) for time, value in exported if set(keys) & value.keys()][::-1]
+        flat = [{**{key: value.get(key) for key in keys}, "time": time} for time, value in having]
+        page = await rig.call(
+            "get_mosaic_list", object_id=object_id, keys=keys, page_index=index, page_size=size, **ALWAYS
+        )
+        assert (page["data"], page["total_records"]) == (flat[(index - 1) * size : index * size], len(flat))
+        newest = await rig.call("get_last_mosaic_list", object_id=object_id, keys=keys, items=size)
+        assert newest["data"] == flat[:size]
+        item = await rig.call("get_mosaic_item", object_id=object_id, keys=keys, time=at(5))
+        assert item["data"] == [record for record in flat[::-1] if record["time"] > at(5)][:1]
+        last = await rig.call("get_last_mosaic", object_id=object_id, keys=keys)
+        assert last["data"] == newest_values(flat, having, keys)
+        buckets = await rig.call(
+            "get_mosaic_list_by_key", object_id=object_id, keys=keys, resample=4, fn="sum", page_size=100, **ALWAYS
+        )
+        assert buckets["data"] == sums(exported, keys)
+
+
+async def export(rig: Rig, object_id: str) -> list[tuple[str, dict[str, Any]]]:
+    """Times as the queries tell them, and values; oldest first."""
+    headers = {"Authorization": f"Bearer {rig.tokens['viewer']}"}
+    async with rig.http.get(f"/export/mosaic/{object_id}?format=jsonl", headers=headers) as response:
+        assert response.status == 200
+        lines = [json.loads(line) for line in (await response.text()).splitlines()]
+    return [(format_spaced(parse_time(line["time"])), line["value"]) for line in lines]
+
+
+def newest_values(flat: list[dict[str, Any]], having: list[tuple[str, dict[str, Any]]], keys: list[str]) -> list[Any]:
+    if not flat:
+        return []
+    newest = {key: next((value[key] for _, value in having if key in value), None) for key in keys}
+    return [{**newest, "time": flat[0]["time"]}]
+
+
+def sums(exported: list[tuple[str, dict[str, Any]]], keys: list[str]) -> list[dict[str, Any]]:
+    buckets: defaultdict[int, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for time, value in exported:
+        for key in keys:
+            if isinstance(value.get(key), float | int):
+                buckets[(parse_time(time) - START) // (4 * SECOND)][key].append(value[key])
+    return [
+        {**{key: pytest.approx(sum(of[key])) if of.get(key) else None for key in keys}, "time": at(4 * number)}
+        for number, of in sorted(buckets.items(), reverse=True)
+    ]

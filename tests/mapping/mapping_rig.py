@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from terrazzo.ingest.payload import flatten
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.effects import Effect, EventRaised
 from terrazzo.mapping.engine import MappingEngine
@@ -47,7 +48,7 @@ class Stand:
         mosaic: list[Record] = []
         plans = self.catalogue.plans(uid)
         if plans:
-            self.engine.shape(plans, points, T0 + round(at_s * SECOND), uid, mosaic)
+            self.engine.shape(plans, flatten(points), T0 + round(at_s * SECOND), uid, mosaic)
         return mosaic
 
     def report(self, points: dict[str, Any], at_s: float = 0, uid: str = "t1") -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.ingest.payload import Points, Reject, RejectKind, decode
+from terrazzo.ingest.payload import Points, Reject, RejectKind, decode, flatten
 from terrazzo.ingest.report import ReportTag
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.sparse_log import SparseLog
@@ -20,6 +20,7 @@ from terrazzo_broker.hooks import Batch, Inbound
 PAYLOAD_FORMAT_INVALID = 0x99
 STORE_REFUSES = 0x83  # Implementation specific error
 
+_BRACE = 0x7B
 _STRIDE = 256  # messages between two looks at the clock
 
 _log = logging.getLogger(__name__)
@@ -34,7 +35,7 @@ class Shaper(Protocol):
         """What a terminal's messages do; empty for one that feeds no object."""
 
     def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
-        """Takes one message of a terminal with plans; appends the records that it makes."""
+        """Takes one message of a terminal with plans; appends the records that it makes. ``points``: flat."""
 
     @property
     def has_room(self) -> bool:
@@ -142,7 +143,8 @@ class Recorder:
 
     def __init__(self, stats: IngestStats, *, clock_ahead_s: float, shaper: Shaper | None = None) -> None:
         self._stats = stats
-        self._shaper = shaper
+        self._plans_of = _no_plans if shaper is None else shaper.plans
+        self._shape = _into_nothing if shaper is None else shaper.shape
         self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
 
@@ -171,7 +173,7 @@ class Recorder:
         append = group.records.append
         tag: ReportTag | None = None
         plans: Sequence[Any] = ()
-        plans_of = _no_plans if self._shaper is None else self._shaper.plans
+        plans_of, shape = self._plans_of, self._shape
         for index in range(*span):
             message = batch.messages[index]
             if message.tag is not tag:
@@ -196,20 +198,21 @@ class Recorder:
                     body = body.lstrip()  # readers tell JSON and MessagePack apart by the first byte
                 append(Record(tag.series, time_us, body))
                 if plans:
-                    self._shape(plans, points, time_us, tag.uid, group.mosaic)
+                    try:
+                        if body[0] != _BRACE or body.find(b"{", 1) >= 0:  # a payload without another is flat
+                            points = flatten(points)
+                        shape(plans, points, time_us, tag.uid, group.mosaic)
+                    except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
+                        self._on_shaping_failed(tag.uid, error)
                 if tag.answers and message.correlation_data:
                     group.answers.append(Answer(tag.uid, message.correlation_data, body))
             if tag.seal is not None and time.perf_counter() > deadline_s:
                 return index + 1
         return span[1]
 
-    def _shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
-        assert self._shaper is not None  # who else would have plans
-        try:
-            self._shaper.shape(plans, points, time_us, uid, mosaic)
-        except Exception as error:  # noqa: BLE001 - a fault in there must not stop other terminals' messages
-            self._stats.shaping_failures += 1
-            self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
+    def _on_shaping_failed(self, uid: str, error: Exception) -> None:
+        self._stats.shaping_failures += 1
+        self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
 
     def _reject(self, message: Inbound, reject: Reject, arrived_us: int) -> Record:
         self._stats.rejects[reject.kind.value] += 1
@@ -218,6 +221,10 @@ class Recorder:
 
 def _no_plans(uid: str) -> Sequence[Any]:
     return ()
+
+
+def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
+    raise AssertionError("who else would have plans")
 
 
 def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:

@@ -77,7 +77,7 @@ def decode(payload: bytes) -> Points:
 
 def flatten(points: Points) -> Points:
     """Nested objects as dotted names: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``. Empty objects vanish."""
-    if not any(type(value) is dict for value in points.values()):
+    if dict not in map(type, points.values()):
         return points
     return dict(_leaves(points, ""))
 

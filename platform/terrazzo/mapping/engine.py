@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from terrazzo.errors import NotFound
-from terrazzo.ingest.payload import Points, flatten
+from terrazzo.ingest.payload import Points
 from terrazzo.mapping.catalogue import Bound, Catalogue, Kept, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.functions import Value, as_text
@@ -30,7 +30,7 @@ _encode_body = msgspec.msgpack.Encoder().encode
 class MappingStats(msgspec.Struct):
     """Counters for ``/metrics``."""
 
-    messages: int = 0  # that fed an object, once for each
+    messages: int = 0  # of terminals that feed objects
     records: int = 0
     late: int = 0  # messages older than what was known
     events: int = 0
@@ -82,26 +82,25 @@ class MappingEngine:
 
         Args:
             plans: ``catalogue.plans(uid)``, not empty.
-            points: as decoded.
+            points: flat, as ``flatten`` makes them.
         """
-        flat = flatten(points)
-        stats, changed = self.stats, self._changed
+        changed, before = self._changed, len(mosaic)
         for run, bound in plans:
             state = bound.state
-            out, is_late, is_fed = run(flat, time_us, state)
+            out, is_late, is_fed = run(points, time_us, state)
             if is_fed:
-                stats.messages += 1
                 changed[bound.object_id] = state
                 if state.raised:
                     self._raise(bound, uid, time_us)
                 if bound.rules:
                     self._see(bound, out, uid, time_us)
             if is_late:
-                stats.late += 1
-                out = {**self._late(run, flat, time_us, state), **out}
+                self.stats.late += 1
+                out = {**self._late(run, points, time_us, state), **out}
             if out:
-                stats.records += 1
                 mosaic.append(Record(bound.series, time_us, _encode_body(out)))
+        self.stats.messages += 1
+        self.stats.records += len(mosaic) - before
 
     def _late(self, run: Run, flat: Points, time_us: int, state: ObjectState) -> dict[str, Value]:
         """What a message that is older than what is known says by itself; it changes windows only."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from terrazzo.ingest.payload import Points
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.outbox import PREFIX, Outbox
@@ -13,7 +12,7 @@ from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.entity import COMPANY
 from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Changed
-from terrazzo.store import Notes, Record, TimeSeriesStore
+from terrazzo.store import Notes, TimeSeriesStore
 from terrazzo.times import now_us
 
 
@@ -24,6 +23,7 @@ class Shaper:
         self.engine = engine
         self.outbox = outbox
         self.plans = engine.catalogue.plans
+        self.shape = engine.shape
         self._nudges: list[Callable[[], None]] = []
 
     @classmethod
@@ -61,10 +61,6 @@ class Shaper:
     def is_dirty(self) -> bool:
         """Whether there is something to commit, with or without messages."""
         return self.engine.is_dirty
-
-    def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
-        """Takes one message."""
-        self.engine.shape(plans, points, time_us, uid, mosaic)
 
     def seal(self) -> Notes:
         """Ends a group: the notes that are committed with it."""

@@ -20,6 +20,7 @@ NAMESPACE: dict[str, Any] = {
     "FAULTS": FAULTS,
     "missing": missing,
     "power": power,
+    "round": round,
     "settle": settle,
     **{f"fn_{name}": function for name, function in CALLED.items()},
     "__builtins__": {},
@@ -29,6 +30,7 @@ NAMESPACE: dict[str, Any] = {
 _ATOM, _SIGN, _PRODUCT, _SUM, _COMPARISON, _NOT, _AND, _OR, _CHOICE = range(9, 0, -1)
 _LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 _ANY_KIND = frozenset({"min", "max", "same", "plain"})  # functions that take texts as well
+_DIGITS = [Constant(digits) for digits in range(1, 16)]
 _ORDERINGS = frozenset({"<", "<=", ">", ">="})
 
 
@@ -106,6 +108,8 @@ class _Writer:
         return self._at(node, _COMPARISON + 1)
 
     def _call(self, function: str, arguments: tuple[Node, ...]) -> str:
+        if function == "round" and len(arguments) == 2 and arguments[1] in _DIGITS:
+            return f"round({self._number(arguments[0], _CHOICE)}, {arguments[1].value})"  # needs no check of its own
         if function in _ANY_KIND:
             texts = [self._raw(argument) for argument in arguments]
         else:

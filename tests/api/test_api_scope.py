@@ -89,6 +89,22 @@ _ROWS = {
     "calculate": [["T2", "T * 2"]],
     "dashboard": {"title": "@mark"},
 }
+_IMPORTED: dict[str, dict[str, Any]] = {
+    "terminal_configs": {"name": "@mark"},
+    "terminals": {
+        "uid": "imported-@new",
+        "name": "@mark",
+        "type": "Other",
+        "config_id": "@terminal_config",
+        "mode": "pwd",
+        "username": "user-@new",
+        "pin": "pin-@new",
+    },
+    "mappings": {"name": "@mark", "script": _ROWS["mapping"]},
+    "controls": {"name": "@mark", "script": _ROWS["control"]},
+    "customers": {"name": "@mark"},
+    "objects": {"name": "@mark", "mapping_id": "@mapping", "terminal_list": ["@terminal"]},
+}
 _USER = Special(fields={"username": None})
 _NOBODY_CONNECTS = "nobody is connected here"
 SPECIAL: dict[str, Special] = {
@@ -98,7 +114,7 @@ SPECIAL: dict[str, Special] = {
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
-    "unsubscribe": Special(fields={"subscription": 7}, code=10404, stranger=10404),
+    "unsubscribe": Special(fields={"subscription": 7}, code=10401, stranger=10401),
     "publish_object_command_plus": Special(
         fields={"publishes": [{"object_id": "@object", "command": "SP1", "value": "1"}]}
     ),
@@ -137,7 +153,8 @@ async def fill(rig: Rig, world: World) -> None:
     uid, at = world.main["terminal"], parse_time("2020-01-01 00:00:00")
     reject = msgspec.msgpack.encode({"topic": f"g/{uid}/r", "reason": MARK, "payload": b"not JSON"})
     report = msgspec.json.encode({"T": MARK})
-    series = {f"g/{uid}/r": report, f"x/{uid}": reject, f"m/{world.main['object']}": report}
+    mosaic = msgspec.msgpack.encode({"T": MARK})
+    series = {f"g/{uid}/r": report, f"x/{uid}": reject, f"m/{world.main['object']}": mosaic}
     await rig.services.store.append([Record(name, at, body) for name, body in series.items()])
     await rig.call("publish_terminal_command", terminal_id=uid, command="SP1", value=MARK)
 

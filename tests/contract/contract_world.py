@@ -10,7 +10,8 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, Protocol
 
-from example_run import EXAMPLES, Rehearsal
+from contract_doors import TcpDoor, WebSocketDoor
+from example_run import EXAMPLES, Rehearsal, example_of, with_tcp
 
 from running import Platform
 
@@ -29,14 +30,14 @@ class World:
 
     def request(self, action: str) -> dict[str, Any]:
         """An action's documented request, with the uids of this platform."""
-        translated: dict[str, Any] = self.rehearsal.translated(EXAMPLES[action][0])
+        translated: dict[str, Any] = self.rehearsal.translated(example_of(action)[0])
         return translated
 
 
 @contextmanager
 def filled_platform(data: Path) -> Iterator[World]:
     """A running platform in which the examples have been performed up to the first deletion."""
-    with Platform(data) as platform:
+    with with_tcp(data) as platform:
         rehearsal = Rehearsal(platform)
         try:
             for name, (request, answer) in EXAMPLES.items():
@@ -55,7 +56,7 @@ class Door(Protocol):
         """The answer to one message, whatever that is."""
 
     def send_as(self, token: str, message: bytes) -> dict[str, Any]:
-        """The same from somebody else: a new connection with this token, or with none where it is empty."""
+        """The same on a new connection, with another token, or with none where it is empty."""
 
     def close(self) -> None: ...
 
@@ -83,7 +84,12 @@ class HttpDoor:
         return answer
 
 
-DOORS: dict[str, Callable[[World], Door]] = {"http": HttpDoor}
+DOORS: dict[str, Callable[[World], Door]] = {
+    "http": HttpDoor,
+    "websocket": lambda world: WebSocketDoor(world, world.platform.websocket),
+    "upgrade": lambda world: WebSocketDoor(world, world.platform.http),
+    "tcp": TcpDoor,
+}
 """A transport's tests are an entry here."""
 
 

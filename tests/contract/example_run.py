@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
@@ -12,6 +13,8 @@ from typing import Any
 import paho.mqtt.client as paho
 
 from running import Platform, wait_for
+from support import free_port
+from terrazzo.api.table import TABLE
 
 GATEWAY_MD = Path(__file__).parents[2] / "docs" / "gateway.md"
 
@@ -24,7 +27,7 @@ _FORMS = (
     _RANDOM,
 )
 """Texts that differ from run to run; their form doesn't."""
-CHANGING = {"port", "messages", "messages_in", "messages_out", "counters"}
+CHANGING = {"port", "messages", "messages_in", "messages_out", "counters", "seq"}
 """Fields whose values differ from run to run."""
 
 
@@ -40,6 +43,13 @@ def parse_examples(text: str) -> dict[str, tuple[dict[str, Any], dict[str, Any]]
 
 
 EXAMPLES = parse_examples(GATEWAY_MD.read_text(encoding="utf-8"))
+
+
+def example_of(action: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Request and answer of an action by any of its names."""
+    operation = TABLE.find(action)
+    request, answer = EXAMPLES[operation.name if operation else action]
+    return {**request, "action": action}, {**answer, "resp": action}
 
 
 class Session:
@@ -72,6 +82,35 @@ class Session:
     def close(self) -> None:
         """Ends the connection."""
         self._http.close()
+
+
+def with_tcp(data: Path) -> Platform:
+    """A new platform whose gateway is open over TCP too."""
+    return Platform(data, env={"TERRAZZO_TCP__ENABLED": "true", "TERRAZZO_TCP__PORT": str(free_port())})
+
+
+class TcpLines:
+    """The gateway over TCP: a line each way. Live frames between the answers are left out."""
+
+    def __init__(self, platform: Platform, token: str) -> None:
+        address = "127.0.0.1", int(platform.environment["TERRAZZO_TCP__PORT"])
+        self._socket = socket.create_connection(address, timeout=30)
+        self._lines = self._socket.makefile("rb")
+        if token:
+            self.ask(json.dumps({"action": "ping", "Authorization": f"Bearer {token}"}).encode())
+
+    def ask(self, message: bytes) -> dict[str, Any]:
+        """The answer to a message."""
+        self._socket.sendall(message.replace(b"\n", b" ") + b"\n")
+        while True:
+            answer: dict[str, Any] = json.loads(self._lines.readline())
+            if answer["resp"] != "live":
+                return answer
+
+    def close(self) -> None:
+        """Hangs up."""
+        self._lines.close()
+        self._socket.close()
 
 
 class Device:
@@ -113,12 +152,15 @@ class Rehearsal:
         self._platform = platform
         self._real: dict[str, str] = {}
         self._device: Device | None = None
+        self._lines: TcpLines | None = None
 
     def perform(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a documented request, sent with the uids of this run."""
         before = _BEFORE.get(request["action"])
         if before is not None:
             before(self)
+        if TABLE[request["action"]].connection:
+            return self._on_a_connection().ask(json.dumps(self.translated(request)).encode())
         return self.session.send(self.translated(request))
 
     def log_in(self) -> None:
@@ -161,9 +203,15 @@ class Rehearsal:
 
     def close(self) -> None:
         """Everybody hangs up."""
-        if self._device is not None:
-            self._device.close()
-        self.session.close()
+        for each in (self._device, self._lines, self.session):
+            if each is not None:
+                each.close()
+
+    def _on_a_connection(self) -> TcpLines:
+        """What only connections that stay can be asked."""
+        if self._lines is None:
+            self._lines = TcpLines(self._platform, self.session.token)
+        return self._lines
 
     def connect_device(self) -> None:
         """The terminal logs in and reports: values, an alarm, and something that can't be read."""

@@ -3,7 +3,7 @@
 ``Action.asks`` and ``Action.gives`` are the two columns of its tables, word for word; the rest says the same in a form
 that tests can use. Types of fields and results:
 
-- ``key``: a record's uid or id; ``text``, ``int``, ``flag``, ``time``; ``names``: a list of strings or its JSON text;
+- ``key``: a record's uid or id; ``keys``: a list of them or its JSON text; ``text``, ``int``, ``flag``, ``time``; ``names``: a list of strings or its JSON text;
   ``json``: an object or array or its text; ``value``: a string, number or boolean;
 - of results also ``null``, ``object``, ``rows`` (array of arrays), ``any``, and ``a|b`` for either.
 """
@@ -129,10 +129,10 @@ CUSTOMER = {
 OBJECT_FIELDS = (
     *required("text", "name"),
     *required("key", "mapping_id"),
-    *required("names", "terminal_list"),
+    *required("keys", "terminal_list"),
     *fields("text", "description image province city"),
     *fields("key", "control_id customer_id"),
-    *fields("names", "object_list"),
+    *fields("keys", "object_list"),
 )
 
 GRID = {"payload": "object", "time": "time", "topic": "text"}
@@ -326,7 +326,7 @@ ACTIONS = (
         (
             *required("text", "name"),
             *fields("text", "description"),
-            *required("names", "object_list"),
+            *required("keys", "object_list"),
             *required("json", "script"),
         ),
         texts("uid"),
@@ -338,7 +338,7 @@ ACTIONS = (
         (
             *UID,
             *required("text", "name"),
-            *required("names", "object_list"),
+            *required("keys", "object_list"),
             *required("json", "script"),
             *fields("text", "description"),
         ),

@@ -17,9 +17,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from example_run import Rehearsal  # noqa: E402
-
-from running import Platform  # noqa: E402
+from example_run import Rehearsal, with_tcp  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "platform" / "terrazzo" / "api" / "examples.json"
 _TOKEN = re.compile(r"eyJ[\w.-]{16,}")
@@ -27,7 +25,7 @@ _TOKEN = re.compile(r"eyJ[\w.-]{16,}")
 
 def record(examples: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """The examples with the answers of a fresh platform; documented uids stay as they are."""
-    with tempfile.TemporaryDirectory() as folder, Platform(Path(folder) / "data") as platform:
+    with tempfile.TemporaryDirectory() as folder, with_tcp(Path(folder) / "data") as platform:
         rehearsal = Rehearsal(platform)
         recorded = {}
         for name, example in examples.items():

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from example_run import EXAMPLES, Rehearsal
+from example_run import EXAMPLES, Rehearsal, with_tcp
 
-from running import Platform
 from terrazzo.api.table import TABLE
 
 
@@ -19,7 +18,7 @@ def test_every_action_has_an_example() -> None:
 
 
 def test_each_example_works_as_printed(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data") as platform:
+    with with_tcp(tmp_path / "data") as platform:
         rehearsal = Rehearsal(platform)
         try:
             for name, (request, answer) in EXAMPLES.items():

@@ -16,6 +16,7 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "text": (7, True, {}, []),
     "int": ("one", 1.5, {}, [], True),
     "time": ("yesterday", 7, {}, ""),
+    "keys": (7, {}, [{}], [1.5], "[broken"),
     "names": (7, {}, [98765432], "[98765432]", "[broken"),
     "json": (7, True, "{broken"),
     "value": ({}, []),

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from example_run import EXAMPLES
+from example_run import EXAMPLES, example_of
 from gateway_tables import ACTIONS, USER, Action
 
 SPACED = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
@@ -42,7 +42,7 @@ def faults(shape: Any, value: Any, at: str) -> list[str]:
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.name)
 def test_the_result_has_the_documented_shape(action: Action) -> None:
-    _, answer = EXAMPLES[action.name]
+    _, answer = example_of(action.name)
     assert answer.keys() == {"resp", "actionid", "code", "msg", "info", "result"}
     assert faults(action.result, answer["result"], "result") == []
 

@@ -1,0 +1,83 @@
+"""The ingest with its store and database as a process, to be killed: ``python mapping_child.py FOLDER FIRST``.
+
+Takes messages FIRST, FIRST + 1, ... in batches, and prints the number up to which they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import make_tag
+from terrazzo.mapping.ledger import Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.mapping.shaper import Shaper
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.terminals.acl import ReportTopic
+from terrazzo.terminals.presence import Trace
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_broker.hooks import Inbound
+
+START_US = 1_700_000_000_000_000
+TERMINAL = "k1"
+_RANDOM = random.Random(7)
+_VALUES = [(_RANDOM.randrange(100), _RANDOM.randrange(3)) for _ in range(200_000)]
+
+
+def points(number: int) -> dict[str, int]:
+    """What message ``number`` says; its time is ``START_US`` and so many seconds."""
+    temperature, run = _VALUES[number]
+    return {"T": temperature, "RUN": run}
+
+
+class _Batch:
+    def __init__(self, messages: list[Inbound], done: asyncio.Event) -> None:
+        self.client = SimpleNamespace(client_id=TERMINAL, protocol=5)
+        self.messages = messages
+        self.arrived_us = time.time_ns() // 1000
+        self.settle = lambda refusals=None: done.set()
+
+
+class _Valve:
+    def pause_intake(self) -> None: ...
+
+    def resume_intake(self) -> None: ...
+
+
+async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
+    database = await Database.open("", data_dir=folder)
+    entities = Entities.open(database, Registry(), Secrets.open(folder))
+    return await RocksStore.open(folder / "series"), database, entities
+
+
+async def run(folder: Path, first: int) -> None:
+    store, database, entities = await open_parts(folder)
+    shaper = await Shaper.open(store, entities, Outbox(Ledger(database)))
+    intake = Intake(store, _Valve(), shaper=shaper)
+    intake.start()
+    terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
+    tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)
+    print("ready", flush=True)
+    number = first
+    while True:
+        numbers = range(number, number + 5)
+        bodies = [{**points(each), "Time": START_US // 1_000_000 + each} for each in numbers]
+        done = asyncio.Event()
+        intake.take(_Batch([Inbound(tag, json.dumps(body).encode()) for body in bodies], done))
+        await done.wait()
+        number += 5
+        print(number, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2])))

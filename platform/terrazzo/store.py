@@ -20,7 +20,7 @@ from, so that a reader of notes after a crash knows exactly what the records say
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
@@ -144,7 +144,7 @@ class TimeSeriesStore(Protocol):
 
     def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
-    ) -> AsyncIterator[list[Record]]:
+    ) -> AsyncGenerator[list[Record], None]:
         """All records of a range (both ends inclusive), oldest first, in pieces of bounded size, none empty.
 
         Nothing is held between pieces, so that a reader may take its time; a record that comes late, behind the piece

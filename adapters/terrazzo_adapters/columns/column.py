@@ -15,6 +15,8 @@ NUMBER, FLAG, TEXT = 0, 1, 2
 
 _NARROW = ("i1", "i2", "i4", "f4")
 _OFFSET_LIMIT = 2**32
+_NUMBERS = {int, float}
+_KINDS = {int: NUMBER, float: NUMBER, bool: FLAG, str: TEXT}
 
 
 class Column(NamedTuple):
@@ -60,54 +62,33 @@ class Stored(msgspec.Struct, array_like=True):
 _decoder = msgspec.msgpack.Decoder(Stored)
 
 
-class ColumnBuilder:
-    """Collects one name's points, in order."""
-
-    def __init__(self) -> None:
-        self._times_us: list[int] = []
-        self._kinds = bytearray()
-        self._numbers: list[float] = []
-        self._texts: dict[str, int] = {}
-
-    def add(self, time_us: int, value: Value) -> None:
-        """Adds a point; null is none."""
-        kind = type(value)
-        if kind is float:
-            self._kinds.append(NUMBER)
-            self._numbers.append(value)  # type: ignore[arg-type]
-        elif kind is int:
-            self._kinds.append(NUMBER)
-            self._numbers.append(float(value))  # type: ignore[arg-type]  # at most 64 bits, so that it fits
-        elif kind is bool:
-            self._kinds.append(FLAG)
-            self._numbers.append(1.0 if value else 0.0)
-        elif kind is str:
-            self._kinds.append(TEXT)
-            self._numbers.append(self._texts.setdefault(value, len(self._texts)))  # type: ignore[arg-type]
-        else:
-            return
-        self._times_us.append(time_us)
-
-    def build(self) -> Column:
-        """What was collected."""
-        return Column(
-            np.array(self._times_us, np.int64),
-            np.frombuffer(bytes(self._kinds), np.uint8),
-            np.array(self._numbers, np.float64),
-            list(self._texts),
-        )
-
-
-def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Sequence[str]) -> dict[str, Column]:
+def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iterable[str]) -> dict[str, Column]:
     """The columns of ``keys`` from records' times and points, in order; names without points are absent."""
-    builders = {key: ColumnBuilder() for key in keys}
-    adders = [(key, builder.add) for key, builder in builders.items()]
+    times: list[int] = []
+    every: list[Mapping[str, Value]] = []
     for time_us, points in records:
-        for key, add in adders:
-            if key in points:
-                add(time_us, points[key])
-    columns = {key: builder.build() for key, builder in builders.items()}
+        times.append(time_us)
+        every.append(points)
+    times_us = np.array(times, np.int64)
+    columns = {key: _build(times_us, [points.get(key) for points in every]) for key in keys}
     return {key: column for key, column in columns.items() if len(column.times_us)}
+
+
+def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> Column:
+    """A value is null where there is no point."""
+    types = set(map(type, values))
+    if type(None) in types:
+        places = [place for place, value in enumerate(values) if value is not None]
+        return _build(times_us[places], [values[place] for place in places])
+    if types <= _NUMBERS:
+        return Column(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
+    places_of: dict[str, int] = {}
+    kinds = [_KINDS[type(value)] for value in values]
+    numbers = [
+        places_of.setdefault(value, len(places_of)) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
+        for value in values
+    ]
+    return Column(times_us, np.array(kinds, np.uint8), np.array(numbers, np.float64), list(places_of))
 
 
 def encode_column(column: Column, base_us: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from terrazzo.store import Value
 
 _DEEPEST = 32
+_PLAIN = {int, float, str, bool, type(None)}
 _from_json = msgspec.json.Decoder()
 _from_msgpack = msgspec.msgpack.Decoder()
 
@@ -25,11 +27,18 @@ def parse_points(body: bytes) -> dict[str, Value]:
         return {}
     if not isinstance(decoded, dict):
         return {}
-    for name, value in decoded.items():
-        kind = type(value)
-        if type(name) is not str or not (kind is int or kind is str or (kind is float and math.isfinite(value))):
-            return _flattened(decoded)
+    values = decoded.values()
+    types = set(map(type, values))
+    if not types <= _PLAIN or not _are_text(decoded):
+        return _flattened(decoded)
+    floats = [value for value in values if type(value) is float] if float in types else []
+    if not all(map(math.isfinite, floats)):
+        return _flattened(decoded)
     return decoded
+
+
+def _are_text(names: Iterable[Any]) -> bool:
+    return set(map(type, names)) <= {str}
 
 
 def _flattened(decoded: dict[Any, Any]) -> dict[str, Value]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
@@ -218,7 +218,7 @@ class InfluxStore:
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
-    ) -> AsyncIterator[list[Record]]:
+    ) -> AsyncGenerator[list[Record], None]:
         """All records of a range, oldest first."""
         asked = queries.sources(series, start_us, end_us, keys)
         next_us = max(0, start_us)

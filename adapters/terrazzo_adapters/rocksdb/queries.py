@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
@@ -51,7 +51,7 @@ class Queries(ABC):
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
-    ) -> AsyncIterator[list[Record]]:
+    ) -> AsyncGenerator[list[Record], None]:
         """All records of a range, oldest first, each piece from a snapshot of its own."""
         after, wanted = b"", frozenset(keys)
         while True:

@@ -110,7 +110,7 @@ class Components:
         return await self._performer.perform(
             path.operation,
             caller,
-            lambda: self._validator.from_query(path.operation, {**_values(fields), **_object(body)}),
+            lambda: self._validator.from_query(path.operation, {**query_values(fields), **_object(body)}),
             ComponentReply(path.shape),
         )
 
@@ -129,7 +129,7 @@ def _object(body: bytes) -> dict[str, Any]:
     return found
 
 
-def _values(query: Sequence[tuple[str, str]]) -> Mapping[str, str | list[str]]:
+def query_values(query: Sequence[tuple[str, str]]) -> Mapping[str, str | list[str]]:
     """A name that occurs several times is a list; an empty value is one that was not given."""
     values: dict[str, str | list[str]] = {}
     for name, value in query:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import tzinfo
+from typing import Protocol
 
 import msgspec
 
@@ -24,6 +25,13 @@ class GridQuery(msgspec.Struct, kw_only=True):
 
     terminal_id: Key
     topic: Topics = msgspec.field(default_factory=Topics)
+
+
+class AsksForGrid(Protocol):
+    """Any request with these two fields."""
+
+    terminal_id: str | int
+    topic: Topics
 
 
 class GridItem(GridQuery):
@@ -70,19 +78,19 @@ class GridList(msgspec.Struct):
 
 async def handle_get_last_grid(services: Services, actor: Actor, request: GridQuery) -> GridData:
     """The latest record."""
-    records = await services.store.latest(await _series(services, actor, request), 1)
+    records = await services.store.latest(await grid_series(services, actor, request), 1)
     return GridData(_present(records, services.zone))
 
 
 async def handle_get_grid_item(services: Services, actor: Actor, request: GridItem) -> GridData:
     """The record that follows a time."""
-    record = await services.store.first_after(await _series(services, actor, request), request.time.time_us)
+    record = await services.store.first_after(await grid_series(services, actor, request), request.time.time_us)
     return GridData(_present([record] if record else [], services.zone))
 
 
 async def handle_get_last_grid_list(services: Services, actor: Actor, request: LastGridList) -> GridList:
     """The latest records."""
-    records = await services.store.latest(await _series(services, actor, request), request.items)
+    records = await services.store.latest(await grid_series(services, actor, request), request.items)
     return GridList(_present(records, services.zone), request.items)
 
 
@@ -91,12 +99,12 @@ async def handle_get_grid_list(services: Services, actor: Actor, request: GridRa
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
-    series = await _series(services, actor, request)
+    series = await grid_series(services, actor, request)
     page = await services.store.page(series, start_us, end_us, offset=page_offset(request), limit=request.page_size)
     return paged(request, _present(page.records, services.zone), page.total)
 
 
-async def _series(services: Services, actor: Actor, request: GridQuery) -> list[str]:
+async def grid_series(services: Services, actor: Actor, request: AsksForGrid) -> list[str]:
     """The series that the topics select, all of this terminal whatever the topics say."""
     own = f"g/{await find_terminal(services, actor, request.terminal_id)}/"
     names = request.topic.names

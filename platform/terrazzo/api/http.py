@@ -18,17 +18,19 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components
+from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components, query_values
 from terrazzo.api.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.docs_files import document_handlers
 from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
+from terrazzo.api.export import EXPORTS, Export
 from terrazzo.api.live import open_session
 from terrazzo.api.openapi import GATEWAY_PATH, build_document
-from terrazzo.api.operation import Caller
+from terrazzo.api.operation import Caller, Operation
 from terrazzo.api.readiness import check_readiness
 from terrazzo.api.server import HttpConnection
 from terrazzo.api.services import Limits, Services
+from terrazzo.api.streaming import StreamReply, send_stream
 from terrazzo.api.table import TABLE
 from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
@@ -68,6 +70,8 @@ def build_apps(services: Services) -> Apps:
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):
         routes.add_methods(address, methods)
+    for at, operation in EXPORTS.items():
+        routes.add("GET", at, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
     routes.add("GET", "/healthz", _handle_health)
@@ -163,6 +167,21 @@ def _component_handler(components: Components, path: ComponentPath, limits: Limi
         return _respond(await components.answer(path, fields, _caller(request), body=body))
 
     return handle_component
+
+
+def _export_handler(operation: Operation, performer: Performer, validator: Validator) -> Handler:
+    async def handle_export(request: web.Request) -> web.StreamResponse:
+        reply = StreamReply(operation.name)
+        fields = {**query_values(list(request.query.items())), **request.match_info}
+        answer = await performer.perform(
+            operation, _caller(request), lambda: validator.from_query(operation, fields), reply
+        )
+        export: Export | None = reply.result
+        if export is None:
+            return _respond(answer)
+        return await send_stream(request, export.pieces, media_type=export.media_type, file_name=export.file_name)
+
+    return handle_export
 
 
 async def _body(request: web.Request, limits: Limits) -> bytes:

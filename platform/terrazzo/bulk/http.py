@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +12,9 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from terrazzo.api.dispatch import Performer
-from terrazzo.api.envelope import BAD_PARAMETER, EMPTY_TEXT, Answer, Failure, GatewayReply
+from terrazzo.api.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.streaming import StreamReply, send_stream
 from terrazzo.api.validation import Validator
 from terrazzo.bulk.exporting import MEDIA_TYPES
 from terrazzo.bulk.operations import ExportOptions, ImportOptions, Upload, bulk_operations
@@ -23,7 +23,6 @@ from terrazzo.errors import BadParameter
 BULK_PATH = "/bulk/"
 _JSON_LINES = "application/x-ndjson"
 _PROGRESS_S = 0.1  # between two lines of progress
-_log = logging.getLogger(__name__)
 
 Respond = Callable[[Answer], web.Response]
 CallerOf = Callable[[web.Request], Caller]
@@ -90,18 +89,20 @@ class BulkRoutes:
 
     def _exporter(self, operation: Operation) -> Handler:
         async def handle_export(request: web.Request) -> web.StreamResponse:
-            reply = _StreamReply(operation.name)
+            reply = StreamReply(operation.name)
+            format = "csv"
 
             def decode() -> ExportOptions:
+                nonlocal format
                 options: ExportOptions = self.validator.from_query(operation, dict(request.query))
-                reply.format = options.format
+                format = options.format
                 return options
 
             answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
-            if reply.pieces is None:
+            if reply.result is None:
                 return self.respond(answer)
-            name = f"{operation.name.removeprefix('export_')}.{reply.format}"
-            return await _send(request, reply.pieces, media_type=MEDIA_TYPES[reply.format], file_name=name)
+            name = f"{operation.name.removeprefix('export_')}.{format}"
+            return await send_stream(request, reply.result, media_type=MEDIA_TYPES[format], file_name=name)
 
         return handle_export
 
@@ -157,41 +158,3 @@ class _Stage:
         """One line of an answer."""
         stage, done, total = self._now
         return msgspec.json.encode({"progress": {"stage": stage, "done": done, "total": total}}) + b"\n"
-
-
-class _StreamReply:
-    """Keeps the pieces of a successful answer; a failure is answered as everywhere."""
-
-    bad_parameter = BAD_PARAMETER
-
-    def __init__(self, name: str) -> None:
-        self._envelope = GatewayReply(name, EMPTY_TEXT)
-        self.not_found = self._envelope.not_found
-        self.pieces: AsyncIterator[bytes] | None = None
-        self.format = ""
-
-    def success(self, result: AsyncIterator[bytes]) -> Answer:
-        self.pieces = result
-        return Answer(b"")
-
-    def failure(self, failure: Failure) -> Answer:
-        return self._envelope.failure(failure)
-
-
-async def _send(
-    request: web.Request, pieces: AsyncIterator[bytes], *, media_type: str, file_name: str
-) -> web.StreamResponse:
-    """A file. What fails on the way breaks the connection off: half a file must not look like a whole one."""
-    headers = {"Content-Type": media_type, "Content-Disposition": f'attachment; filename="{file_name}"'}
-    response = web.StreamResponse(headers=headers)
-    await response.prepare(request)
-    try:
-        async for piece in pieces:
-            await response.write(piece)
-    except ConnectionError:
-        return response  # whoever asked has gone
-    except Exception:  # noqa: BLE001 - logged; it is too late for another answer
-        _log.exception("export of %s broke off", file_name)
-        if request.transport is not None:
-            request.transport.abort()
-    return response

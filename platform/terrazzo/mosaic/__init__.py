@@ -1,0 +1,1 @@
+"""Mosaic records: reading their bodies, and what charts and files make of them. Without I/O."""

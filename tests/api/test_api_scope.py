@@ -114,6 +114,8 @@ SPECIAL: dict[str, Special] = {
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
+    "subscribe": Special(fields={"kinds": ["grid"]}, code=10401, stranger=10401),  # not over HTTP: see tests/live
+    "unsubscribe": Special(fields={"subscription": 1}, code=10401, stranger=10401),
     "unsubscribe": Special(fields={"subscription": 7}, code=10401, stranger=10401),
     "publish_object_command_plus": Special(
         fields={"publishes": [{"object_id": "@object", "command": "SP1", "value": "1"}]}

@@ -46,6 +46,13 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "login_failures": 10,
         "login_window_s": 300,
         "ws_subscriptions": 100,
+        "import_bytes": 33_554_432,
+        "pipelined_requests": 32,
+        "request_timeout_s": 30,
+        "idle_timeout_s": 300,
+        "live_frames": 10_000,
+        "live_bytes": 67_108_864,
+        "live_resume_s": 300,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,
     }

@@ -68,7 +68,7 @@ class HttpConnection(web.RequestHandler):
     Bodies are timed by whoever reads them. An idle connection ends after ``limits.idle_timeout_s``.
     """
 
-    __slots__ = ("_address", "_head_bytes", "_head_timer", "_is_admitted", "_head_tail", "_is_head_complete", "_server")
+    __slots__ = ("_address", "_head_bytes", "_head_tail", "_head_timer", "_is_admitted", "_is_head_complete", "_server")
 
     def __init__(self, server: HttpServer, manager: Any) -> None:
         super().__init__(

@@ -3,8 +3,8 @@
 ``Action.asks`` and ``Action.gives`` are the two columns of its tables, word for word; the rest says the same in a form
 that tests can use. Types of fields and results:
 
-- ``key``: a record's uid or id; ``keys``: a list of them or its JSON text; ``text``, ``int``, ``flag``, ``time``; ``names``: a list of strings or its JSON text;
-  ``json``: an object or array or its text; ``value``: a string, number or boolean;
+- ``key``: a record's uid or id; ``keys``: a list of them or its JSON text; ``names``: the same of strings; ``text``,
+  ``int``, ``time``; ``json``: an object or array or its text; ``value``: a string, number or boolean;
 - of results also ``null``, ``object``, ``rows`` (array of arrays), ``any``, and ``a|b`` for either.
 """
 

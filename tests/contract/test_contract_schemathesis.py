@@ -19,6 +19,7 @@ from hypothesis.errors import Unsatisfiable
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.config import SchemathesisConfig
+from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -133,6 +134,13 @@ def test_an_action(world: World, deadline: float, action: str) -> None:
 )
 def test_a_path(world: World, deadline: float, path: str, method: str) -> None:
     check(world, document(), path, method, deadline=deadline)
+
+
+def test_an_answer_outside_its_schema_is_noticed(world: World, deadline: float) -> None:
+    source = json.loads(json.dumps(narrowed("ping")))
+    source["components"]["schemas"]["ping.answer"]["required"].append("no_such_field")
+    with pytest.raises(FailureGroup, match="Response violates schema"):
+        check(world, source, GATEWAY_PATH, "POST", deadline=deadline)
 
 
 def test_the_platform_is_well_afterwards(world: World) -> None:

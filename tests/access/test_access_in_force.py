@@ -6,6 +6,7 @@ changes every half second, as other processes do, would pass all of these once i
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from enforcement import CHANGES, UNTHROTTLED, Delay, delay_of_change, delay_of_terminal_list
+from enforcement import CHANGES, UNTHROTTLED, Delay, Device, delay_of_change, delay_of_terminal_list
 from running import PASSWORD, Platform
 from terrazzo.client import Client
 
@@ -87,6 +88,55 @@ async def test_a_changed_user_is_refused_on_an_open_websocket(platform: Platform
         answered = time.perf_counter()
         assert await socket.code(action) == refusal, "the very next request"
         assert time.perf_counter() - answered < 5
+
+
+class Listener:
+    """A WebSocket that is subscribed to whatever its user may hear of."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+
+    async def start(self, username: str) -> None:
+        kinds = ["grid", "mosaic", "event", "retainer", "terminal", "command"]
+        for request in (
+            {"action": "login", "username": username, "password": PASSWORD},
+            {"action": "subscribe", "kinds": kinds},
+        ):
+            await self._socket.send_str(json.dumps(request))
+            assert json.loads(await self._socket.receive_str(timeout=5))["code"] == 200
+
+    async def hear_until(self, text: str) -> list[str]:
+        """All frames up to the first that has the text in it."""
+        heard: list[str] = []
+        while not heard or text not in heard[-1]:
+            heard.append(await self._socket.receive_str(timeout=5))
+        return heard
+
+
+async def test_live_frames_stay_in_their_company_and_end_with_the_user(platform: Platform, config: str) -> None:
+    company = platform.call("create_company", name="listening")["uid"]
+    owned = {"permission_company_id": company}
+    platform.call("create_user", username="listener", password=PASSWORD, role="viewer", **owned)
+    signed = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    their_config = platform.call("create_terminal_config", name="c", **signed, **owned)["uid"]
+    platform.add_terminal("theirs", their_config, **owned)
+    platform.add_terminal("ours", config)
+    url = f"ws://127.0.0.1:{platform.websocket}/apiproxy/api"
+    async with aiohttp.ClientSession() as session, session.ws_connect(url) as connection:
+        listener = Listener(connection)
+        await listener.start("listener")
+        with Device(platform, "ours") as ours, Device(platform, "theirs") as theirs:
+            for device in (ours, theirs):
+                assert await asyncio.to_thread(device.connect) == 0
+            await asyncio.to_thread(ours.publish, "g/r")
+            await asyncio.to_thread(theirs.publish, "g/a")
+            heard = await listener.hear_until("g/theirs/a")
+            assert "ours" not in str(heard)
+            await asyncio.to_thread(platform.call, "update_user", uid="listener", is_active=0)
+            await asyncio.to_thread(theirs.publish, "g/v")
+            heard = await listener.hear_until('"end"')
+            assert json.loads(heard[-1])["end"]["code"] == 10402
+            assert "g/theirs/v" not in str(heard), "nothing that came after"
 
 
 def test_a_closed_company_is_out_at_once(platform: Platform) -> None:

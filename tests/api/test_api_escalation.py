@@ -120,12 +120,18 @@ LISTS = {
 }
 
 
+NO_LIST = {"project"}  # nothing lists them
+
+
 def test_every_entity_is_probed() -> None:
-    assert set(LISTS) >= {entity.name for entity in ENTITIES}
+    assert set(LISTS) | NO_LIST == {entity.name for entity in ENTITIES}
     assert all(TABLE.find(action) for action in LISTS.values())
 
 
-@pytest.mark.parametrize("entity", ENTITIES, ids=lambda entity: entity.name)
+LISTED = [entity for entity in ENTITIES if entity.name in LISTS]
+
+
+@pytest.mark.parametrize("entity", LISTED, ids=lambda entity: entity.name)
 async def test_conditions_and_orders_do_not_reach_secrets(rig: Rig, entity: Any) -> None:
     hidden = [field.name for field in entity.fields.values() if field.kind is Kind.SECRET or field.internal]
     hidden += ["password", "password_hash", "token_epoch", "rowid", "id; --", 'id" --', "company.name", "*", ""]

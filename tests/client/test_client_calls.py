@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -124,3 +125,13 @@ def test_importing_it_loads_no_server_and_no_aiohttp() -> None:
     assert not {"aiohttp", "asyncio", "sqlalchemy", "rocksdict", "msgspec", "typer"} & set(loaded)
     ours = {name for name in loaded if name.split(".")[0].startswith("terrazzo")}
     assert {name for name in ours if not name.startswith("terrazzo.client")} == {"terrazzo"}
+
+
+def test_every_method_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
+    for kind in (Client, AsyncClient):
+        methods = [name for name in vars(kind) if not name.startswith("_") and name != "close"]
+        assert [name for name in methods if f"`{name}`" not in text and f"`{name}(" not in text] == []
+    assert {name for name in vars(AsyncClient) if name[0] != "_"} - {
+        name for name in vars(Client) if name[0] != "_"
+    } == {"live"}

@@ -12,7 +12,7 @@ from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
 from .acknowledgements import Acknowledgements, DurableBatch, Segment
 from .codec.errors import PacketError
-from .codec.publish import Wire
+from .codec.publish import Rendered
 from .codec.reasons import connack_reason
 from .codec.writer import encode_packet
 from .hooks import Challenge, Client, ConnectRequest, PublishGrant
@@ -271,18 +271,24 @@ class Connection(asyncio.Protocol):
         self.wrote(len(raw))
         self._count_out(count)
 
-    def send_wires(self, wires: Sequence[Wire]) -> list[int] | None:
-        """Sends or queues rendered messages; the indexes of those that there is no room for."""
-        assert self.session is not None
+    def send_rendered(self, rendered: Rendered) -> list[int] | None:
+        """Sends or queues messages; the indexes of those that there is no room for."""
+        session = self.session
+        assert session is not None
         if self.is_stuck:
-            return self._queue_all([wire[3] for wire in wires])
+            return self._queue_all(rendered.messages)
+        packets = session.transmit_all(rendered)
+        if packets is not None:
+            self.write(packets)
+            self._count_out(len(rendered.wires))
+            return None
         before = len(self.out)
-        refused = self.session.transmit(wires, self.out)
+        refused = session.transmit(rendered.wires, self.out)
         self._sent(before)
         return refused
 
     def send_each(self, messages: Sequence[Message], now_us: int) -> list[int] | None:
-        """``send_wires`` for a client with wishes of its own."""
+        """``send_rendered`` for a client with wishes of its own."""
         session = self.session
         assert session is not None
         if self.is_stuck:

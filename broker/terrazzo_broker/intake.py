@@ -1,42 +1,35 @@
 """From the bytes of one read to handled packets: the hot path.
 
-Publishes come in runs, consecutive packets on one topic that need nothing special; a run is taken in one loop and
-goes to its receivers at once. Every other packet is read and handled one by one.
+Publishes come in runs, consecutive packets to the same receivers that need nothing special; a run is taken in one
+loop and goes to its receivers at once. So do acknowledgements. Every other packet is read and handled one by one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
 from .codec.reader import CONNECT, PUBLISH
 from .codec.wire import parse_frame
-from .codec.writer import PUBACK
+from .codec.writer import PUBACK, PUBCOMP, PUBREC
 from .handlers import handle_packet
-from .handlers.puback import take_puback
+from .handlers.puback import take_done
+from .handlers.pubrec import take_pubrecs
 from .hooks import Inbound
 from .message import Message
 from .routing import Route
-from .session import Session
+from .runs import ACK_BYTES, QOS0, QOS1, Run, scan_acks, scan_run
 from .state import State
 
 if TYPE_CHECKING:
     from .connection import Connection
 
-QOS0, QOS1 = 0x30, 0x32  # the first byte of a PUBLISH without DUP and RETAIN
-
+_TAKEN_TOGETHER = (PUBACK, PUBREC, PUBCOMP)
 _PUBACK, _PUBACK_REASON = b"\x40\x02", b"\x40\x03"
 _NO_SUBSCRIBERS, _QUOTA_EXCEEDED = b"\x10", b"\x97"
-
-
-class Run(NamedTuple):
-    """Consecutive publishes of one kind on one topic: where each one's payload starts and ends."""
-
-    starts: list[int]
-    ends: list[int]
 
 
 def feed(connection: Connection, data: bytes) -> None:
@@ -74,9 +67,10 @@ def feed(connection: Connection, data: bytes) -> None:
             if taken:
                 position = taken
                 continue
-        elif header == PUBACK and end - start == 2 and connection.session is not None:
-            position = _take_pubacks(connection.session, data, position)
-            connection.pump()
+        elif header in _TAKEN_TOGETHER and end - start == 2 and connection.session is not None:
+            if connection.acks:
+                connection.acknowledge_so_far()  # answers leave in the order of what they answer
+            position = _take_acks(connection, data, position)
             continue
         position = end
         if connection.acks and header >> 4 != PUBLISH:
@@ -101,12 +95,12 @@ def _take_run(connection: Connection, data: bytes, position: int, start: int, no
     route = connection.routes.get(field)
     if route is None:
         return 0
-    header = data[position]
-    run = scan_run(data, position, field, version=connection.version)
+    limit = connection.broker.settings.packet_bytes
+    run = scan_run(data, position, field, connection.routes, version=connection.version, limit=limit)
     if not run.ends:
         return 0
     end = run.ends[-1]
-    if header == QOS1:
+    if data[position] == QOS1:
         _take_qos1(connection, route, data, run, now_us)
     else:
         _take_qos0(connection, route, data, run, now_us)
@@ -117,63 +111,32 @@ def _take_run(connection: Connection, data: bytes, position: int, start: int, no
     return end
 
 
-def _take_pubacks(session: Session, data: bytes, position: int) -> int:
-    """Takes the plain PUBACKs that follow each other; where they end. [MQTT-4.3.2-3]"""
-    size = len(data)
-    while position + 4 <= size and data.startswith(_PUBACK, position):
-        identifier = data[position + 2] << 8 | data[position + 3]
-        if not identifier:
-            raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
-        take_puback(session, identifier)
-        position += 4
-    return position
-
-
-def scan_run(data: bytes, position: int, field: bytes, *, version: int) -> Run:
-    """The publishes from ``position`` on that start with the same byte and have ``field`` as their topic.
-
-    Ends before the first that has properties, isn't complete or isn't well formed.
-    """
-    starts: list[int] = []
-    ends: list[int] = []
-    size, width, header = len(data), len(field), data[position]
-    skip = 2 if header == QOS1 else 0
-    has_properties = version == 5
-    while size - position > 2 and data[position] == header:
-        length, start = data[position + 1], position + 2
-        if length > 127:
-            if not 0 < data[start] < 128:
-                frame = parse_frame(data, position)
-                if frame is None:
-                    break
-                start, length = frame[0], frame[1] - frame[0]
-            else:
-                length = length & 127 | data[start] << 7
-                start += 1
-        payload, end = start + width + skip, start + length
-        if end > size or data[start : start + width] != field:
-            break
-        if has_properties:
-            if payload >= end or data[payload]:
-                break
-            payload += 1
-        elif payload > end:
-            break
-        starts.append(payload)
-        ends.append(end)
-        position = end
-    return Run(starts, ends)
+def _take_acks(connection: Connection, data: bytes, position: int) -> int:
+    """Takes the plain acknowledgements of one kind that follow each other; where they end."""
+    session = connection.session
+    assert session is not None
+    identifiers = scan_acks(data, position)
+    if 0 in identifiers:
+        raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
+    end = position + len(identifiers) * ACK_BYTES
+    if data[position] == PUBREC:
+        take_pubrecs(connection, identifiers)
+    else:
+        take_done(session, data[position], identifiers)
+        connection.pump()
+    return end
 
 
 def _take_qos0(connection: Connection, route: Route, data: bytes, run: Run, now_us: int) -> None:
     """All of a QoS 0 run except what leaves as it came."""
     _count(connection, len(run.ends), qos=0)
+    if not route.durable and (route.is_raw or route.is_unheard):
+        return
+    payloads = [data[start:end] for start, end in zip(run.starts, run.ends, strict=True)]
     if route.durable:
-        payloads = [data[start:end] for start, end in zip(*run, strict=True)]
-        connection.open_batch(now_us).extend(_inbound(route, payloads), [b""] * len(payloads))
+        connection.open_batch(now_us).extend(_inbound(run.routes, payloads), [b""] * len(payloads))
     if not route.is_raw and not route.is_unheard:
-        topic = route.topic_bytes
-        messages = [Message(topic, data[start:end]) for start, end in zip(*run, strict=True)]
+        messages = [Message(each.topic_bytes, payload) for each, payload in zip(run.routes, payloads, strict=True)]
         connection.broker.router.deliver(route, messages, now_us)
 
 
@@ -183,15 +146,14 @@ def _take_qos1(connection: Connection, route: Route, data: bytes, run: Run, now_
     if b"\0\0" in identifiers:
         raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
     _count(connection, len(identifiers), qos=1)
-    payloads = [data[start:end] for start, end in zip(*run, strict=True)]
+    payloads = [data[start:end] for start, end in zip(run.starts, run.ends, strict=True)]
     refused: list[int] | None = None
     if not route.is_unheard:
-        topic = route.topic_bytes
-        messages = [Message(topic, payload, 1) for payload in payloads]
+        messages = [Message(each.topic_bytes, payload, 1) for each, payload in zip(run.routes, payloads, strict=True)]
         refused = connection.broker.router.deliver(route, messages, now_us)
     if route.durable:
         acks = [_PUBACK + identifier for identifier in identifiers]
-        connection.open_batch(now_us).extend(_inbound(route, payloads), acks)
+        connection.open_batch(now_us).extend(_inbound(run.routes, payloads), acks)
     else:
         connection.acknowledge(_pubacks(connection, route, identifiers, refused))
 
@@ -208,9 +170,9 @@ def _pubacks(connection: Connection, route: Route, identifiers: list[bytes], ref
     return _PUBACK + _PUBACK.join(identifiers)
 
 
-def _inbound(route: Route, payloads: Sequence[bytes]) -> list[Inbound]:
-    new, tag = tuple.__new__, route.tag  # a third of the cost of calling the class
-    return [new(Inbound, (tag, payload, None)) for payload in payloads]
+def _inbound(routes: Sequence[Route], payloads: Sequence[bytes]) -> list[Inbound]:
+    new = tuple.__new__  # a third of the cost of calling the class
+    return [new(Inbound, (route.tag, payload, None)) for route, payload in zip(routes, payloads, strict=True)]
 
 
 def _count(connection: Connection, count: int, *, qos: int) -> None:

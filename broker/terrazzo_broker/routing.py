@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .codec.publish import Wire, render_all
+from .codec.publish import Rendered
 from .codec.wire import encode_length, parse_frame
 from .hooks import MayReceive, PublishGrant
 from .message import Message
@@ -14,7 +14,11 @@ from .topics.tree import SharedGroup, Subscription, SubscriptionTree
 if TYPE_CHECKING:
     from .session import Session
 
+Fan = tuple[bool, bool, tuple[tuple["Session", "Shape"], ...]]
 Shape = tuple[int, bool, bytes]  # granted QoS, retain as published, encoded subscription identifiers
+
+
+_FANS = 10_000  # sets of receivers known at a time
 
 
 class Target:
@@ -38,10 +42,11 @@ class Target:
 class Route:
     """Where publishes of one client on one topic go, worked out once.
 
-    ``is_raw``: a QoS 0 publish can leave as the bytes that came in.
+    ``is_raw``: a QoS 0 publish can leave as the bytes that came in. ``fan``: the same object in routes whose publishes
+    can be delivered together; None where they go to different members of a share.
     """
 
-    __slots__ = ("durable", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
+    __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
 
     def __init__(self, grant: PublishGrant, sent_as: bytes, targets: list[Target], groups: list[SharedGroup]) -> None:
         self.topic = grant.topic
@@ -52,6 +57,7 @@ class Route:
         self.groups = groups
         self.is_unheard = not targets and not groups
         self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.shape[2] for each in targets)
+        self.fan: Fan | None = None
 
     @property
     def is_stored(self) -> bool:
@@ -67,11 +73,13 @@ class Router:
     ``may_receive``: asked with a client id and a topic, once a route; None: whoever has subscribed.
     """
 
-    __slots__ = ("may_receive", "tree")
+    __slots__ = ("_epoch", "_fans", "may_receive", "tree")
 
     def __init__(self, tree: SubscriptionTree, may_receive: MayReceive | None = None) -> None:
         self.tree = tree
         self.may_receive = may_receive
+        self._fans: dict[Fan, Fan] = {}  # of the tree's epoch
+        self._epoch = 0
 
     def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None) -> Route:
         """The way of publishes by ``publisher`` (a client id) that came under the topic ``sent_as``."""
@@ -84,7 +92,17 @@ class Router:
 
             plain = [each for each in plain if allowed(each[0])]
             groups = [among for each in groups if (among := each.among(allowed)) is not None]
-        return Route(grant, sent_as, merge(plain, publisher), groups)
+        route = Route(grant, sent_as, merge(plain, publisher), groups)
+        if not groups:
+            route.fan = self._fan(route)
+        return route
+
+    def _fan(self, route: Route) -> Fan:
+        if self._epoch != self.tree.epoch or len(self._fans) >= _FANS:
+            self._fans.clear()
+            self._epoch = self.tree.epoch
+        fan = route.durable, route.is_raw, tuple((target.session, target.shape) for target in route.targets)
+        return self._fans.setdefault(fan, fan)
 
     def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
         """Passes on ``count`` QoS 0 publishes as they came; a receiver of another version gets them rewritten."""
@@ -95,7 +113,7 @@ class Router:
                 connection.send_raw(raw, count)
                 continue
             if messages is None:
-                messages = split_raw(raw, route.topic_bytes, version)
+                messages = split_raw(raw, version)
             self._deliver(target, messages, {}, now_us)
 
     def deliver(self, route: Route, messages: Sequence[Message], now_us: int) -> list[int] | None:
@@ -104,8 +122,8 @@ class Router:
         In the order in which they came, on every topic. [MQTT-4.6.0-5] [MQTT-4.6.0-6] of both
         """
         if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
-            return self._deliver(route.targets[0], messages, {}, now_us)
-        rendered: dict[tuple[Shape, int], list[Wire]] = {}
+            return self._deliver(route.targets[0], messages, {} if len(messages) > 1 else None, now_us)
+        rendered: dict[tuple[Shape, int], Rendered] = {}
         results = [self._deliver(target, messages, rendered, now_us) for target in route.targets]
         for group in route.groups:
             results.append(self._deliver_shared(group, messages, now_us))
@@ -118,19 +136,19 @@ class Router:
         self,
         target: Target,
         messages: Sequence[Message],
-        rendered: dict[tuple[Shape, int], list[Wire]],
+        rendered: dict[tuple[Shape, int], Rendered] | None,
         now_us: int,
     ) -> list[int] | None:
         session, connection = target.session, target.session.connection
         if connection is None:  # [MQTT-4.5.0-1] of both
             return _indexes(session.enqueue(each) for each in shape_all(messages, target.shape))
-        if not connection.encoder.is_plain:
+        if rendered is None or not connection.encoder.is_plain:
             return connection.send_each(shape_all(messages, target.shape), now_us)
         key = target.shape, connection.version
-        wires = rendered.get(key)
-        if wires is None:
-            wires = rendered[key] = render_all(shape_all(messages, target.shape), connection.version, now_us)
-        return connection.send_wires(wires)
+        ready = rendered.get(key)
+        if ready is None:
+            ready = rendered[key] = Rendered(shape_all(messages, target.shape), connection.version, now_us)
+        return connection.send_rendered(ready)
 
     def _deliver_shared(self, group: SharedGroup, messages: Sequence[Message], now_us: int) -> list[int] | None:
         refused = []
@@ -174,13 +192,13 @@ def shaped(message: Message, granted: int, keep_retain: bool, identifiers: bytes
     )
 
 
-def split_raw(raw: bytes, topic: bytes, version: int) -> list[Message]:
-    """The messages of a run of QoS 0 publishes on one topic and without properties."""
+def split_raw(raw: bytes, version: int) -> list[Message]:
+    """The messages of a run of QoS 0 publishes without properties."""
     messages, position = [], 0
-    skip = 2 + len(topic) + (version == 5)
     while (frame := parse_frame(raw, position)) is not None:
         start, position = frame
-        messages.append(Message(topic, raw[start + skip : position]))
+        topic_end = start + 2 + (raw[start] << 8 | raw[start + 1])
+        messages.append(Message(raw[start + 2 : topic_end], raw[topic_end + (version == 5) : position]))
     return messages
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .codec.publish import PublishEncoder, Wire
+from .codec.publish import PublishEncoder, Rendered, Wire
 from .codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL, ack
 from .hooks import Outcome
 from .message import Message, TrackedMessage
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 
-_UNKNOWN = object()
+_HIGHEST_ID = 65_535
+_UNKNOWN: Any = object()
 
 
 class Session:
@@ -101,6 +102,22 @@ class Session:
             elif not self.enqueue(message):
                 refused = [*(refused or ()), index]
         return refused
+
+    def transmit_all(self, rendered: Rendered) -> bytes | None:
+        """The packets of messages that can all be sent now, joined; None: it takes ``transmit``.
+
+        Receivers that stand at the same identifier, as those of a fan-out do, are sent the same bytes.
+        """
+        count, first = len(rendered.wires), self.last_id + 1
+        if self.quota < count or self.queue or first + count > _HIGHEST_ID or not rendered.is_acknowledged:
+            return None
+        identifiers = range(first, first + count)
+        if self.inflight and not self.inflight.keys().isdisjoint(identifiers):
+            return None
+        self.inflight.update(zip(identifiers, rendered.messages, strict=True))
+        self.last_id += count
+        self.quota -= count
+        return rendered.joined(first)
 
     def send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> bool:
         """Sends one message to a receiver with wishes of its own, or queues it; False where there is no room."""
@@ -237,6 +254,35 @@ class Session:
         if isinstance(message, TrackedMessage):
             message.on_outcome(Outcome(acknowledged=True, reason=reason))
         return True
+
+    def acknowledge_all(self, kind: int, identifiers: Sequence[int]) -> int:
+        """Several PUBACKs or PUBCOMPs (``kind``) without a reason; the first that another packet is due for, or 0."""
+        inflight, done = self.inflight, 0
+        for identifier in identifiers:
+            message = inflight.get(identifier, _UNKNOWN)
+            if message is _UNKNOWN:
+                continue
+            if (PUBCOMP if message is None else PUBACK if message.qos == 1 else 0) != kind:
+                return identifier
+            del inflight[identifier]
+            done += 1
+            if isinstance(message, TrackedMessage):
+                message.on_outcome(Outcome(acknowledged=True))
+        self.quota = min(self.window, self.quota + done)
+        return 0
+
+    def mark_all_received(self, identifiers: Sequence[int]) -> tuple[set[int], int]:
+        """Several PUBRECs: the identifiers that there aren't, and the first that PUBACK is due for, or 0."""
+        inflight, unknown = self.inflight, set()
+        for identifier in identifiers:
+            message = inflight.get(identifier, _UNKNOWN)
+            if message is _UNKNOWN:
+                unknown.add(identifier)
+            elif message is not None:
+                if message.qos != 2:
+                    return unknown, identifier
+                inflight[identifier] = None
+        return unknown, 0
 
     def mark_received(self, identifier: int) -> bool:
         """PUBREC: the message itself needn't be sent again. False: no such identifier."""

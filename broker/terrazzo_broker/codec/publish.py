@@ -92,9 +92,30 @@ def _head(first: int, topic: bytes, rest: int) -> bytes:
     return bytes((first,)) + encode_length(2 + len(topic) + rest) + len(topic).to_bytes(2, "big") + topic
 
 
-def render_all(messages: Sequence[Message], version: int, now_us: int) -> list[Wire]:
-    """Each message ready to be sent to any plain receiver of one protocol version."""
-    return [(message.qos, *render(message, version, now_us), message) for message in messages]
+class Rendered:
+    """Messages ready to be sent to any plain receiver of one protocol version.
+
+    ``is_acknowledged``: none of them is of QoS 0.
+    """
+
+    __slots__ = ("_first", "_joined", "is_acknowledged", "messages", "wires")
+
+    def __init__(self, messages: Sequence[Message], version: int, now_us: int) -> None:
+        self.messages = messages
+        self.wires: list[Wire] = [(message.qos, *render(message, version, now_us), message) for message in messages]
+        self.is_acknowledged = all(message.qos for message in messages)
+        self._first = 0
+        self._joined = b""
+
+    def joined(self, first: int) -> bytes:
+        """All packets, their identifiers counted from ``first`` on; kept for the next receiver."""
+        if first != self._first:
+            self._first = first
+            numbered = enumerate(self.wires, first)
+            self._joined = b"".join(
+                [part for number, wire in numbered for part in (wire[1], number.to_bytes(2, "big"), wire[2])]
+            )
+        return self._joined
 
 
 class PublishEncoder:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ..codec.publish import PublishEncoder
+from ..codec.publish import PublishEncoder, Rendered
+from ..codec.writer import PUBACK
 from ..message import Message, TrackedMessage
 from ..session import Session
 from ..settings import BrokerSettings
@@ -130,6 +131,9 @@ class JournaledSession(Session):
         self._journal.promise()
         return True
 
+    def transmit_all(self, rendered: Rendered) -> bytes | None:
+        return None  # each is written down by itself
+
     def _assign(self, message: Message) -> bytes:
         if not _is_storable(message):
             return super()._assign(message)
@@ -189,6 +193,22 @@ class JournaledSession(Session):
             self._journal.changes.delete(self._key(keys.CONFIRMED, identifier))
             self._journal.later()
         return known
+
+    def acknowledge_all(self, kind: int, identifiers: Sequence[int]) -> int:
+        for identifier in identifiers:
+            if self.due(identifier) not in (kind, 0):
+                return identifier
+            self.acknowledge(identifier)
+        return 0
+
+    def mark_all_received(self, identifiers: Sequence[int]) -> tuple[set[int], int]:
+        unknown: set[int] = set()
+        for identifier in identifiers:
+            if self.due(identifier) == PUBACK:
+                return unknown, identifier
+            if not self.mark_received(identifier):
+                unknown.add(identifier)
+        return unknown, 0
 
     def lose(self, message: Message, reason: str) -> None:
         if isinstance(message, StoredMessage):

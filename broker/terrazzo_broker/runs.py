@@ -1,0 +1,87 @@
+"""Packets of one kind that follow each other in the bytes of one read, found in one pass; no I/O, no state."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from .codec.wire import parse_frame
+
+if TYPE_CHECKING:
+    from .routing import Route
+
+QOS0, QOS1 = 0x30, 0x32  # the first byte of a PUBLISH without DUP and RETAIN
+ACK_BYTES = 4  # a PUBACK, PUBREC, PUBREL or PUBCOMP without a reason
+_CHUNK_BYTES = 4096  # looked at in one go
+
+Routes = Mapping[bytes, "Route"]  # by the topic field, its length included
+
+
+class Run(NamedTuple):
+    """Consecutive publishes of one kind to the same receivers: where each one's payload starts and ends, its route."""
+
+    starts: list[int]
+    ends: list[int]
+    routes: list[Route]
+
+
+def scan_run(data: bytes, position: int, field: bytes, routes: Routes, *, version: int, limit: int) -> Run:
+    """The publishes from ``position`` on that start with the same byte and go where those of ``field`` go.
+
+    Ends before the first that has properties, isn't complete or isn't well formed, or is larger than ``limit``.
+    """
+    starts: list[int] = []
+    ends: list[int] = []
+    found: list[Route] = []
+    route = routes[field]
+    fan = route.fan
+    size, width, header = len(data), len(field), data[position]
+    skip = 2 if header == QOS1 else 0
+    has_properties = version == 5
+    while size - position > 3 and data[position] == header:
+        length, start = data[position + 1], position + 2
+        if length > 127:
+            if not 0 < data[start] < 128:
+                frame = parse_frame(data, position)
+                if frame is None:
+                    break
+                start, length = frame[0], frame[1] - frame[0]
+            else:
+                length = length & 127 | data[start] << 7
+                start += 1
+        payload, end = start + width + skip, start + length
+        if end > size or end - position > limit or length < 2:
+            break
+        if data[start : start + width] != field:
+            field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
+            other = routes.get(field)
+            if other is None or other.fan is not fan:
+                break
+            route, width = other, len(field)
+            payload = start + width + skip
+        if has_properties:
+            if payload >= end or data[payload]:
+                break
+            payload += 1
+        elif payload > end:
+            break
+        starts.append(payload)
+        ends.append(end)
+        found.append(route)
+        position = end
+    return Run(starts, ends, found)
+
+
+def scan_acks(data: bytes, position: int) -> tuple[int, ...]:
+    """The packet identifiers of acknowledgements from ``position`` on that are like the first and have no reason."""
+    if not data.startswith(data[position : position + 2], position + ACK_BYTES):
+        return (data[position + 2] << 8 | data[position + 3],)
+    whole = min(len(data) - position, _CHUNK_BYTES) // ACK_BYTES * ACK_BYTES
+    chunk = data[position : position + whole]
+    kinds = chunk[0::ACK_BYTES]
+    count = len(kinds) - len(kinds.lstrip(chunk[:1]))
+    lengths = chunk[1 : count * ACK_BYTES : ACK_BYTES]
+    count = len(lengths) - len(lengths.lstrip(b"\x02"))
+    identifiers: tuple[int, ...] = struct.unpack(f">{count * 2}H", chunk[: count * ACK_BYTES])[1::2]
+    return identifiers

@@ -32,6 +32,22 @@ async def find_terminal(services: Services, actor: Actor, key: str | int) -> str
     return str(row["uid"])
 
 
+async def find_object(services: Services, actor: Actor, key: str | int) -> int:
+    """The id of the object with this id, as a number or as text, from memory where that knows it.
+
+    Raises:
+        NotFound: there is none, or it is another company's.
+    """
+    number = as_id(key)
+    company = None if number is None else services.registry.object_company(number)
+    if number is not None and company and (actor.is_super or company == actor.company_id):
+        return number
+    try:
+        return int((await services.entities.objects.item(actor, key))["id"])
+    except NotFound:
+        raise NotFound("object_id", key) from None
+
+
 def _known(services: Services, key: str | int) -> Iterator[Terminal]:
     """Text that reads as a number is a uid first, then an id."""
     registry, number = services.registry, as_id(key)

@@ -14,21 +14,22 @@ from mqtt5 import DisconnectReasonCode
 from .codec.errors import PacketError, protocol_error
 from .codec.reader import CONNECT, PUBLISH
 from .codec.wire import parse_frame
-from .codec.writer import PUBACK, PUBCOMP, PUBREC
+from .codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL
 from .handlers import handle_packet
 from .handlers.puback import take_done
 from .handlers.pubrec import take_pubrecs
+from .handlers.pubrel import take_pubrels
 from .hooks import Inbound
 from .message import Message
 from .routing import Route
-from .runs import ACK_BYTES, QOS0, QOS1, Run, scan_acks, scan_run
+from .runs import ACK_BYTES, QOS0, QOS1, QOS2, Run, scan_acks, scan_run
 from .state import State
 
 if TYPE_CHECKING:
     from .connection import Connection
 
-_TAKEN_TOGETHER = (PUBACK, PUBREC, PUBCOMP)
-_PUBACK, _PUBACK_REASON = b"\x40\x02", b"\x40\x03"
+_TAKEN_TOGETHER = (PUBACK, PUBREC, PUBREL, PUBCOMP)
+_PUBACK = b"\x40\x02"
 _NO_SUBSCRIBERS, _QUOTA_EXCEEDED = b"\x10", b"\x97"
 
 
@@ -62,7 +63,7 @@ def feed(connection: Connection, data: bytes) -> None:
             needed = end - position
             break
         header = data[position]
-        if header in (QOS0, QOS1):
+        if header in (QOS0, QOS1, QOS2):
             taken = _take_run(connection, data, position, start, now_us)
             if taken:
                 position = taken
@@ -100,6 +101,8 @@ def _take_run(connection: Connection, data: bytes, position: int, start: int, no
     if not run.ends:
         return 0
     end = run.ends[-1]
+    if data[position] == QOS2:
+        return end if _take_qos2(connection, route, data, run, now_us) else 0
     if data[position] == QOS1:
         _take_qos1(connection, route, data, run, now_us)
     else:
@@ -121,6 +124,8 @@ def _take_acks(connection: Connection, data: bytes, position: int) -> int:
     end = position + len(identifiers) * ACK_BYTES
     if data[position] == PUBREC:
         take_pubrecs(connection, identifiers)
+    elif data[position] == PUBREL:
+        take_pubrels(connection, identifiers)
     else:
         take_done(session, data[position], identifiers)
         connection.pump()
@@ -141,33 +146,65 @@ def _take_qos0(connection: Connection, route: Route, data: bytes, run: Run, now_
 
 
 def _take_qos1(connection: Connection, route: Route, data: bytes, run: Run, now_us: int) -> None:
-    back = 3 if connection.version == 5 else 2
-    identifiers = [data[start - back : start - back + 2] for start in run.starts]
+    identifiers = _identifiers(connection, data, run)
     if b"\0\0" in identifiers:
         raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
     _count(connection, len(identifiers), qos=1)
     payloads = [data[start:end] for start, end in zip(run.starts, run.ends, strict=True)]
-    refused: list[int] | None = None
-    if not route.is_unheard:
-        messages = [Message(each.topic_bytes, payload, 1) for each, payload in zip(run.routes, payloads, strict=True)]
-        refused = connection.broker.router.deliver(route, messages, now_us)
+    refused = _deliver(connection, route, run, payloads, 1, now_us)
     if route.durable:
         acks = [_PUBACK + identifier for identifier in identifiers]
         connection.open_batch(now_us).extend(_inbound(run.routes, payloads), acks)
     else:
-        connection.acknowledge(_pubacks(connection, route, identifiers, refused))
+        connection.acknowledge(_answers(PUBACK, connection.version, route, identifiers, refused))
 
 
-def _pubacks(connection: Connection, route: Route, identifiers: list[bytes], refused: list[int] | None) -> bytes:
-    if connection.version == 5:
+def _take_qos2(connection: Connection, route: Route, data: bytes, run: Run, now_us: int) -> bool:
+    """False, and nothing has happened, where the packets have to be looked at one by one."""
+    session = connection.session
+    assert session is not None
+    identifiers = _identifiers(connection, data, run)
+    numbers = [int.from_bytes(each, "big") for each in identifiers]
+    if route.durable or 0 in numbers or not session.takes_as_new(numbers, version=connection.version):
+        return False
+    _count(connection, len(numbers), qos=2)
+    payloads = [data[start:end] for start, end in zip(run.starts, run.ends, strict=True)]
+    refused = _deliver(connection, route, run, payloads, 2, now_us)
+    for index, number in enumerate(numbers):
+        if not refused or index not in refused or connection.version < 5:  # a refusal ends the exchange [MQTT-4.3.3-9]
+            session.receive(number)
+    connection.acknowledge(_answers(PUBREC, connection.version, route, identifiers, refused))
+    return True
+
+
+def _identifiers(connection: Connection, data: bytes, run: Run) -> list[bytes]:
+    back = 3 if connection.version == 5 else 2
+    return [data[start - back : start - back + 2] for start in run.starts]
+
+
+def _deliver(
+    connection: Connection, route: Route, run: Run, payloads: list[bytes], qos: int, now_us: int
+) -> list[int] | None:
+    """Hands the publishes of a run to their receivers; the indexes of those that none had room for."""
+    if route.is_unheard:
+        return None
+    messages = [Message(each.topic_bytes, payload, qos) for each, payload in zip(run.routes, payloads, strict=True)]
+    return connection.broker.router.deliver(route, messages, now_us)
+
+
+def _answers(kind: int, version: int, route: Route, identifiers: list[bytes], refused: list[int] | None) -> bytes:
+    """PUBACKs or PUBRECs (``kind``), with a reason where MQTT 5 has one to give."""
+    plain = bytes((kind, 2))
+    if version == 5:
+        reasoned = bytes((kind, 3))
         if route.is_unheard:
-            return b"".join([_PUBACK_REASON + identifier + _NO_SUBSCRIBERS for identifier in identifiers])
+            return b"".join([reasoned + identifier + _NO_SUBSCRIBERS for identifier in identifiers])
         if refused:
             return b"".join(
-                _PUBACK_REASON + identifier + _QUOTA_EXCEEDED if index in refused else _PUBACK + identifier
+                reasoned + identifier + _QUOTA_EXCEEDED if index in refused else plain + identifier
                 for index, identifier in enumerate(identifiers)
             )
-    return _PUBACK + _PUBACK.join(identifiers)
+    return plain + plain.join(identifiers)
 
 
 def _inbound(routes: Sequence[Route], payloads: Sequence[bytes]) -> list[Inbound]:

@@ -11,7 +11,7 @@ from .codec.wire import parse_frame
 if TYPE_CHECKING:
     from .routing import Route
 
-QOS0, QOS1 = 0x30, 0x32  # the first byte of a PUBLISH without DUP and RETAIN
+QOS0, QOS1, QOS2 = 0x30, 0x32, 0x34  # the first byte of a PUBLISH without DUP and RETAIN
 ACK_BYTES = 4  # a PUBACK, PUBREC, PUBREL or PUBCOMP without a reason
 _CHUNK_BYTES = 4096  # looked at in one go
 
@@ -37,7 +37,7 @@ def scan_run(data: bytes, position: int, field: bytes, routes: Routes, *, versio
     route = routes[field]
     fan = route.fan
     size, width, header = len(data), len(field), data[position]
-    skip = 2 if header == QOS1 else 0
+    skip = 0 if header == QOS0 else 2
     has_properties = version == 5
     while size - position > 3 and data[position] == header:
         length, start = data[position + 1], position + 2

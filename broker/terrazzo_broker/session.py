@@ -83,6 +83,12 @@ class Session:
         """Removes a subscription, not what was begun under it; False where there was none. [MQTT-3.10.4-3] of both"""
         return self.subscriptions.pop(pattern, None) is not None
 
+    def takes_as_new(self, identifiers: Sequence[int], *, version: int) -> bool:
+        """Whether QoS 2 publishes with these identifiers are neither repeated nor too many. [MQTT-4.3.3-10]"""
+        if version == 5 and len(self.incoming) + len(identifiers) > self.settings.inflight_from_client:
+            return False
+        return len(set(identifiers)) == len(identifiers) and self.incoming.keys().isdisjoint(identifiers)
+
     def receive(self, identifier: int, batch: DurableBatch | None = None) -> None:
         """Notes a QoS 2 publish from the client, with the batch that must be settled before it counts as received."""
         self.incoming[identifier] = batch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..codec.writer import PUBCOMP, ack
@@ -17,3 +18,12 @@ def handle_pubrel(connection: Connection, packet_id: int, reason: int) -> None:
     assert connection.session is not None
     known = connection.session.release(packet_id)
     connection.write(ack(PUBCOMP, packet_id, 0 if known else _NOT_FOUND, connection.version))
+
+
+def take_pubrels(connection: Connection, packet_ids: Sequence[int]) -> None:
+    """Takes several; their PUBCOMPs leave together."""
+    session, version = connection.session, connection.version
+    assert session is not None
+    connection.write(
+        b"".join([ack(PUBCOMP, each, 0 if session.release(each) else _NOT_FOUND, version) for each in packet_ids])
+    )

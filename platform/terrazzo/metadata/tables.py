@@ -84,7 +84,9 @@ AUDIT = sa.Table(
     sa.Column("after", sa.Text),
     sa.Index(None, "time"),
     sa.Index(None, "company_id", "id"),
-    sa.Index(None, "entity", "uid", "id"),
+    sa.Index(None, "company_id", "time"),
+    sa.Index(None, "uid", "company_id", "id"),
+    sa.Index(None, "username", "company_id", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -29,4 +29,6 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_audit_time"), "audit", ["time"], unique=False)
     op.create_index(op.f("ix_audit_company_id_id"), "audit", ["company_id", "id"], unique=False)
-    op.create_index(op.f("ix_audit_entity_uid_id"), "audit", ["entity", "uid", "id"], unique=False)
+    op.create_index(op.f("ix_audit_company_id_time"), "audit", ["company_id", "time"], unique=False)
+    op.create_index(op.f("ix_audit_uid_company_id_id"), "audit", ["uid", "company_id", "id"], unique=False)
+    op.create_index(op.f("ix_audit_username_company_id_id"), "audit", ["username", "company_id", "id"], unique=False)

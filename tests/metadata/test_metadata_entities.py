@@ -148,7 +148,7 @@ async def test_record_in_use_is_not_deleted(stand: Stand) -> None:
         await stand.terminal(f"G{number}")
     with pytest.raises(Conflict, match=r"configuration \w+ is in use by terminal G0, G1, G2 and 2 more"):
         await stand.entities.configurations.delete(stand.first, stand.config)
-    mapping = await stand.entities.mappings.create(stand.first, {"name": "m", "script": [["A"] * 7]})
+    mapping = await stand.entities.mappings.create(stand.first, {"name": "m", "script": []})
     await stand.entities.objects.create(
         stand.first, {"name": "o", "mapping_id": mapping["uid"], "terminal_list": ["G3", "G1"]}
     )

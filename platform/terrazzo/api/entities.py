@@ -12,17 +12,15 @@ import msgspec
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.api.conditions import ListRequest, conditions_of
-from terrazzo.api.entity_types import create_type, given, key_type, record_type, shown, take_key, update_type
+from terrazzo.api.entity_records import RecordView
+from terrazzo.api.entity_types import create_type, given, key_type, record_type, take_key, update_type
 from terrazzo.api.operation import Operation
 from terrazzo.api.paging import Paged, paged
 from terrazzo.api.services import Services
 from terrazzo.api.session import Empty
-from terrazzo.metadata.entity import COMPANY, Entity
-from terrazzo.metadata.field import Kind
+from terrazzo.metadata.entity import Entity
 from terrazzo.metadata.port import Conditions, Repository, Row
 from terrazzo.times import format_spaced
-
-MASK = "******"  # stands for a secret that the user may not see
 
 Extend = Callable[[Services, Any, Sequence[Row]], Awaitable[Sequence[Mapping[str, Any]]]]
 """``extend(services, request, rows)``: for each row the columns that no table has."""
@@ -71,6 +69,10 @@ class EntityActions:
     list_request: type[ListRequest] = ListRequest
     conditions: Callable[[Any], Conditions] = conditions_of
     names: Mapping[str, str] = field(default_factory=dict)  # create, ..., item, list: where it isn't the usual one
+    _view: RecordView = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_view", RecordView(self.entity, self.format_time))
 
     def operations(self) -> Iterable[Operation]:
         """Its rows in the table."""
@@ -144,26 +146,11 @@ class EntityActions:
     async def _present(
         self, services: Services, actor: Actor, request: Any, rows: Sequence[Row]
     ) -> list[dict[str, Any]]:
-        records = [self._record(services.zone, actor, row) for row in rows]
+        records = [self._view.record(services.zone, actor, row) for row in rows]
         if self.extend is not None:
             for record, more in zip(records, await self.extend(services, request, rows), strict=True):
                 record.update(more)
         return records
-
-    def _record(self, zone: tzinfo, actor: Actor, row: Row) -> dict[str, Any]:
-        record: dict[str, Any] = {"id": row["id"]}
-        for field_ in shown(self.entity):
-            name = field_.name
-            match field_.kind:
-                case Kind.TIME:
-                    record[name] = "" if row[name] is None else self.format_time(row[name], zone)
-                case Kind.SECRET:
-                    record[name] = row[name] if actor.may(Role.ADMIN) or not row[name] else MASK
-                case Kind.REFERENCE:
-                    record[name] = str(row[name]) if name == COMPANY else row[f"{name.removesuffix('_id')}_uid"]
-                case _:
-                    record[name] = row[name]
-        return record
 
 
 def plural(title: str) -> str:

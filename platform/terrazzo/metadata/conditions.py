@@ -7,6 +7,8 @@ from datetime import tzinfo
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.visitors import InternalTraversal
 
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.entity import Entity
@@ -31,6 +33,28 @@ _COMPARISONS: dict[str, Callable[[Column, Any], Column]] = {
 OPERATORS = (*_COMPARISONS, "like", "in")
 
 _ID = number("id")
+
+
+class _Alike(sa.ColumnElement[bool]):
+    """``like`` without regard to the case of A to Z, which both databases do faster than to compare lowered texts."""
+
+    inherit_cache = True
+    type = sa.Boolean()
+    _traverse_internals: Any = [  # noqa: RUF012 - as SQLAlchemy declares it
+        ("column", InternalTraversal.dp_clauseelement),
+        ("pattern", InternalTraversal.dp_clauseelement),
+    ]
+
+    def __init__(self, column: Column, pattern: Column) -> None:
+        self.column = column
+        self.pattern = pattern
+
+
+@compiles(_Alike)
+def _compile_alike(element: _Alike, compiler: Any, **options: Any) -> str:
+    word = "LIKE" if compiler.dialect.name == "sqlite" else 'COLLATE "C" ILIKE'
+    column, pattern = compiler.process(element.column, **options), compiler.process(element.pattern, **options)
+    return f"({column} {word} {pattern} ESCAPE '\\')"
 
 
 class Selection:
@@ -118,7 +142,7 @@ class Selection:
         if not isinstance(column.type, sa.String):
             column = sa.cast(column, sa.String)
         # Only % and _ are special; PostgreSQL would take a backslash for an escape, SQLite wouldn't.
-        return column.ilike(self._text(field, value).replace("\\", "\\\\"), escape="\\")
+        return _Alike(column, sa.literal(self._text(field, value).replace("\\", "\\\\")))
 
     def _column(self, field: Field) -> Column:
         return self._table.c[field.name]

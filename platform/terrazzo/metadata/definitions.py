@@ -164,6 +164,7 @@ TERMINAL = define(
     moment("activated", read_only=True),
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
+    sorts=("created", "last_modified"),
 )
 
 MAPPING = define(

@@ -61,15 +61,21 @@ def define(
     company: str = COMPANY,
     created: str = "created",
     modified: str = "last_modified",
+    sorts: tuple[str, ...] = (),
 ) -> Entity:
-    """A new entity with its table. ``key`` is the text key's column where it isn't a ``uid`` of 64 characters."""
+    """A new entity with its table.
+
+    Args:
+        key: the text key's column where it isn't a ``uid`` of 64 characters.
+        sorts: columns, besides the name, that long lists are sorted by.
+    """
     key = key or text("uid", 64, default=None, required=uid is Uid.GIVEN, read_only=uid is not Uid.GIVEN)
     owner = [reference(COMPANY, "company", required=True)] if company == COMPANY else []
     times = [moment(created, read_only=True, required=True), moment(modified, read_only=True, required=True)]
     columns = {field.name: field for field in (key, *owner, *fields, *times)}
     return Entity(
         name=name,
-        table=_table(name, columns, key.name, company),
+        table=_table(name, columns, key.name, company, sorts),
         fields=columns,
         uid=uid,
         uid_name=key.name,
@@ -79,7 +85,7 @@ def define(
     )
 
 
-def _table(name: str, fields: dict[str, Field], key: str, company: str) -> sa.Table:
+def _table(name: str, fields: dict[str, Field], key: str, company: str, sorts: tuple[str, ...]) -> sa.Table:
     table = sa.Table(
         name,
         METADATA,
@@ -94,8 +100,9 @@ def _table(name: str, fields: dict[str, Field], key: str, company: str) -> sa.Ta
             sa.Index(None, table.c[field.name])
     if company != "id":
         sa.Index(None, table.c[company], table.c.id)  # a company's page, newest or oldest first
-        if "name" in fields:
-            sa.Index(None, table.c[company], table.c.name, table.c.id)
+        for column in (*(["name"] if "name" in fields else []), *sorts):
+            sa.Index(None, table.c[company], table.c[column], table.c.id)
+            sa.Index(None, table.c[column], table.c.id)  # of all companies
     return table
 
 

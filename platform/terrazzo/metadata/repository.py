@@ -21,7 +21,7 @@ from terrazzo.metadata.changes import Change, record_change
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database, reason_of
 from terrazzo.metadata.entity import COMPANY, Entity, Uid, new_uid
-from terrazzo.metadata.field import Field, shorten, type_name
+from terrazzo.metadata.field import MAX_INTEGER, Field, shorten, type_name
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.metadata.row_cache import RowCache
@@ -134,16 +134,18 @@ class EntityRepository:
         _check_page(page_index, page_size)
         where = [*self._visible(actor), *self._selection.where(conditions)]
         order = self._selection.order(order_by)
-        offset = (page_index - 1) * page_size
+        offset = min((page_index - 1) * page_size, MAX_INTEGER)
+        # ids first: they come from an index alone, however far back the page is
+        ids = sa.select(self.table.c.id).where(*where).order_by(*order).limit(page_size).offset(offset)
         async with self._database.reading() as connection:
-            count = sa.select(sa.func.count()).select_from(self.table).where(*where)
-            total = (await connection.execute(count)).scalar_one()
-            if offset >= total:
-                return Rows([], total)
-            # ids first: they come from an index alone, however far back the page is
-            ids = sa.select(self.table.c.id).where(*where).order_by(*order).limit(page_size).offset(offset)
-            query = self._rows.where(self.table.c.id.in_(ids)).order_by(*order)
-            found = (await connection.execute(query)).mappings().all()
+            on_page = (await connection.execute(ids)).scalars().all()
+            if len(on_page) < page_size and (on_page or not offset):  # the last one
+                total = offset + len(on_page)
+            else:
+                count = sa.select(sa.func.count()).select_from(self.table).where(*where)
+                total = (await connection.execute(count)).scalar_one()
+            query = self._rows.where(self.table.c.id.in_(on_page)).order_by(*order)
+            found = (await connection.execute(query)).mappings().all() if on_page else []
         return Rows([self._codec.public(self._codec.decode(row)) for row in found], total)
 
     # Keeping others in step

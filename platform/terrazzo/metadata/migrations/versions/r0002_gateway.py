@@ -19,6 +19,12 @@ def upgrade() -> None:
     _create_balance()
     _create_dashboard()
     _change_object()
+    for name in ("configuration", "control", "mapping", "object", "terminal"):
+        op.create_index(f"ix_{name}_name_id", name, ["name", "id"], unique=False)
+    for column in ("created", "last_modified"):
+        op.create_index(f"ix_terminal_{column}_id", "terminal", [column, "id"], unique=False)
+        columns = ["permission_company_id", column, "id"]
+        op.create_index(f"ix_terminal_{'_'.join(columns)}", "terminal", columns, unique=False)
 
 
 def _create_customer() -> None:
@@ -105,7 +111,7 @@ def _create(name: str, *columns: sa.Column[Any]) -> None:
         sa.UniqueConstraint("uid", name=f"uq_{name}_uid"),
         sqlite_autoincrement=True,
     )
-    for columns_ in (["permission_company_id", "id"], ["permission_company_id", "name", "id"]):
+    for columns_ in (["permission_company_id", "id"], ["permission_company_id", "name", "id"], ["name", "id"]):
         op.create_index(f"ix_{name}_{'_'.join(columns_)}", name, columns_, unique=False)
 
 

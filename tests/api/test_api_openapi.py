@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from terrazzo.api.components import PATHS, PREFIXES
+from terrazzo.api.http import build_apps
 from terrazzo.api.openapi import GATEWAY_PATH, build_document, load_examples
 from terrazzo.api.table import TABLE
 
@@ -60,6 +61,12 @@ def test_every_component_path_is_there_with_its_parameters(document: dict[str, A
             body = described["requestBody"]["content"]["application/json"]["schema"]
             given = {name: name in body["required"] for name in body["properties"]}
         assert given == {field.encode_name: field.required for field in fields}, path.path
+
+
+async def test_every_route_is_described(rig: Rig, document: dict[str, Any]) -> None:
+    routes = {resource.canonical for resource in build_apps(rig.services).http.router.resources()}
+    besides = {path for path in routes if path == "/docs" or path.startswith("/docs/")} | {"/{path}"}
+    assert routes - besides == document["paths"].keys()
 
 
 def test_only_one_request_schema_fits(document: dict[str, Any]) -> None:

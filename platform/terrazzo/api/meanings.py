@@ -44,6 +44,7 @@ MEANINGS = {
     "page_size": "records a page",
     "password": "password",
     "permission_company_id": "the owning company; a super user's choice, else one's own",
+    "payloads": "what terminals might report, to try the rows on",
     "phone": "telephone",
     "pin": "access password",
     "project_id": "the project",

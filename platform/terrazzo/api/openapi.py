@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
-from terrazzo.api.openapi_schemas import GATEWAY_FAILURE, Schema, Schemas, reference, without_null
+from terrazzo.api.openapi_files import describe_files, file_operations, parameters
+from terrazzo.api.openapi_schemas import GATEWAY_FAILURE, Schema, Schemas, reference
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 
@@ -67,7 +68,7 @@ def build_document(
 ) -> Schema:
     """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
     operations, paths = tuple(operations), tuple(paths)
-    schemas = Schemas(operations, paths)
+    schemas = Schemas(operations, paths, others=file_operations())
     where = {**PREFIXES, **(prefixes or {})}
     return {
         "openapi": "3.1.0",
@@ -78,6 +79,7 @@ def build_document(
         "paths": {
             GATEWAY_PATH: {"post": _gateway(operations)},
             **_component_paths(paths, where, schemas),
+            **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
             **_OPERATOR_PATHS,
         },
         "components": {
@@ -163,13 +165,7 @@ def _component(at: str, path: ComponentPath, schemas: Schemas) -> Schema:
 
 
 def _in_query(fields: Schema) -> Schema:
-    required = fields.get("required", ())
-    return {
-        "parameters": [
-            {"name": name, "in": "query", "required": name in required, "schema": without_null(schema)}
-            for name, schema in fields["properties"].items()
-        ]
-    }
+    return {"parameters": list(parameters(fields))}
 
 
 def _in_body(fields: Schema) -> Schema:

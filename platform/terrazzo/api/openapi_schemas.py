@@ -63,11 +63,15 @@ def envelope_of(door: str, code: Schema, resp: Schema, result: Schema | None) ->
 class Schemas:
     """All schemas that the document refers to, each type once."""
 
-    def __init__(self, operations: Iterable[Operation], paths: Iterable[ComponentPath]) -> None:
+    def __init__(
+        self, operations: Iterable[Operation], paths: Iterable[ComponentPath], *, others: Iterable[Operation] = ()
+    ) -> None:
+        """``others`` are operations of which only the requests are described."""
         self._operations, self._paths = tuple(operations), tuple(paths)
         types = [
             *(kind for operation in self._operations for kind in (operation.request, operation.result)),
             Report,
+            *(operation.request for operation in others),
             *(path.operation.request for path in self._paths),
             *(path.result for path in self._paths if has_result(path)),
         ]

@@ -38,3 +38,4 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_project_permission_company_id_name_id"), "project", ["permission_company_id", "name", "id"]
     )
+    op.create_index(op.f("ix_project_name_id"), "project", ["name", "id"])

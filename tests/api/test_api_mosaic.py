@@ -165,7 +165,7 @@ async def ok(rig: Rig, method: str, path: str, **query: str) -> Any:
         ({"resample": "1w"}, "resample: '1w' is not a length of time"),
         ({"resample": 0}, "resample: 0 is not from 0.001 s to 3660 d"),
         ({"resample": "-60"}, "resample: '-60' is not a length of time"),
-        ({"resample": True}, "resample: True is not a length of time"),
+        ({"resample": True}, "resample: true is not a length of time"),
         ({"fn": "median"}, "fn: invalid enum value 'median'"),
         ({"start_time": "2100-01-01 00:00:01"}, "start_time: is after end_time"),
         ({"page_size": 1001}, "page_size: expected int <= 1000"),
@@ -201,45 +201,43 @@ async def test_days_begin_at_midnight_in_the_zone(tmp_path: Path) -> None:
 
 
 values = st.one_of(st.integers(-9, 9), st.floats(-9, 9, width=32), st.sampled_from(["on", "off"]), st.none())
-steps = st.lists(
-    st.tuples(st.integers(0, 12), st.dictionaries(st.sampled_from("ABC"), values, max_size=3)), max_size=15
-)
+changes = st.dictionaries(st.sampled_from("ABC"), values, max_size=3)
+steps = st.lists(st.tuples(st.integers(0, 12), changes), max_size=15)
+some_keys = st.lists(st.sampled_from("ABC"), min_size=1, unique=True)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    steps=steps,
-    keys=st.lists(st.sampled_from("ABC"), min_size=1, unique=True),
-    size=st.integers(1, 5),
-    index=st.integers(1, 4),
-)
-def test_queries_answer_what_the_exported_records_say(tmp_path_factory, steps, keys, size, index) -> None:
-    asyncio.run(compare(tmp_path_factory.mktemp("rig"), steps, keys, size, index))
+def test_queries_answer_what_the_exported_records_say(tmp_path: Path) -> None:
+    with asyncio.Runner() as runner:
+        opening = open_rig(tmp_path)
+        rig = runner.run(opening.__aenter__())
+
+        @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+        @given(steps=steps, keys=some_keys, size=st.integers(1, 5), index=st.integers(1, 4))
+        def answers_agree(steps, keys, size, index) -> None:
+            runner.run(compare(rig, steps, keys, page_size=size, page_index=index))
+
+        try:
+            answers_agree()
+        finally:
+            runner.run(opening.__aexit__(None, None, None))
 
 
-async def compare(
-    folder: Path, steps: list[tuple[int, dict[str, Any]]], keys: list[str], size: int, index: int
-) -> None:
-    async with open_rig(folder) as rig:
-        object_id = await add_object(rig)
-        await rig.services.store.append([mosaic(object_id, second, **values) for second, values in steps])
-        exported = await export(rig, object_id)
-        having = [(time, value) for time, value in exported if set(keys) & value.keys()][::-1]
-        flat = [{**{key: value.get(key) for key in keys}, "time": time} for time, value in having]
-        page = await rig.call(
-            "get_mosaic_list", object_id=object_id, keys=keys, page_index=index, page_size=size, **ALWAYS
-        )
-        assert (page["data"], page["total_records"]) == (flat[(index - 1) * size : index * size], len(flat))
-        newest = await rig.call("get_last_mosaic_list", object_id=object_id, keys=keys, items=size)
-        assert newest["data"] == flat[:size]
-        item = await rig.call("get_mosaic_item", object_id=object_id, keys=keys, time=at(5))
-        assert item["data"] == [record for record in flat[::-1] if record["time"] > at(5)][:1]
-        last = await rig.call("get_last_mosaic", object_id=object_id, keys=keys)
-        assert last["data"] == newest_values(flat, having, keys)
-        buckets = await rig.call(
-            "get_mosaic_list_by_key", object_id=object_id, keys=keys, resample=4, fn="sum", page_size=100, **ALWAYS
-        )
-        assert buckets["data"] == sums(exported, keys)
+async def compare(rig: Rig, steps: list[Any], keys: list[str], *, page_size: int, page_index: int) -> None:
+    object_id = await add_object(rig)
+    await rig.services.store.append([mosaic(object_id, second, **values) for second, values in steps])
+    exported = await export(rig, object_id)
+    having = [(time, value) for time, value in exported if set(keys) & value.keys()][::-1]
+    flat = [{**{key: value.get(key) for key in keys}, "time": time} for time, value in having]
+    asked = {"object_id": object_id, "keys": keys}
+    page = await rig.call("get_mosaic_list", page_index=page_index, page_size=page_size, **asked, **ALWAYS)
+    assert page["data"] == flat[(page_index - 1) * page_size : page_index * page_size]
+    assert page["total_records"] == len(flat)
+    assert (await rig.call("get_last_mosaic_list", items=page_size, **asked))["data"] == flat[:page_size]
+    following = [record for record in flat[::-1] if record["time"] > at(5)][:1]
+    assert (await rig.call("get_mosaic_item", time=at(5), **asked))["data"] == following
+    assert (await rig.call("get_last_mosaic", **asked))["data"] == newest_values(flat, having, keys)
+    buckets = await rig.call("get_mosaic_list_by_key", resample=4, fn="sum", page_size=100, **asked, **ALWAYS)
+    assert buckets["data"] == sums(exported, keys)
 
 
 async def export(rig: Rig, object_id: str) -> list[tuple[str, dict[str, Any]]]:
@@ -268,3 +266,30 @@ def sums(exported: list[tuple[str, dict[str, Any]]], keys: list[str]) -> list[di
         {**{key: pytest.approx(sum(of[key])) if of.get(key) else None for key in keys}, "time": at(4 * number)}
         for number, of in sorted(buckets.items(), reverse=True)
     ]
+
+
+async def test_a_chart_keeps_every_minimum_and_maximum(rig: Rig) -> None:
+    object_id = await add_object(rig)
+    numbers = [(second, (second * 7919) % 1009) for second in range(3000)]
+    await rig.services.store.append([mosaic(object_id, second, T=number, S="text") for second, number in numbers])
+    fields = {"start_time": at(0), "end_time": at(2999), "points": 100}
+    chart = (await rig.call("get_mosaic_chart", object_id=object_id, keys=["T", "S"], **fields))["data"]
+    assert chart["S"] == {"times": [], "values": []}
+    curve = dict(zip(chart["T"]["times"], chart["T"]["values"], strict=True))
+    assert 50 <= len(curve) <= 100
+    assert curve.items() <= {((START + s * SECOND) // 1000, float(n)) for s, n in numbers}
+    for bucket in range(25):
+        inside = range(bucket * 120, min((bucket + 1) * 120, 3000))
+        shown = [value for time, value in curve.items() if (time * 1000 - START) // SECOND in inside]
+        expected = [number for second, number in numbers if second in inside]
+        assert (min(shown), max(shown)) == (min(expected), max(expected))
+
+
+async def test_a_chart_of_a_terminals_points(rig: Rig) -> None:
+    await rig.add_terminal("t1")
+    records = [Record("g/t1/r", START, b'{"a": {"b": 1}}'), Record("g/t1/a", START + SECOND, b'{"a.b": true}')]
+    await rig.services.store.append(records)
+    chart = await rig.call("get_grid_chart", terminal_id="t1", keys=["a.b"], **ALWAYS)
+    assert chart["data"]["a.b"] == {"times": [START // 1000, START // 1000 + 1000], "values": [1.0, 1.0]}
+    chart = await rig.call("get_grid_chart", terminal_id="t1", keys=["a.b"], topic="r", **ALWAYS)
+    assert chart["data"]["a.b"]["values"] == [1.0]

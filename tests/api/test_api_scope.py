@@ -120,6 +120,8 @@ SPECIAL: dict[str, Special] = {
     "publish_object_command_plus": Special(
         fields={"publishes": [{"object_id": "@object", "command": "SP1", "value": "1"}]}
     ),
+    "check_mapping": Special(fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None}, stranger=200),
+    **dict.fromkeys(("get_mosaic_chart", "get_grid_chart"), Special(unmarked="numbers only")),
     "get_audit_list": Special(fields={"username": None, "start_time": None}),
     **{
         f"{verb}_{name}": Special(fields={"script": rows})
@@ -143,7 +145,11 @@ OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 """Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
 
 _BULK = ("controls", "customers", "mappings", "objects", "terminal_configs", "terminals")
-TRIED_ELSEWHERE = {f"/bulk/{name}": "bulk/test_bulk_http.py" for name in _BULK}
+TRIED_ELSEWHERE = {
+    **{f"/bulk/{name}": "bulk/test_bulk_http.py" for name in _BULK},
+    "/export/mosaic/{object_id}": "api/test_api_export.py",
+    "/export/grid/{terminal_id}": "api/test_api_export.py",
+}
 """Routes that stream or take files: route to test file."""
 
 ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}

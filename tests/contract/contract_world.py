@@ -14,6 +14,7 @@ from contract_doors import TcpDoor, WebSocketDoor
 from example_run import EXAMPLES, Rehearsal, example_of, with_tcp
 
 from running import Platform
+from terrazzo.api.table import TABLE
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,9 @@ class World:
         return self.rehearsal.session.token
 
     def request(self, action: str) -> dict[str, Any]:
-        """An action's documented request, with the uids of this platform."""
+        """An action's documented request, with the uids of this platform; the mere action where there is none."""
+        if TABLE.find(action) is None:
+            return {"action": action}
         translated: dict[str, Any] = self.rehearsal.translated(example_of(action)[0])
         return translated
 

@@ -86,10 +86,13 @@ def bad_tokens(world: World) -> dict[str, str]:
 @pytest.mark.parametrize("which", ["missing", "garbage", "expired", "forged", "unsigned", "cut"])
 def test_every_action_but_login_needs_a_good_token(world: World, door: Door, which: str) -> None:
     token = bad_tokens(world)[which]
+    let_in = []
     for action in GUARDED:
         for request in (world.request(action.name), {"action": action.name}):
             answer = door.send_as(token, json.dumps(request).encode())
-            assert (answer["code"], answer["result"]) == (10402, {}), (action.name, answer)
+            if (answer["code"], answer["result"]) != (10402, {}):
+                let_in.append((action.name, answer["code"]))
+    assert let_in == []
 
 
 @pytest.mark.parametrize("action", [each for each in ACTIONS if each.name == "login"], ids=lambda each: each.name)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from paho.mqtt import publish
 
 from running import PASSWORD, Platform
 from support import free_port
@@ -119,3 +120,23 @@ def test_the_command_line_knows_every_entity_and_its_secrets() -> None:
     assert {kind.value for kind in Kind} == {each.name for each in BULK_ENTITIES}
     secret = {each.name: ", ".join(secret_columns(each.entity)) for each in BULK_ENTITIES}
     assert {kind.value: SECRETS.get(kind, "") for kind in Kind} == secret
+
+
+def test_time_series_as_files(platform: Platform, tmp_path: Path) -> None:
+    platform.add_terminal("s1", str(platform.call("get_terminal_config_list")[0]["uid"]))
+    auth = {"username": "u-s1", "password": "pin-s1"}
+    for value in (1, 2, 3):
+        publish.single("g/s1/r", json.dumps({"T": value}), 1, port=platform.mqtt, client_id="s1", auth=auth)
+    grid = terrazzo(platform, "export", "grid", "s1", "--format", "jsonl", "--topic", "r")
+    assert [json.loads(line)["payload"] for line in grid.stdout.splitlines()] == [{"T": 1}, {"T": 2}, {"T": 3}], (
+        grid.stderr
+    )
+    out = tmp_path / "s1.csv"
+    options = ("--keys", "T", "--start", "2020-01-01 00:00:00", "--output", str(out))
+    assert terrazzo(platform, "export", "grid", "s1", *options).returncode == 0
+    assert [line.rsplit(",", 1)[1] for line in out.read_text().splitlines()] == ["T", "1", "2", "3"]
+    platform.call("import_objects", rows=[{"name": "empty"}])
+    object_id = platform.call("get_object_list")["data"][0]["id"]
+    assert terrazzo(platform, "export", "mosaic", str(object_id)).returncode == 0
+    none = terrazzo(platform, "export", "mosaic", "999999")
+    assert (none.returncode, b"10404" in none.stderr) == (2, True)

@@ -20,8 +20,10 @@ async def last_id(connection: AsyncConnection, table: sa.Table) -> int:
 async def go_on_after(connection: AsyncConnection, table: sa.Table) -> None:
     """Has the table number on after the ids that were given explicitly; SQLite does so by itself."""
     if connection.dialect.name == "postgresql":
-        highest = sa.select(sa.func.max(table.c.id)).scalar_subquery()
-        await connection.execute(sa.select(sa.func.setval(_sequence(table).strip('"'), highest)))
+        name = _sequence(table)
+        given = sa.select(sa.func.max(table.c.id)).scalar_subquery()
+        last = sa.select(sa.literal_column("last_value")).select_from(sa.text(name)).scalar_subquery()
+        await connection.execute(sa.select(sa.func.setval(name, sa.func.greatest(given, last))))
 
 
 def _sequence(table: sa.Table) -> str:

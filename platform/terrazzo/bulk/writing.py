@@ -49,8 +49,6 @@ class Writer:
                 await self._insert(unit.connection, some)
                 unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
                 on_row(done := done + len(some))
-            if self._entity.uid is Uid.FROM_ID:
-                await go_on_after(unit.connection, self._table)
             for some in chunks(changed):
                 await self._update(unit.connection, some)
                 unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
@@ -86,6 +84,8 @@ class Writer:
             if rows:
                 statement = self._table.insert().returning(self._table.c.id, uid)
                 ids |= {row[1]: row[0] for row in await connection.execute(statement, rows)}
+            if rows and with_id:
+                await go_on_after(connection, self._table)
         if self._entity.uid is Uid.FROM_ID:
             await self._name_by_id(connection, [(each, ids[each.uid or ""]) for each, _ in some])
             ids = {str(id_): id_ for id_ in ids.values()}

@@ -28,7 +28,7 @@ SECRETS = {  # what the platform leaves out unless it is asked for
 
 OutputOption = Annotated[str, typer.Option("--output", metavar="FILE", help="Where to write; - is standard output.")]
 
-_commands = typer.Typer(help="Export records to files.", no_args_is_help=True)
+_commands = typer.Typer(help="Export records and time series to files.", no_args_is_help=True)
 
 
 class Format(StrEnum):
@@ -39,6 +39,20 @@ class Format(StrEnum):
     JSONL = "jsonl"
 
 
+class SeriesFormat(StrEnum):
+    """Of a file of time series."""
+
+    CSV = "csv"
+    JSONL = "jsonl"
+    MSGPACK = "msgpack"
+
+
+KeysOption = Annotated[list[str] | None, typer.Option("--keys", help="Only this key; may be repeated.")]
+StartOption = Annotated[str | None, typer.Option("--start", help="From this time on, inclusive.")]
+EndOption = Annotated[str | None, typer.Option("--end", help="Until this time, inclusive.")]
+SeriesFormatOption = Annotated[SeriesFormat, typer.Option("--format", help="The form of the file.")]
+
+
 def register(app: typer.Typer) -> None:
     """Adds ``terrazzo export``."""
     app.add_typer(_commands, name="export")
@@ -46,7 +60,7 @@ def register(app: typer.Typer) -> None:
 
 @_commands.callback()
 def _describe() -> None:
-    """Export records to files."""
+    """Export records and time series to files."""
 
 
 @_commands.command("records")
@@ -65,8 +79,46 @@ def export_records(
         size = write_file(output, pieces, is_private=secrets)
     if not secrets and entity in SECRETS:
         print(f"left out: {SECRETS[entity]}; --secrets has them written too", file=sys.stderr)
-    if output != "-":
-        print(f"{size:,} bytes in {output}", file=sys.stderr)
+    _say_size(output, size)
+
+
+@_commands.command("grid")
+def export_grid(
+    terminal: Annotated[str, typer.Argument(metavar="TERMINAL", help="The terminal's uid.")],
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", help="Topics, channels or filters; may be repeated.")
+    ] = None,
+    keys: KeysOption = None,
+    start: StartOption = None,
+    end: EndOption = None,
+    format: SeriesFormatOption = SeriesFormat.CSV,
+    output: OutputOption = "-",
+    url: UrlOption = DEFAULT_URL,
+    user: UserOption = "admin",
+    token: TokenOption = None,
+) -> None:
+    """Export a terminal's messages, oldest first, however many there are."""
+    options = {"format": format.value, "start": start, "end": end, "topic": topic or [], "keys": keys or []}
+    with _connected(url, user, token) as client:
+        _say_size(output, write_file(output, client.export_grid(terminal, **options)))
+
+
+@_commands.command("mosaic")
+def export_mosaic(
+    object_id: Annotated[str, typer.Argument(metavar="OBJECT", help="The object's id.")],
+    keys: KeysOption = None,
+    start: StartOption = None,
+    end: EndOption = None,
+    format: SeriesFormatOption = SeriesFormat.CSV,
+    output: OutputOption = "-",
+    url: UrlOption = DEFAULT_URL,
+    user: UserOption = "admin",
+    token: TokenOption = None,
+) -> None:
+    """Export an object's values, oldest first, however many there are."""
+    options = {"format": format.value, "start": start, "end": end, "keys": keys or []}
+    with _connected(url, user, token) as client:
+        _say_size(output, write_file(output, client.export_mosaic(object_id, **options)))
 
 
 @contextmanager
@@ -101,6 +153,11 @@ def write_file(output: str, pieces: Iterator[bytes], *, is_private: bool = False
     finally:
         part.unlink(missing_ok=True)
     return size
+
+
+def _say_size(output: str, size: int) -> None:
+    if output != "-":
+        print(f"{size:,} bytes in {output}", file=sys.stderr)
 
 
 def _write(file: IO[bytes], first: bytes, pieces: Iterator[bytes]) -> int:

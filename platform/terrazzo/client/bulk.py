@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from terrazzo.client.errors import UnexpectedAnswer
 from terrazzo.client.exchange import Request, encode_query, parse_envelope, result_of
@@ -35,6 +36,11 @@ def import_request(entity: str, data: bytes | str, *, dry_run: bool, mode: str) 
 def export_target(entity: str, *, format: str, secrets: bool) -> str:
     """Path and query of an export."""
     return encode_query(BULK_PATH + entity, {"format": format, "secrets": int(secrets)})
+
+
+def series_target(kind: str, record: str | int, options: Mapping[str, Any]) -> str:
+    """Path and query of an export of time series; ``kind`` is ``grid`` or ``mosaic``."""
+    return encode_query(f"/export/{kind}/{quote(str(record), safe='')}", options)
 
 
 class ImportAnswer:

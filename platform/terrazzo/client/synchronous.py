@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from terrazzo.client import actions
 from terrazzo.client.actions import Asked, Listed, Pages
-from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request
+from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request, series_target
 from terrazzo.client.errors import ConnectionLost, NotSent
 from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, is_envelope
 from terrazzo.client.results import ImportReport
@@ -130,6 +130,14 @@ class Client:
     def export_records(self, entity: str, *, format: str = "csv", secrets: bool = False) -> Iterator[bytes]:
         """All records of an entity as an import takes them, in pieces."""
         return self.stream(export_target(entity, format=format, secrets=secrets))
+
+    def export_grid(self, terminal_id: str | int, **options: Any) -> Iterator[bytes]:
+        """A terminal's records, oldest first. Options: ``format``, ``start``, ``end``, ``topic``, ``keys``."""
+        return self.stream(series_target("grid", terminal_id, options))
+
+    def export_mosaic(self, object_id: str | int, **options: Any) -> Iterator[bytes]:
+        """An object's records, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
+        return self.stream(series_target("mosaic", object_id, options))
 
     def stream(self, target: str) -> Iterator[bytes]:
         """The body of a GET in pieces, however long it is. Nothing else can be asked until it is read or closed."""

@@ -1,0 +1,88 @@
+"""Imports on SQLite and on PostgreSQL: many rows a statement, numbers that a file brings along, updates, conflicts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from registry_stand import Stand, terminal_values
+
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.importing import Importer
+from terrazzo.bulk.report import ImportRefused, Report
+from terrazzo.bulk.rows import read_objects
+from terrazzo.errors import Conflict
+from terrazzo.metadata.repository import EntityRepository
+
+
+async def run(
+    stand: Stand, repository: EntityRepository, rows: list[dict[str, Any]], *, mode: Any = "create", on: Any = None
+) -> Report:
+    importer = Importer(
+        repository,
+        Columns(repository.entity),
+        stand.first,
+        mode=mode,
+        dry_run=False,
+        on_progress=on or (lambda stage, done, total: None),
+    )
+    return await importer.run(read_objects(rows))
+
+
+async def test_terminals_are_made_and_changed_and_the_registry_knows(stand: Stand) -> None:
+    rows = [terminal_values(f"t{n}", config_id="config of one") for n in range(1_200)]
+    terminals = stand.entities.terminals
+    assert (await run(stand, terminals, rows)).created == 1_200
+    known = stand.registry.terminal("t1199")
+    assert known is not None
+    assert (known.pin, known.username) == ("pin-of-it", "u-t1199")
+    changes = [{"uid": f"t{n}", "pin": "new-pin", "keep_alive": n} for n in range(700)]
+    assert (await run(stand, terminals, changes, mode="upsert")).updated == 700
+    rows_now = await terminals.page(stand.first, page_size=1_000)
+    assert rows_now.total == 1_200
+    assert [row["keep_alive"] for row in rows_now.rows] == [*range(700), *[0] * 300]
+    assert {row["pin"] for row in rows_now.rows[:700]} == {"new-pin"}
+    known = stand.registry.terminal("t699")
+    assert known is not None
+    assert known.keep_alive_s == 699
+
+
+async def test_numbers_of_a_file_are_kept_and_counting_goes_on_after_them(stand: Stand) -> None:
+    objects = stand.entities.objects
+    first = await objects.create(stand.first, {"name": "first"})
+    gone = await objects.create(stand.first, {"name": "gone"})
+    await objects.delete(stand.first, gone["id"])
+    ahead = gone["id"] + 5
+    rows = [
+        {"uid": str(ahead), "name": "ahead", "object_list": [str(ahead + 1), first["uid"]]},
+        {"uid": str(ahead + 1), "name": "next"},
+        {"name": "numbered by the platform"},
+    ]
+    assert (await run(stand, objects, rows)).created == 3
+    found = (await objects.page(stand.first)).rows
+    assert [row["id"] for row in found] == [first["id"], ahead, ahead + 1, ahead + 2]
+    assert [row["uid"] for row in found] == [str(row["id"]) for row in found]
+    assert found[1]["object_list"] == [str(ahead + 1), first["uid"]]
+    assert (await objects.create(stand.first, {"name": "later"}))["id"] == ahead + 3
+    with pytest.raises(ImportRefused, match="used before"):
+        await run(stand, objects, [{"uid": gone["uid"], "name": "again"}])
+
+
+async def test_a_change_in_between_is_a_conflict(stand: Stand) -> None:
+    terminals = stand.entities.terminals
+    await stand.terminal("t1")
+    changing: list[asyncio.Task[Any]] = []
+
+    def change(stage: str, done: int, total: int) -> None:
+        if stage == "check" and done == 0:
+            changing.append(
+                asyncio.create_task(terminals.update(stand.first, "t1", {"maker": "another"}), name="other")
+            )
+
+    rows = [{"uid": "t1", "maker": "mine"}, *(terminal_values(f"n{n}", config_id=stand.config) for n in range(1_500))]
+    with pytest.raises(Conflict, match="terminal t1: somebody has just changed it"):
+        await run(stand, terminals, rows, mode="upsert", on=change)
+    await changing[0]
+    page = await terminals.page(stand.first)
+    assert [row["maker"] for row in page.rows] == ["another"], "all or nothing"

@@ -1,0 +1,172 @@
+"""Columns follow the records: made when an hour is quiet, made anew after late records, restarts and retention."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+from mosaic_child import BUCKET_US, SERIES, record
+
+from terrazzo.store import MOST_BUCKETS, Record, TooManyBuckets
+from terrazzo_adapters.rocksdb import RocksReader, RocksStore
+from waiting import until
+
+HOUR = 3_600_000_000
+T0 = 1_700_000_000_000_000 // HOUR * HOUR
+EVER = (0, T0 + 99 * HOUR)
+
+
+def mosaic(time_us: int, series: str = "m/1", **values: object) -> Record:
+    return Record(series, time_us, msgspec.msgpack.encode(values))
+
+
+async def means(store, *, bucket_us: int = HOUR) -> list[tuple[int, object]]:
+    found = await store.resample("m/1", ["T"], *EVER, bucket_us=bucket_us, origin_us=T0)
+    numbers = [(start_us - T0) // bucket_us for start_us in found.starts_us]
+    return list(zip(numbers, found.columns["T"], strict=True))
+
+
+def made(store: RocksStore) -> int:
+    """How many hours have columns."""
+    return keys_with(store, b"k")
+
+
+def marked(store: RocksStore) -> int:
+    """How many hours wait for theirs."""
+    return keys_with(store, b"d")
+
+
+def keys_with(store: RocksStore, letter: bytes) -> int:
+    return store._engine.database.read(lambda view: sum(key[:1] == letter for key, _ in view.items()))
+
+
+async def test_late_records_are_seen_at_once_and_go_into_the_columns_later(tmp_path: Path) -> None:
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0, T=1), mosaic(T0 + HOUR, T=5)])
+    await store.make_columns()
+    assert (made(store), marked(store)) == (2, 0)
+    await store.append([mosaic(T0 + 1, T=3)])
+    assert marked(store) == 1
+    assert await means(store) == [(1, 5.0), (0, 2.0)]
+    await store.make_columns()
+    assert marked(store) == 0
+    assert await means(store) == [(1, 5.0), (0, 2.0)]
+    await store.close()
+
+
+async def test_columns_answer_without_a_look_at_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0 + n * HOUR // 10, T=n, S="x") for n in range(100)])
+    await store.make_columns()
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.charts.parse_points", refuse)
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.found.parse_points", refuse)
+    assert await means(store, bucket_us=5 * HOUR) == [(1, 74.5), (0, 24.5)]
+    page = await store.page(["m/1"], T0, T0 + 10 * HOUR - 1, offset=200, limit=1, keys=["S"])
+    assert page.total == 100
+    await store.close()
+
+
+def refuse(body: bytes) -> None:
+    raise AssertionError("a record was decoded")
+
+
+async def test_retention_takes_columns_with_it(tmp_path: Path) -> None:
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0, T=1), mosaic(T0 + 2, T=3), mosaic(T0 + HOUR, T=5), mosaic(T0, "m/2", T=9)])
+    await store.make_columns()
+    await store.drop_before(T0 + 1)
+    assert (made(store), marked(store)) == (1, 1)
+    await store.append([mosaic(T0 + 3, T=7)])  # as many records as when the columns were made
+    assert await means(store) == [(1, 5.0), (0, 5.0)]
+    await store.make_columns()
+    assert await means(store) == [(1, 5.0), (0, 5.0)]
+    await store.drop_before(T0 + 99 * HOUR)
+    assert (made(store), marked(store)) == (0, 0)
+    await store.close()
+
+
+async def test_hours_that_are_over_are_made_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LOOK_S", "_QUIET_S"):
+        monkeypatch.setattr(f"terrazzo_adapters.rocksdb.store.{name}", 0.01)
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0, T=1), mosaic(2**62, T=2), Record("g/t1/r", T0, b'{"T":1}')])
+    await until(lambda: made(store) == 1, "the hour that is over has columns")
+    assert marked(store) == 1, "the other one isn't over"
+    await store.close()
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0 + 1, T=1)])
+    await store.close()
+    store = await RocksStore.open(tmp_path)
+    await until(lambda: marked(store) == 1, "marks are found after a restart")
+    await store.close()
+
+
+async def test_another_process_reads_columns_too(tmp_path: Path) -> None:
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0, T=1), mosaic(T0 + 1, T=3)])
+    await store.make_columns()
+    reader = await RocksReader.open(tmp_path)
+    assert await means(reader) == [(0, 2.0)]
+    assert await reader.names("m/1", *EVER) == ["T"]
+    await reader.close()
+    await store.close()
+
+
+async def test_too_many_buckets_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_BUCKETS == 1_000_000
+    monkeypatch.setattr("terrazzo_adapters.columns.resample.MOST_BUCKETS", 10)
+    monkeypatch.setattr("terrazzo_adapters.columns.extremes.MOST_BUCKETS", 10)
+    store = await RocksStore.open(tmp_path)
+    await store.append([mosaic(T0 + n * HOUR, T=n) for n in range(60)])
+    with pytest.raises(TooManyBuckets, match="choose longer ones"):
+        await means(store)
+    with pytest.raises(TooManyBuckets):
+        await store.extremes("m/1", ["T"], *EVER, bucket_us=HOUR)
+    assert len(await means(store, bucket_us=8 * HOUR)) == 8
+    await store.close()
+
+
+async def test_columns_are_right_after_kill_9_again_and_again(tmp_path: Path) -> None:
+    acknowledged = 0
+    for _ in range(4):
+        acknowledged = await write_and_be_killed(tmp_path, acknowledged + 8)
+        store = await RocksStore.open(tmp_path)
+        for _ in range(2):  # as it was found, and with all columns made
+            page = await store.page([SERIES], 0, 2**62, offset=0, limit=1)
+            assert page.total >= acknowledged * 20
+            expected = [record(number) for number in range(page.total)]
+            await check(store, expected)
+            await store.make_columns()
+        acknowledged = page.total // 20
+        await store.close()
+
+
+async def check(store: RocksStore, expected: list[Record]) -> None:
+    sums: dict[int, float] = {}
+    for each in expected:
+        start_us = each.time_us // BUCKET_US * BUCKET_US
+        sums[start_us] = sums.get(start_us, 0) + msgspec.msgpack.decode(each.body)["T"]
+    found = await store.resample(SERIES, ["T"], 0, 2**62, bucket_us=BUCKET_US, fn="sum")
+    assert dict(zip(found.starts_us, found.columns["T"], strict=True)) == sums
+    rare = await store.page([SERIES], 0, 2**62, offset=0, limit=1, keys=["RARE"])
+    assert rare.total == sum(b"RARE" in each.body for each in expected)
+
+
+async def write_and_be_killed(folder: Path, until_batch: int) -> int:
+    script = str(Path(__file__).with_name("mosaic_child.py"))
+    child = await asyncio.create_subprocess_exec(sys.executable, script, str(folder), stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    acknowledged = 0
+    try:
+        async with asyncio.timeout(60):
+            while acknowledged < until_batch:
+                acknowledged = int(await child.stdout.readline())
+    finally:
+        child.kill()
+        await child.stdout.read()
+        await child.wait()
+    return acknowledged

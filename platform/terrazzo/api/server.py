@@ -17,7 +17,7 @@ HEAD_LINE_BYTES = 8_190  # the request line, and each header
 HEAD_BYTES = 64 * 1024  # all of the head
 
 _DRAIN_S = 3.0  # for requests under way when the server stops
-_GOODBYE_S = 2.0  # for last words to arrive
+_GOODBYE_S = 2.0  # for last words to arrive, and for what a refused peer is still sending
 _HEAD_END = b"\r\n\r\n"
 _JSON = "application/json"
 
@@ -76,6 +76,7 @@ class HttpConnection(web.RequestHandler):
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type] # as AppRunner itself gives it
             keepalive_timeout=float(server.limits.idle_timeout_s),
+            lingering_time=_GOODBYE_S,
             max_line_size=HEAD_LINE_BYTES,
             max_field_size=HEAD_LINE_BYTES,
         )

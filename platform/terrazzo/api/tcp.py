@@ -73,7 +73,7 @@ class Channel(asyncio.Protocol):
         self._lines.end()
         self._partial_since_s = None
         self.end()
-        return True  # answers may still go out
+        return not self._is_deaf  # answers may still go out
 
     def connection_lost(self, error: Exception | None) -> None:
         self._lost.set()

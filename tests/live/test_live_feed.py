@@ -1,0 +1,179 @@
+"""The ring of a feed: everything in order, or a gap with the exact number of what is missing."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.live.feed import Feed
+from terrazzo.live.frames import Entry, as_line, as_message
+from terrazzo.live.hub import LiveHub, LiveLimits
+from terrazzo.live.selector import Selector
+from terrazzo.live.stats import LiveStats
+from terrazzo.live.subscription import Subscription
+from terrazzo.terminals.registry import Registry
+
+ACTOR = Actor(user_id=1, username="u", company_id=1, role=Role.VIEWER)
+EVENTS = Selector(frozenset({"event"}), 1)
+
+
+def hub_of(frames: int = 1_000, **limits: int) -> LiveHub:
+    return LiveHub(Registry(), started_us=1_000, limits=LiveLimits(frames=frames, **limits))
+
+
+def subscribe(hub: LiveHub, selector: Selector = EVENTS, since: int | None = None) -> Subscription:
+    made: Any = Subscription(None, 1, ACTOR, hub.open_feed(selector), seq=hub.seq)  # type: ignore[arg-type]
+    if since is not None:
+        made.resume(since, first=hub.started_seq, last=hub.seq)
+    hub.join(made)
+    return made
+
+
+def publish(hub: LiveHub, *numbers: int) -> None:
+    for number in numbers:
+        hub.publish("event", company_id=1, data=number)
+
+
+def read(subscription: Subscription) -> list[dict[str, Any]]:
+    """All frames there are."""
+    frames = []
+    while subscription.is_behind:
+        frames += [json.loads(line) for line in subscription.take(as_line, LiveStats()).splitlines()]
+    return frames
+
+
+@given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 20))
+def test_each_frame_comes_once_in_order_or_its_loss_is_counted(bursts: list[int], frames: int) -> None:
+    hub = hub_of(frames)
+    reader, published, seen, lost = subscribe(hub), 0, [], 0
+    last_seq = hub.seq
+    for burst in bursts:
+        publish(hub, *range(published, published + burst))
+        published += burst
+        for frame in read(reader):
+            if "gap" in frame:
+                assert frame["gap"]["since"] == last_seq
+                assert frame["gap"]["reason"] == "slow"
+                lost += frame["gap"]["lost"]
+                last_seq = frame["gap"]["seq"]
+                seen += [None] * frame["gap"]["lost"]
+            else:
+                assert frame["seq"] > last_seq
+                last_seq = frame["seq"]
+                seen.append(frame["data"])
+    assert len(seen) == published
+    assert all(found in (None, number) for number, found in enumerate(seen))
+    assert lost == sum(max(0, burst - frames) for burst in bursts)
+
+
+@given(st.integers(0, 40), st.integers(0, 40), st.integers(1, 25))
+def test_coming_back_with_a_number_brings_what_came_after_it(before: int, after: int, frames: int) -> None:
+    hub = hub_of(frames)
+    reader = subscribe(hub)
+    publish(hub, *range(before))
+    read(reader)
+    hub.leave(reader)
+    publish(hub, *range(before, before + after))
+    again = read(subscribe(hub, since=reader.seq))
+    if after > frames:
+        gap = again.pop(0)["gap"]
+        assert (gap["since"], gap["lost"], gap["reason"]) == (reader.seq, None, "forgotten")
+    assert [frame["data"] for frame in again] == list(range(before, before + after))[-frames:]
+
+
+def test_a_number_from_before_a_restart_and_one_never_given_are_gaps() -> None:
+    hub = hub_of()
+    publish(hub, 1)
+    reader = subscribe(hub)
+    publish(hub, 2, 3)
+    gap, *frames = read(subscribe(hub, since=999))
+    assert gap["gap"] == {"since": 999, "seq": reader.feed.gone_seq, "lost": None, "reason": "restart"}
+    assert [frame["data"] for frame in frames] == [2, 3]
+    (gap,) = read(subscribe(hub, since=hub.seq + 1))
+    assert gap["gap"]["reason"] == "unknown"
+    assert read(subscribe(hub, since=hub.seq)) == []
+
+
+def test_what_happened_while_nobody_had_subscribed_is_a_gap() -> None:
+    hub = hub_of()
+    keeper = subscribe(hub)
+    publish(hub, 1)
+    other = Selector(frozenset({"event", "grid"}), 1)
+    (gap,) = read(subscribe(hub, other, since=keeper.seq))
+    assert gap["gap"] == {"since": keeper.seq, "seq": hub.seq, "lost": None, "reason": "forgotten"}
+
+
+def test_a_feed_is_kept_for_a_while_and_then_nothing_is_done_any_more() -> None:
+    hub = hub_of(resume_s=10)
+    assert not hub.is_wanted
+    reader = subscribe(hub)
+    publish(hub, 1)
+    hub.leave(reader)
+    hub.end_idle(100.0)
+    hub.end_idle(109.0)
+    publish(hub, 2)
+    assert hub.is_wanted
+    assert [frame["data"] for frame in read(subscribe(hub, since=reader.seq))] == [1, 2]
+    (back,) = reader.feed.subscriptions
+    hub.leave(back)
+    hub.end_idle(200.0)
+    hub.end_idle(210.0)
+    assert not hub.is_wanted
+    assert (hub.stats.feeds, hub.stats.bytes_kept, hub.stats.subscriptions) == (0, 0, 0)
+
+
+def test_all_feeds_together_keep_so_many_bytes() -> None:
+    hub = hub_of(bytes=100_000)
+    readers = [subscribe(hub, Selector(frozenset({"event"}), 1, object_id=number)) for number in range(20)]
+    for _ in range(40):
+        for number in range(20):
+            hub.publish("event", company_id=1, object_id=number, data="x" * 1_000)
+    assert hub.stats.bytes_kept <= 100_000 + 20 * 1_200
+    assert hub.stats.bytes_kept == sum(reader.feed.size for reader in readers)
+    for reader in readers:
+        frames = read(reader)
+        assert frames[0]["gap"]["lost"] + len(frames) - 1 == 40
+
+
+def test_data_is_encoded_once_for_all_and_only_when_somebody_reads() -> None:
+    hub, calls = hub_of(), []
+    readers = [subscribe(hub) for _ in range(5)]
+    hub.append(hub.index.find("event", 1, None, None), Entry("event", lambda: calls.append(1) or {"a": 1}, size=10))
+    assert calls == []
+    assert [read(reader)[0]["data"] for reader in readers] == [{"a": 1}] * 5
+    assert calls == [1]
+
+
+def test_keys_select_variables_of_mosaic_records() -> None:
+    hub = hub_of()
+    some, every = (subscribe(hub, Selector(frozenset({"mosaic"}), 1, 7, keys=frozenset(k))) for k in ("ab", ""))
+    for value in ({"a": 1, "c": 2}, {"c": 3}, {"a": None, "b": 4, "c": 5}):
+        hub.publish("mosaic", company_id=1, object_id=7, data={"object_id": "7", "time": "t", "value": value})
+    assert [frame["data"]["value"] for frame in read(some)] == [{"a": 1}, {"a": None, "b": 4}]
+    assert len(read(every)) == 3
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536])
+def test_a_message_has_the_length_in_its_head(size: int) -> None:
+    message = as_message(b"x" * size)
+    assert message[0] == 0x81
+    short = message[1]
+    extra = {126: 2, 127: 8}.get(short, 0)
+    assert (int.from_bytes(message[2 : 2 + extra], "big") if extra else short) == size
+    assert len(message) == 2 + extra + size
+
+
+def test_a_ring_that_runs_for_long_stays_short() -> None:
+    feed = Feed(EVENTS, seq=0, frames=100)
+    for number in range(10_000):
+        entry = Entry.of("event", number)
+        entry.seq = number + 1
+        feed.append(entry)
+    assert (feed.first, feed.end, feed.gone_seq) == (9_900, 10_000, 9_900)
+    assert len(feed._entries) < 1_000
+    assert feed.place_after(9_950) == 9_950

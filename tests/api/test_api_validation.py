@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.api.fields import JSON_DEPTH, Json, Moment, Names, Parsed, Topics, schema_hook
+from terrazzo.api.fields import JSON_DEPTH, Json, Moment, Parsed, Topics, schema_hook
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator

@@ -31,6 +31,7 @@ from influx_server import InfluxServer
 SERIES = "m/17"
 VARIABLES = [f"VAR{number:02}" for number in range(20)]
 BUCKET_US = 60_000_000
+HOUR_US = 3_600_000_000
 DATABASE = "bench"
 
 Ask = Callable[[], Awaitable[int]]
@@ -38,8 +39,8 @@ Ask = Callable[[], Awaitable[int]]
 
 
 def make_records(count: int, period_us: int) -> list[Record]:
-    """An object that reports all its variables, up to this minute."""
-    start_us = now_us() - count * period_us
+    """An object that reports all its variables, up to the end of an hour: the most that an open hour can have."""
+    start_us = now_us() // HOUR_US * HOUR_US - count * period_us
     return [Record(SERIES, start_us + n * period_us, body(n)) for n in range(count)]
 
 
@@ -118,8 +119,8 @@ async def compare(folder: Path, *, count: int, period_us: int, rounds: int) -> N
             await report(f"{len(keys)} variables, embedded", through_port(rocks, keys, *span), rounds)
         late = records[-1]._replace(time_us=records[-1].time_us + 1)
         await rocks.append([late])
-        await report("1 variable, embedded, the present hour open", through_port(rocks, VARIABLES[:1], *span), rounds)
-        await report("1 variable, InfluxDB adapter", through_port(influx, VARIABLES[:1], *span), 3)
+        await report("1 variables, embedded, one full hour unmade", through_port(rocks, VARIABLES[:1], *span), rounds)
+        await report("1 variables, store.kind = influxdb", through_port(influx, VARIABLES[:1], *span), 3)
     finally:
         await influx.close()
         await rocks.close()

@@ -170,3 +170,24 @@ async def write_and_be_killed(folder: Path, until_batch: int) -> int:
         await child.stdout.read()
         await child.wait()
     return acknowledged
+
+
+async def test_odd_bodies_and_names_make_no_difference(tmp_path: Path) -> None:
+    store = await RocksStore.open(tmp_path)
+    bodies = [
+        msgspec.msgpack.encode({"T": 1, 'q"': 2, "o": {"p": 3}}),
+        msgspec.msgpack.encode({"T": float("nan"), 'q"': [4]}),
+        msgspec.msgpack.encode({"T": {"nested": 1}, "S": "x", "T2": float("inf")}),
+        b'{"T": 3}',
+        b"\xc1 nothing that can be read",
+        msgspec.msgpack.encode({"T": True}),
+    ]
+    await store.append([Record("m/1", T0 + n, body) for n, body in enumerate(bodies)])
+    keys = ["T", 'q"', "S", "T2"]
+    before = [await store.resample("m/1", keys, *EVER, bucket_us=HOUR, fn=fn) for fn in ("sum", "last")]
+    assert before[0].columns == {"T": [5.0], 'q"': [2.0], "S": [None], "T2": [None]}
+    assert before[1].columns == {"T": [True], 'q"': [2.0], "S": ["x"], "T2": [None]}
+    await store.make_columns()
+    assert [await store.resample("m/1", keys, *EVER, bucket_us=HOUR, fn=fn) for fn in ("sum", "last")] == before
+    assert (await store.resample("m/1", ["T"], *EVER, bucket_us=HOUR, fn="sum")).columns == {"T": [5.0]}
+    await store.close()

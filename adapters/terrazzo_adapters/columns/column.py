@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -74,6 +74,20 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
     return {key: column for key, column in columns.items() if len(column.times_us)}
 
 
+def read_columns(
+    records: Iterable[tuple[int, bytes]], keys: Sequence[str], read: Callable[[bytes], Sequence[Value]]
+) -> dict[str, Column]:
+    """The columns of ``keys`` from times and bodies, in order; ``read`` gives a body's values of all ``keys``."""
+    times: list[int] = []
+    rows: list[Sequence[Value]] = []
+    for time_us, body in records:
+        times.append(time_us)
+        rows.append(read(body))
+    times_us = np.array(times, np.int64)
+    columns = {key: _build(times_us, values) for key, values in zip(keys, zip(*rows, strict=True), strict=False)}
+    return {key: column for key, column in columns.items() if len(column.times_us)}
+
+
 def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> Column:
     """A value is null where there is no point."""
     types = set(map(type, values))
@@ -81,14 +95,16 @@ def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> Column:
         places = [place for place, value in enumerate(values) if value is not None]
         return _build(times_us[places], [values[place] for place in places])
     if types <= _NUMBERS:
-        return Column(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
+        column = Column(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
+        return column.where(np.isfinite(column.numbers))
     places_of: dict[str, int] = {}
     kinds = [_KINDS[type(value)] for value in values]
     numbers = [
         places_of.setdefault(value, len(places_of)) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
         for value in values
     ]
-    return Column(times_us, np.array(kinds, np.uint8), np.array(numbers, np.float64), list(places_of))
+    column = Column(times_us, np.array(kinds, np.uint8), np.array(numbers, np.float64), list(places_of))
+    return column.where(np.isfinite(column.numbers))
 
 
 def encode_column(column: Column, base_us: int) -> bytes:

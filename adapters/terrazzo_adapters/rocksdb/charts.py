@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rocksdict import RdictIter
 
-from terrazzo_adapters.columns.column import Column, build_columns, encode_column, parse_column
+from terrazzo_adapters.columns.column import Column, build_columns, encode_column, parse_column, read_columns
 from terrazzo_adapters.columns.extremes import Extremes
-from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, make_tally, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key, record_key, record_time
@@ -43,17 +43,21 @@ def feed(
 def _pieces(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> Iterator[Mapping[str, Column]]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
-        cursor = view.iter()
+        cursor, read = view.iter(), values_reader(tuple(keys)) if series.startswith("m/") else None
         for hour in walk_hours(view, series_id, start_us, end_us):
             if hour.tally is None:
-                yield _decoded(view, series_id, keys, *hour.cut(start_us, end_us))
+                yield _decoded(view, series_id, keys, read, *hour.cut(start_us, end_us))
             else:
                 stored = _stored(cursor, series_id, hour, keys)
                 yield {key: column.between(start_us, end_us) for key, column in stored.items()}
 
 
-def _decoded(view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int) -> dict[str, Column]:
+def _decoded(
+    view: View, series_id: int, keys: Sequence[str], read: ValuesReader | None, start_us: int, end_us: int
+) -> dict[str, Column]:
     entries = ascending(view, record_key(series_id, start_us), record_key(series_id, end_us + 1))
+    if read is not None:
+        return read_columns(((record_time(key), body) for key, body in entries), keys, read)
     return build_columns(((record_time(key), parse_points(body)) for key, body in entries), keys)
 
 

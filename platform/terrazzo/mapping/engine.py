@@ -105,7 +105,7 @@ class MappingEngine:
     def _late(self, run: Run, flat: Points, time_us: int, state: ObjectState) -> dict[str, Value]:
         """What a message that is older than what is known says by itself; it changes windows only."""
         table = state.table
-        alone = empty_state(table, state.collected)
+        alone = empty_state(table)
         out, _, _ = run(flat, time_us, alone)
         found: dict[str, Value] = {
             code: value

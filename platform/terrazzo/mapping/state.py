@@ -13,7 +13,6 @@ It is kept as notes beside the records that it follows from:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 
@@ -165,8 +164,8 @@ def window_notes(notes: Mapping[str, bytes]) -> dict[int, dict[str, list[StepNot
     return found
 
 
-def empty_state(table: Table, collected: Mapping[str, Any]) -> ObjectState:
+def empty_state(table: Table) -> ObjectState:
     """A state in which a message is looked at alone; rows with an interval stay silent."""
-    state = ObjectState(0, table, collected=collected)
+    state = ObjectState(0, table)
     state.marks = [2**63] * len(table.rows)
     return state

@@ -80,7 +80,7 @@ class Window:
         step = self.steps.get(number)
         if step is None:
             step = self.steps[number] = Step(number)
-        step.add(time_us, value)
+        step.add(time_us, +value)
         self.changed.add(number)
 
     def value(self, time_us: int) -> Value:

@@ -1,0 +1,121 @@
+"""Effects reach the database once each, in order, whenever it comes back; and a full outbox says so."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from terrazzo.errors import Unavailable
+from terrazzo.mapping.effects import EventRaised, LabelClosed, LabelOpened, encode_effects
+from terrazzo.mapping.ledger import Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.happenings import EVENT, LABEL
+from waiting import until
+
+
+def event(time_us: int) -> EventRaised:
+    return EventRaised(1, 17, "t1", "HOT", "hot", "热", "90", "x > 80", "90", time_us)
+
+
+def opened(time_us: int) -> LabelOpened:
+    return LabelOpened(1, 17, "t1", 5, "r5", "RUN", "Running", "运行", "1", time_us)
+
+
+def closed(time_us: int, *, by_hand: bool = False) -> LabelClosed:
+    return LabelClosed(1, 17, 5, "RUN", time_us, by_hand)
+
+
+@pytest.fixture
+async def database(tmp_path: Path):
+    database = await Database.open("", data_dir=tmp_path)
+    yield database
+    await database.close()
+
+
+async def labels(database: Database) -> list[tuple]:
+    async with database.reading() as connection:
+        query = sa.select(LABEL.c.opened_at, LABEL.c.close_at, LABEL.c.by_hand).order_by(LABEL.c.id)
+        return [tuple(row) for row in await connection.execute(query)]
+
+
+async def events(database: Database) -> list[int]:
+    async with database.reading() as connection:
+        return list((await connection.execute(sa.select(EVENT.c.created).order_by(EVENT.c.id))).scalars())
+
+
+async def test_what_was_applied_is_not_applied_again(database: Database) -> None:
+    ledger = Ledger(database)
+    happened = await ledger.apply([(1, [event(10), opened(11)]), (2, [closed(12), opened(13), closed(14), opened(15)])])
+    assert [each.kind for each in happened] == ["event", "opened", "opened", "opened", "closed", "closed"]
+    assert all(each.row["id"] for each in happened)
+    assert await ledger.applied() == 2
+    again = await ledger.apply([(2, [closed(12)]), (3, [closed(20, by_hand=True), event(21)])])
+    assert [(each.kind, each.row["close_at" if each.kind == "closed" else "created"]) for each in again] == [
+        ("event", 21),
+        ("closed", 20),
+    ]
+    assert await events(database) == [10, 21]
+    assert await labels(database) == [(11, 12, 0), (13, 14, 0), (15, 20, 1)]
+    assert await Ledger(database, name="other").applied() == 0
+
+
+async def test_an_outbox_takes_up_where_the_last_one_ended(database: Database) -> None:
+    await Ledger(database).apply([(3, [event(3)])])
+    notes = {f"effects/{seq:020}": encode_effects([event(seq)]) for seq in (3, 4, 5)}
+    outbox = Outbox(Ledger(database))
+    await outbox.start(notes)
+    assert await events(database) == [3, 4, 5]
+    sealed = outbox.seal([event(6)])
+    assert {name: body is None for name, body in sealed.items()} == {
+        **dict.fromkeys(notes, True),
+        f"effects/{6:020}": False,
+    }
+    assert await events(database) == [3, 4, 5], "not committed yet"
+    outbox.on_committed()
+    await outbox.settled(6)
+    assert await events(database) == [3, 4, 5, 6]
+    await outbox.stop()
+    assert list(outbox.seal([])) == [f"effects/{6:020}"]
+
+
+class Away:
+    """A database that comes back when told to."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.is_away = False
+
+    def reading(self):
+        return self._database.reading()
+
+    @asynccontextmanager
+    async def writing(self):
+        if self.is_away:
+            raise Unavailable("database: away")
+        async with self._database.writing() as connection:
+            yield connection
+
+
+async def test_effects_wait_for_a_database_that_is_away_and_a_full_outbox_says_so(database: Database) -> None:
+    away = Away(database)
+    outbox = Outbox(Ledger(away), limit=4)
+    room: list[int] = []
+    outbox.on_room(lambda: room.append(outbox.stats.waiting))
+    await outbox.start({})
+    away.is_away = True
+    for seq in (1, 2):
+        outbox.seal([event(seq), event(seq)])
+        outbox.on_committed()
+    assert not outbox.has_room
+    await until(lambda: outbox.stats.failures > 0, "it was tried")
+    assert await events(database) == []
+    away.is_away = False
+    await outbox.settled(2)
+    assert outbox.has_room
+    await until(lambda: room == [0], "whoever waits is told")
+    assert await events(database) == [1, 1, 2, 2]
+    await outbox.stop()

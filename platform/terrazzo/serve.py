@@ -40,6 +40,7 @@ from terrazzo.errors import Unavailable
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
+from terrazzo.live.happenings import HappeningSource
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.pump import Pump
 from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
@@ -198,6 +199,7 @@ class Platform:
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
         self._feed_live(intake, presence, commands)
+        shaper.outbox.listen(HappeningSource(self.live, zone=self.config.zone).on_happened)
         shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
         local = EmbeddedBridges(load_broker_id(self.config.data_dir), bus=bus, **shared)
         bridges = self._new_bridges(local)

@@ -127,7 +127,7 @@ async def open_ports(rig: Rig) -> AsyncIterator[Ports]:
     servers = (http, websocket, tcp)
     numbers = [await server.start("127.0.0.1", 0) for server in servers]
     try:
-        async with aiohttp.ClientSession() as client:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
             yield Ports(rig, client, apps.doorkeeper, *numbers)
     finally:
         for server in servers:

@@ -77,7 +77,7 @@ def rows() -> list[list[str]]:
     made = []
     for terminal in (1, 2):
         for point in range(POINTS - 1):
-            expression = ("", "x * 0.1", "x - 40", "round(x / 3, 1)")[point % 4]
+            expression = ("", "x * 0.1", "x - 40", "x / 2 + 5")[point % 4]
             made.append([f"V{terminal}_{point}", "", "", "STA", f"$AdapterID-{terminal}.P{point}", expression])
     made.append(["SUM", "", "", "FUNC", "", "V1_0 + V2_0"])
     made.append(["DELTA", "", "", "FUNC", "", "abs(V1_1 - V2_1)"])

@@ -7,17 +7,21 @@ whether anything was taken in. What it does, row by row:
 - STA rows whose point is in the message, in their order: computed from the point and the values known so far.
 - FUNC, COL and STT rows, each after those that it names, unless the message is older than their last computation.
 - EVNT rows: an event when the condition turns true; null leaves the edge as it is.
+
+It has two ways through: ``run`` for a message that carries all points and is newer than all that the object knows, as
+most are, and ``any_run``, which looks at each point and each time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 from terrazzo.mapping.expression import Expression
-from terrazzo.mapping.functions import LARGEST, Value
+from terrazzo.mapping.functions import Value
 from terrazzo.mapping.row import Kind, Row
-from terrazzo.mapping.source import NAMESPACE, expression_source, is_settled
+from terrazzo.mapping.source import NAMESPACE, expression_source, is_number, is_settled
 from terrazzo.mapping.state import ObjectState
 from terrazzo.mapping.table import Table
 from terrazzo.mapping.tree import X
@@ -25,10 +29,20 @@ from terrazzo.mapping.tree import X
 Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[dict[str, Value], bool, bool]]
 
 _MISSING = object()
-_HEAD = """
-def run(p, T, s):
+_ANY_HEAD = """
+def any_run(p, T, s):
  v = s.values; t = s.times; w = s.windows; get = p.get
  out = {}; late = fed = False
+"""
+_HEAD = """
+def run(p, T, s):
+ if T < s.newest_us: return any_run(p, T, s)
+ try: {points} = take(p)
+ except KeyError: return any_run(p, T, s)
+ s.newest_us = T
+ v = s.values; t = s.times; w = s.windows
+ out = {{}}
+ {times} = T
 """
 
 
@@ -38,9 +52,14 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
     Args:
         points: slot -> the name of the point that feeds it.
     """
-    lines = list(_Writer(table).lines(points))
-    namespace: dict[str, Any] = {**NAMESPACE, "MISSING": _MISSING, "bool": bool, "float": float}
-    exec(compile(_HEAD + "\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
+    writer = _Writer(table)
+    namespace: dict[str, Any] = {**NAMESPACE, "MISSING": _MISSING, "bool": bool, "float": float, "KeyError": KeyError}
+    namespace["take"] = itemgetter(*points.values())
+    head = _HEAD.format(
+        points=", ".join(f"x{place}" for place in points), times=" = ".join(f"t[{place}]" for place in points)
+    )
+    for lines in (_ANY_HEAD, *writer.any_lines(points)), (head, *writer.lines(points)):
+        exec(compile("\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
     run: Run = namespace["run"]
     return run
 
@@ -56,21 +75,43 @@ class _Writer:
                 self._samples.setdefault(row.of, []).append(table.place(row))
 
     def lines(self, points: Mapping[int, str]) -> Iterator[str]:
+        """All points are there and newer than what is known."""
         rows = self._table.rows
+        for place in points:
+            if rows[place].kind is Kind.EVNT:
+                yield f" v[{place}] = x{place}"
+            else:
+                yield from _indented(1, self._variable(rows[place], place, f"x{place}"))
+        if self._table.derived:
+            yield " s.derived_us = T"
+            yield from _indented(1, self._all_derived())
+        yield from _indented(1, self._all_events())
+        yield " return out, False, True"
+
+    def any_lines(self, points: Mapping[int, str]) -> Iterator[str]:
+        """Whatever is there, whenever it is from."""
         for place, point in points.items():
-            yield from self._point(rows[place], place, point)
+            yield from self._point(self._table.rows[place], place, point)
+        yield " if fed and T > s.newest_us: s.newest_us = T"
         if self._table.derived:
             yield " if fed and T >= s.derived_us:"
             yield "  s.derived_us = T"
-            for row in self._table.derived:
-                yield from self._derived(row, self._table.place(row))
-        events = [(place, row) for place, row in enumerate(rows) if row.kind is Kind.EVNT]
-        if events:
-            yield " if fed:"
-            yield "  e = s.edges"
-            for place, row in events:
-                yield from self._event(row, place)
+            yield from _indented(2, self._all_derived())
+        yield " if fed:"
+        yield from _indented(2, self._all_events())
+        yield "  pass"
         yield " return out, late, fed"
+
+    def _all_derived(self) -> Iterator[str]:
+        for row in self._table.derived:
+            yield from self._derived(row, self._table.place(row))
+
+    def _all_events(self) -> Iterator[str]:
+        events = [(place, row) for place, row in enumerate(self._table.rows) if row.kind is Kind.EVNT]
+        if events:
+            yield "e = s.edges"
+        for place, row in events:
+            yield from self._event(row, place)
 
     def _point(self, row: Row, place: int, point: str) -> Iterator[str]:
         yield f" x = get({point!r}, MISSING)"
@@ -80,10 +121,13 @@ class _Writer:
         if row.kind is Kind.EVNT:
             yield f"   v[{place}] = x"
             return
-        yield from _indented(3, self._compute(row.expression, "x"))
-        yield from _indented(3, self._record(row, place))
-        yield from _indented(3, self._sample(row))
+        yield from _indented(3, self._variable(row, place, "x"))
         yield "  else: late = True"
+
+    def _variable(self, row: Row, place: int, x: str) -> Iterator[str]:
+        yield from self._compute(row.expression, x)
+        yield from self._record(row, place)
+        yield from self._sample(row)
 
     def _derived(self, row: Row, place: int) -> Iterator[str]:
         if row.kind is Kind.STT:
@@ -93,7 +137,7 @@ class _Writer:
         else:
             steps = list(self._compute(row.expression, "x"))
         steps += [f"t[{place}] = T", *self._record(row, place), *self._sample(row)]
-        yield from _indented(2, self._spaced(row, place, steps))
+        yield from self._spaced(row, place, steps)
 
     def _event(self, row: Row, place: int) -> Iterator[str]:
         steps = [
@@ -102,7 +146,7 @@ class _Writer:
             f" if not e[{place}]: e[{place}] = True; s.raised.append({place})",
             f"elif n is not None: e[{place}] = False",
         ]
-        yield from _indented(2, self._spaced(row, place, steps))
+        yield from self._spaced(row, place, steps)
 
     def _spaced(self, row: Row, place: int, steps: list[str]) -> Iterator[str]:
         """Once in each interval, for rows that have one."""
@@ -123,10 +167,10 @@ class _Writer:
         source = expression_source(expression.tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
         yield "try:"
         yield f" n = {source}"
-        if not is_settled(expression.tree):
-            yield " if n.__class__ is float:"
-            yield f"  if not -{LARGEST!r} <= n <= {LARGEST!r}: n = None"
-            yield " else: n = settle(n)"
+        if is_number(expression.tree):
+            yield " if not -9e18 <= n <= 9e18: n = settle(n)"
+        elif not is_settled(expression.tree):
+            yield " n = settle(n)"
         yield "except FAULTS: n = None"
 
     def _record(self, row: Row, place: int) -> Iterator[str]:

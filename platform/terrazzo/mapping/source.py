@@ -39,6 +39,11 @@ def expression_source(node: Node, places: Places) -> str:
     return places(node.code) if isinstance(node, Name) else _Writer(places).value(node)[0]
 
 
+def is_number(node: Node) -> bool:
+    """Whether the result can be nothing but a number."""
+    return isinstance(node, Arithmetic | Sign) or (isinstance(node, Call) and node.function not in _ANY_KIND)
+
+
 def is_settled(node: Node) -> bool:
     """Whether the result needs no ``settle``: a name, a constant, or a truth."""
     return isinstance(node, Name | Constant | Comparison | Not)

@@ -53,7 +53,8 @@ class ObjectState:
 
     ``values``: of a variable its newest value, of an event with a point the point's. ``times``: when. ``marks``: the
     interval in which a row with an interval was computed last. ``derived_us``: the newest time at which the rows that
-    follow from others were computed. ``raised``: the events of the message at hand.
+    follow from others were computed. ``newest_us``: the time of the newest message that fed the object. ``raised``: the
+    events of the message at hand.
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class ObjectState:
         "derived_us",
         "edges",
         "marks",
+        "newest_us",
         "object_id",
         "raised",
         "table",
@@ -80,12 +82,8 @@ class ObjectState:
         self.marks = [NEVER] * count
         self.windows = [Window(row.window_us, row.fn) if row.kind is Kind.STT else None for row in table.rows]
         self.derived_us = NEVER
+        self.newest_us = NEVER
         self.raised: list[int] = []
-
-    @property
-    def reported_us(self) -> int:
-        """The time of the newest message that fed the object, ``NEVER`` before the first."""
-        return max(self.times, default=NEVER)
 
     def value(self, code: str) -> Value:
         """The newest value of a variable, null for one that isn't there."""
@@ -133,6 +131,7 @@ class ObjectState:
             if slot in places:
                 self.edges[place], self.marks[place] = note.edges[before], note.marks[before]
         self.derived_us = note.derived_us
+        self.newest_us = max(self.derived_us, *self.times) if self.times else NEVER
         for row, window in zip(self.table.rows, self.windows, strict=True):
             if window is not None:
                 kept = [each.step for each in steps.get(row.code, ()) if each.step_us == window.step_us]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from terrazzo.metadata.analysis import ANALYSIS
 from terrazzo.metadata.definitions import ENTITIES
 from terrazzo.metadata.entity import METADATA
 from terrazzo.metadata.field import BIG
@@ -98,4 +99,5 @@ ALL_TABLES = (
     CHANGE,
     AUDIT,
     *HAPPENINGS,
+    *ANALYSIS,
 )

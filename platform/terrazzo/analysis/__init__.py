@@ -1,0 +1,1 @@
+"""Statistics, calculations and balances of objects' variables, per hour, day, month and year."""

@@ -1,0 +1,73 @@
+"""A balance: how a target depends on inputs, by least squares. Pure; what can't be told says why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from terrazzo.mosaic.body import plain_number
+from terrazzo.store import Value
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """``target = intercept + sum(coefficient * input)``; ``reason`` where there is no such answer, or no correlation."""
+
+    points: int
+    intercept: float | None = None
+    coefficients: dict[str, float] = {}
+    correlation: float | None = None
+    reason: str = ""
+
+    def parameters(self) -> str:
+        """The JSON text of a result."""
+        known: dict[str, Any] = {
+            "intercept": plain_number(self.intercept),
+            "coefficients": {code: plain_number(each) for code, each in self.coefficients.items()},
+            "points": self.points,
+        }
+        return msgspec.json.encode(known | ({"reason": self.reason} if self.reason else {})).decode()
+
+    def correlation_text(self) -> str:
+        """r with six digits, empty where there is none."""
+        return "" if self.correlation is None else f"{self.correlation:.6f}"
+
+
+def fit(target: str, inputs: Sequence[str], columns: Mapping[str, Sequence[Value]]) -> Fit:
+    """Fits the rows in which all codes have numbers.
+
+    ``correlation``: of the target with the only input, or with what the fit says where there are several.
+    """
+    import numpy as np  # takes a while to load, and most processes need it late or never
+
+    names = [target, *inputs]
+    rows = [row for row in zip(*(columns[name] for name in names), strict=True) if all(map(_is_number, row))]
+    fewest = len(inputs) + 2
+    if len(rows) < fewest:
+        return Fit(len(rows), reason=f"{len(rows)} points in common, at least {fewest} are needed")
+    table = np.array(rows, dtype=float)
+    y, x = table[:, 0], table[:, 1:]
+    constant = [name for name, spread in zip(inputs, np.ptp(x, axis=0), strict=True) if not spread > 0]
+    if constant:
+        return Fit(len(rows), reason=f"{', '.join(constant)} does not change")
+    middle, scale = x.mean(axis=0), x.std(axis=0)
+    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(np.ptp(y))):
+        return Fit(len(rows), reason="numbers too large or too close to each other to reckon with")
+    scaled = (x - middle) / scale
+    slopes, _, rank, _ = np.linalg.lstsq(scaled, y - y.mean(), rcond=1e-10)
+    if rank < len(inputs):
+        return Fit(len(rows), reason="the inputs depend on each other")
+    coefficients = slopes / scale
+    intercept = float(y.mean() - coefficients @ middle)
+    named = {name: float(each) for name, each in zip(inputs, coefficients, strict=True)}
+    if not np.ptp(y) > 0:
+        return Fit(len(rows), intercept, named, reason=f"{target} does not change")
+    said = x[:, 0] if len(inputs) == 1 else scaled @ slopes
+    if not np.ptp(said) > 0:
+        return Fit(len(rows), intercept, named, reason="the inputs say nothing of the target")
+    return Fit(len(rows), intercept, named, correlation=float(np.corrcoef(y, said)[0, 1]))
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, int | float)

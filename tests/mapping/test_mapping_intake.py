@@ -1,0 +1,96 @@
+"""The shaping inside the intake: what needs a commit without messages, and a database that is too far behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from mapping_child import TERMINAL, open_parts
+from test_mapping_kill import prepare
+
+from terrazzo.errors import NotFound
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import make_tag
+from terrazzo.mapping.ledger import Happened, Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.mapping.shaper import Shaper
+from terrazzo.terminals.acl import ReportTopic
+from terrazzo.terminals.presence import Trace
+from terrazzo.terminals.terminal import Terminal
+from terrazzo_broker.hooks import Inbound
+from waiting import until
+
+OBJECT, RETAINER = 1, 1
+
+
+class Bench:
+    """Store, database, shaper and intake; ``valve`` notes what the intake asks of the broker."""
+
+    async def start(self, folder: Path) -> None:
+        await prepare(folder)
+        self.store, self.database, entities = await open_parts(folder)
+        self.outbox = Outbox(Ledger(self.database), limit=1)
+        self.happened: list[Happened] = []
+        self.outbox.listen(self.happened.extend)
+        self.shaper = await Shaper.open(self.store, entities, self.outbox)
+        self.calls: list[str] = []
+        self.intake = Intake(self.store, self, shaper=self.shaper)
+        self.intake.start()
+        terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
+        self.tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)
+
+    def pause_intake(self) -> None:
+        self.calls.append("pause")
+
+    def resume_intake(self) -> None:
+        self.calls.append("resume")
+
+    def take(self, body: dict) -> asyncio.Event:
+        """Hands a message over; set when it is acknowledged."""
+        done = asyncio.Event()
+        batch = SimpleNamespace(
+            messages=[Inbound(self.tag, json.dumps(body).encode())],
+            arrived_us=1,
+            settle=lambda refusals=None: done.set(),
+        )
+        self.intake.take(batch)
+        return done
+
+    async def stop(self) -> None:
+        await self.intake.stop()
+        await self.outbox.stop()
+        await self.store.close()
+        await self.database.close()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path):
+    bench = Bench()
+    await bench.start(tmp_path)
+    yield bench
+    await bench.stop()
+
+
+async def test_a_label_is_closed_by_hand_without_a_message(bench: Bench) -> None:
+    async with asyncio.timeout(10):
+        await bench.take({"RUN": 1}).wait()
+        await bench.shaper.close_label(OBJECT, RETAINER, "RUN")
+        assert [(each.kind, each.row["by_hand"]) for each in bench.happened] == [("opened", 0), ("closed", 1)]
+        with pytest.raises(NotFound):
+            await bench.shaper.close_label(OBJECT, RETAINER, "RUN")
+
+
+async def test_reading_pauses_while_the_database_is_too_far_behind_and_goes_on(bench: Bench) -> None:
+    async with asyncio.timeout(10):
+        async with bench.database.writing():  # nobody else can write to SQLite meanwhile
+            await bench.take({"T": 90, "RUN": 0}).wait()
+            assert not bench.shaper.has_room
+            waiting = bench.take({"T": 10})
+            await until(lambda: bench.calls == ["pause"], "reading pauses")
+            assert not waiting.is_set()
+        await waiting.wait()
+        await until(lambda: bench.calls == ["pause", "resume"], "reading goes on")
+    assert [each.kind for each in bench.happened] == ["event"]

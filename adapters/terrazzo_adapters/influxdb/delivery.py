@@ -29,6 +29,11 @@ class Delivery:
         self.reason = ""
         """What the server said when it last refused records."""
 
+    @property
+    def has_all_fields(self) -> bool:
+        """Whether no field was left out because somebody else gave it another type."""
+        return not self._left_out
+
     async def connect(self) -> None:
         """Makes sure once that the server is an InfluxDB and has the database."""
         async with self._connecting:

@@ -1,0 +1,114 @@
+"""Buckets by InfluxDB's own functions, where these know enough: numbers and booleans, not texts, not what came last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from terrazzo.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
+from terrazzo_adapters.influxdb.naming import FLAG, TEXT, field_name, identifier
+from terrazzo_adapters.influxdb.queries import Source
+from terrazzo_adapters.influxdb.server import Server
+
+_NUMERIC: Mapping[Fn, tuple[str, ...]] = {
+    "mean": ("sum", "count"),
+    "sum": ("sum",),
+    "min": ("min",),
+    "max": ("max",),
+}
+_KEYS_A_REQUEST = 20
+
+Table = dict[int, Sequence[Any]]
+"""From the start of a bucket to what was asked for it."""
+
+
+class Window(NamedTuple):
+    """A question's records, and its buckets."""
+
+    source: Source
+    bucket_us: int
+    origin_us: int
+
+    def select(self, columns: str, condition: str = "") -> str:
+        """A statement for each bucket that has something."""
+        where = self.source.where(self.source.start_us, self.source.end_us)
+        offset_us = self.origin_us % self.bucket_us
+        return f"SELECT {columns} {where}{condition} GROUP BY time({self.bucket_us}u, {offset_us}u) fill(none)"
+
+
+async def resample(
+    server: Server, window: Window, keys: Sequence[str], *, fn: Fn | None, offset: int, limit: int
+) -> Buckets | None:
+    """The buckets, newest first; None where the records have to be read.
+
+    Raises:
+        TooManyBuckets: choose longer ones.
+    """
+    if fn == "last" or (fn is None and await _has(TEXT, server, window.source, keys)):
+        return None
+    columns: dict[str, dict[int, Value]] = {}
+    for first in range(0, len(keys), _KEYS_A_REQUEST):
+        columns |= await _columns(server, window, keys[first : first + _KEYS_A_REQUEST], fn or "mean")
+    starts = sorted(set().union(*columns.values()), reverse=True)
+    if len(starts) > MOST_BUCKETS:
+        raise TooManyBuckets(f"the range has more than {MOST_BUCKETS:,} buckets: choose longer ones or a shorter range")
+    shown = starts[offset : offset + max(0, limit)]
+    return Buckets(shown, {key: [columns[key].get(start) for start in shown] for key in keys}, len(starts))
+
+
+async def _has(suffix: str, server: Server, source: Source, keys: Sequence[str]) -> bool:
+    """Whether any of the names has points of that kind."""
+    columns = ", ".join(f"count({_field(key, suffix)})" for key in keys)
+    return bool(await server.query(f"SELECT {columns} {source.where(source.start_us, source.end_us)}"))
+
+
+async def _columns(server: Server, window: Window, keys: Sequence[str], fn: Fn) -> dict[str, dict[int, Value]]:
+    functions = _NUMERIC[fn]
+    numbers = window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
+    flags = [
+        window.select(f"count({_field(key, FLAG)})", f" AND {_field(key, FLAG)} = {state}")
+        for key in keys
+        for state in ("true", "false")
+    ]
+    table = await _table(server, numbers)
+    counts = (
+        [await _table(server, statement) for statement in flags]
+        if await _has(FLAG, server, window.source, keys)
+        else []
+    )
+    columns: dict[str, dict[int, Value]] = {}
+    for place, key in enumerate(keys):
+        trues, falses = counts[2 * place : 2 * place + 2] if counts else ({}, {})
+        part = slice(place * len(functions), (place + 1) * len(functions))
+        columns[key] = _values(fn, {start: row[part] for start, row in table.items()}, trues, falses)
+    return columns
+
+
+async def _table(server: Server, statement: str) -> Table:
+    return {row[0] // 1000: row[1:] for series in await server.query(statement) for row in series["values"]}
+
+
+def _values(fn: Fn, numbers: Table, trues: Table, falses: Table) -> dict[int, Value]:
+    """True is 1 and false 0, beside the numbers."""
+    values: dict[int, Value] = {}
+    for start in numbers.keys() | trues.keys() | falses.keys():
+        row = numbers.get(start, ())
+        ones, zeros = (table.get(start, (0,))[0] for table in (trues, falses))
+        has_number = any(each is not None for each in row) and (fn != "mean" or bool(row[1]))
+        if has_number or ones or zeros:
+            values[start] = _value(fn, row if has_number else (), ones, zeros)
+    return values
+
+
+def _value(fn: Fn, row: Sequence[Any], ones: int, zeros: int) -> float:
+    if fn in ("min", "max"):
+        candidates = [*row, *([1.0] if ones else []), *([0.0] if zeros else [])]
+        return float(min(candidates) if fn == "min" else max(candidates))
+    total = (row[0] if row else 0) + ones
+    if fn == "sum":
+        return float(total)
+    return float(total / ((row[1] if row else 0) + ones + zeros))
+
+
+def _field(key: str, suffix: str = "") -> str:
+    return identifier(field_name(key, suffix))

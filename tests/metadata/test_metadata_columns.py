@@ -162,7 +162,11 @@ ROWS: list[tuple[str, Any, str | None]] = [
     ("mappings", "[" * 100_000, "(nested too deeply|not valid JSON)"),
     ("mappings", [["A\0"] * 6], "row 1, column 1: contains a brace or a control character"),
     ("mappings", [["A", "", "", "FUNC", "", "B + 1"]], "row 1, column 6: no row has the code 'B'"),
-    ("controls", [["A\0"] * 6], None),
+    ("controls", [["A\0"] * 6], "row 1, column 1: contains a control character"),
+    ("controls", [["Open", "", "", "OBJ", "$AdapterID-1", "1"]], "row 1, column 5: .* names no point"),
+    ("controls", [["Upgrade", "", "", "APR", "$AdapterID-1", ""]], "row 1, column 1: Upgrade is not supported"),
+    ("controls", [["Open", "", "", "OBJ", "t.V", "1"], ["Open", "", "", "OBJ", "t.W", ""]], "row 2, column 1: 'Open'"),
+    ("controls", [["AXUpgrade", "", "", "APR", "$AdapterID-1", "lua"]], "row 1, column 6: expected LUA or MCU"),
     ("controls", [["Open", "Open", "开", "OBJ", "$AdapterID-1.Valve", "1"]], None),
     ("controls", [["Open"] * 7], "row 1: expected an array of 6 elements, got 7"),
 ]

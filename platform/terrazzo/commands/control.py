@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from terrazzo.commands.payload import RESERVED
-from terrazzo.errors import Skipped
+from terrazzo.commands.payload import FIRMWARE_UNITS, MAX_TEXT, RESERVED, check_command
+from terrazzo.errors import BadParameter, Skipped
 from terrazzo.points import find_point, parse_point
 
 
@@ -43,6 +43,10 @@ def check_control_row(row: ControlRow) -> None:
     Raises:
         ValueError: names the column, from 1, and the reason.
     """
+    try:
+        check_command(row.code)
+    except BadParameter as error:
+        raise ValueError(f"column 1: {error.reason}") from None
     if row.kind not in {kind.value for kind in ControlType}:
         raise ValueError(f"column 4: expected OBJ or APR, got {row.kind!r:.32}")
     try:
@@ -50,6 +54,10 @@ def check_control_row(row: ControlRow) -> None:
     except ValueError as error:
         raise ValueError(f"column 5: {error}") from None
     keyless = not rest if position is not None else "." not in rest
+    if row.code == "AXUpgrade" and row.default not in ("", *FIRMWARE_UNITS):
+        raise ValueError(f"column 6: expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade, got {row.default!r:.32}")
+    if len(row.default) > MAX_TEXT:
+        raise ValueError(f"column 6: longer than {MAX_TEXT} characters")
     if keyless and row.code not in RESERVED:
         raise ValueError(f"column 5: {row.point!r:.80} names no point, and {row.code!r:.32} is no reserved command")
 

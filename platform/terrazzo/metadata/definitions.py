@@ -8,16 +8,19 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from terrazzo.commands.control import ControlRow, check_control_row
 from terrazzo.mapping.table import check_mapping_rows
-from terrazzo.metadata.entity import Entity, Uid, define
+from terrazzo.metadata.components import COMPONENTS
+from terrazzo.metadata.entity import Entity, Uid, authors, define
 from terrazzo.metadata.field import Field, flag, moment, number, reference, secret, structure, text
 from terrazzo.metadata.script_rows import (
     check_calculate_rows,
     check_codes,
+    check_distinct,
     check_object,
     check_retainer_rows,
-    check_rows,
     check_statistics_rows,
+    check_texts,
 )
 from terrazzo.terminals.acl import parse_topic_permission
 
@@ -57,8 +60,14 @@ def check_rsa_key(pem: str) -> None:
 
 
 def check_control_rows(rows: Any) -> None:
-    """Rows of 6 texts: command, two labels, control type, control point, default value."""
-    check_rows(rows, (6,))
+    """Rows of 6 texts: command, two labels, control type, control point, default value (section 2, Pusher, rule 1)."""
+    check_texts(rows, 6)
+    check_distinct(rows)
+    for number, row in enumerate(rows, 1):
+        try:
+            check_control_row(ControlRow(*row))
+        except ValueError as error:
+            raise ValueError(f"row {number}, {error}") from None
 
 
 def read_key_list(value: Any) -> Any:
@@ -86,10 +95,6 @@ def _check_name(name: str) -> None:
         raise ValueError("contains a control character")
 
 
-def _authors() -> tuple[Any, ...]:
-    return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
-
-
 def _objects(**rules: Any) -> Field:
     """The ids of objects, as texts, in order."""
     return structure("object_list", read=read_key_list, check=check_key_list, **rules)
@@ -103,7 +108,7 @@ COMPANY = define(
     text("email", 128),
     text("phone", 32),
     text("address", 255),
-    *_authors(),
+    *authors(),
     company="id",
 )
 
@@ -138,7 +143,7 @@ CONFIGURATION = define(
     text("lua_version", 32),
     structure("terminal_script"),
     structure("config_script"),
-    *_authors(),
+    *authors(),
 )
 
 TERMINAL = define(
@@ -160,7 +165,7 @@ TERMINAL = define(
     flag("dixie"),
     secret("rsa_privatekey", 16_384, check=check_rsa_key),
     flag("is_route"),
-    *_authors(),
+    *authors(),
     moment("activated", read_only=True),
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
@@ -174,7 +179,7 @@ MAPPING = define(
     structure("script", required=True, check=check_mapping_rows),
     structure("addition"),
     structure("template"),
-    *_authors(),
+    *authors(),
 )
 
 CONTROL = define(
@@ -183,7 +188,7 @@ CONTROL = define(
     text("description", 255),
     structure("script", required=True, check=check_control_rows),
     structure("template"),
-    *_authors(),
+    *authors(),
 )
 
 CUSTOMER = define(
@@ -225,7 +230,7 @@ OBJECT = define(
     structure("addition"),
     structure("template"),
     structure("script"),
-    *_authors(),
+    *authors(),
     uid=Uid.FROM_ID,
 )
 
@@ -236,7 +241,7 @@ RETAINER = define(
     _objects(required=True),
     flag("is_active", read_only=True),
     structure("script", required=True, check=check_retainer_rows),
-    *_authors(),
+    *authors(),
 )
 
 STATISTICS = define(
@@ -246,7 +251,7 @@ STATISTICS = define(
     _objects(required=True),
     flag("is_active", read_only=True),
     structure("script", required=True, check=check_statistics_rows),
-    *_authors(),
+    *authors(),
 )
 
 CALCULATE = define(
@@ -256,7 +261,7 @@ CALCULATE = define(
     _objects(),  # none: those of the statistics
     flag("is_active", read_only=True),
     structure("script", required=True, check=check_calculate_rows),
-    *_authors(),
+    *authors(),
 )
 
 BALANCE = define(
@@ -268,7 +273,7 @@ BALANCE = define(
     text("target_code", 64, required=True, default=None),
     structure("input_codes", required=True, read=read_key_list, check=check_codes),
     number("window", default=86_400, minimum=1, maximum=MAX_WINDOW_S),  # seconds
-    *_authors(),
+    *authors(),
 )
 
 DASHBOARD = define(
@@ -278,7 +283,7 @@ DASHBOARD = define(
     text("category", 16),
     structure("script", required=True, check=check_object),
     structure("template"),
-    *_authors(),
+    *authors(),
 )
 
 PROJECT = define(
@@ -286,7 +291,7 @@ PROJECT = define(
     text("name", 64, required=True),
     text("description", 255),
     flag("is_active", read_only=True),
-    *_authors(),
+    *authors(),
 )
 
 SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
@@ -304,4 +309,5 @@ ENTITIES: tuple[Entity, ...] = (
     *SCRIPTS,
     DASHBOARD,
     PROJECT,
+    *COMPONENTS,
 )

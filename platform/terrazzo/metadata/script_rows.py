@@ -25,8 +25,8 @@ def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
 
 def check_retainer_rows(rows: Any) -> None:
     """Rows of 5 texts: code, English label, Chinese label, open value, close value (section 1 "Retainer script")."""
-    _check_texts(rows, 5)
-    _check_distinct(rows)
+    check_texts(rows, 5)
+    check_distinct(rows)
     for number, row in enumerate(rows, 1):
         if not row[3].strip():
             raise ValueError(f"row {number}, column 4: expected an open value")
@@ -34,8 +34,8 @@ def check_retainer_rows(rows: Any) -> None:
 
 def check_statistics_rows(rows: Any) -> None:
     """Rows of 3 texts: variable name, function, code."""
-    _check_texts(rows, 3)
-    _check_distinct(rows)
+    check_texts(rows, 3)
+    check_distinct(rows)
     for number, (_, function, code) in enumerate(rows, 1):
         duration = _DURATION.fullmatch(function.strip()) is not None
         if function.strip() not in STATISTICS and not duration:
@@ -49,8 +49,8 @@ def check_statistics_rows(rows: Any) -> None:
 
 def check_calculate_rows(rows: Any) -> None:
     """Rows of 2 texts: variable name, expression over the names of statistics."""
-    _check_texts(rows, 2)
-    _check_distinct(rows)
+    check_texts(rows, 2)
+    check_distinct(rows)
     for number, row in enumerate(rows, 1):
         if not row[1].strip():
             raise ValueError(f"row {number}, column 2: expected an expression")
@@ -75,7 +75,8 @@ def check_object(value: Any) -> None:
         raise ValueError("expected a JSON object, got an array")
 
 
-def _check_texts(rows: Any, width: int) -> None:
+def check_texts(rows: Any, width: int) -> None:
+    """Rows of so many texts, the first of them a code."""
     check_rows(rows, (width,))
     if len(rows) > MAX_ROWS:
         raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
@@ -85,7 +86,8 @@ def _check_texts(rows: Any, width: int) -> None:
                 raise ValueError(f"row {number}, column {column}: expected text")
 
 
-def _check_distinct(rows: list[list[str]]) -> None:
+def check_distinct(rows: list[list[str]]) -> None:
+    """No code twice."""
     first: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
         before = first.setdefault(row[0], number)

@@ -9,6 +9,7 @@ import pytest
 from api_rig import PASSWORD, Rig, config_fields, terminal_fields
 
 from terrazzo.api.table import TABLE
+from terrazzo.metadata.components import COMPONENTS
 from terrazzo.metadata.definitions import ENTITIES
 from terrazzo.metadata.field import Kind
 
@@ -120,7 +121,7 @@ LISTS = {
 }
 
 
-NO_LIST = {"project"}  # nothing lists them
+NO_LIST = {"project", *(entity.name for entity in COMPONENTS)}  # no action lists them
 
 
 def test_every_entity_is_probed() -> None:

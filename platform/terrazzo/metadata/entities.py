@@ -7,6 +7,16 @@ from datetime import UTC, tzinfo
 from typing import Any
 
 from terrazzo.metadata.changes import ChangeWatcher
+from terrazzo.metadata.components import (
+    COLLECT,
+    COLLECTOS,
+    FILE,
+    GROUP,
+    GROUP_MAP,
+    OBJECT_DASHBOARD,
+    SERVICE,
+    UPLOAD,
+)
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.definitions import (
     BALANCE,
@@ -27,6 +37,7 @@ from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repository import EntityRepository
 from terrazzo.metadata.scripts import ScriptRepository
 from terrazzo.metadata.secrets import Secrets
+from terrazzo.metadata.stamped import StampedRepository
 from terrazzo.metadata.terminals import TerminalRepository
 from terrazzo.metadata.users import UserRepository
 from terrazzo.terminals.registry import Registry
@@ -50,6 +61,14 @@ class Entities:
     balances: ScriptRepository
     dashboards: EntityRepository
     projects: ProjectRepository
+    services: StampedRepository
+    collects: EntityRepository
+    collected: StampedRepository
+    groups: EntityRepository
+    group_maps: EntityRepository
+    object_dashboards: EntityRepository
+    files: EntityRepository
+    uploads: EntityRepository
 
     @classmethod
     def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
@@ -74,6 +93,14 @@ class Entities:
             balances=ScriptRepository(BALANCE, **parts),
             dashboards=EntityRepository(DASHBOARD, **parts),
             projects=ProjectRepository(**parts),
+            services=StampedRepository(SERVICE, "service_at", **parts),
+            collects=EntityRepository(COLLECT, **parts),
+            collected=StampedRepository(COLLECTOS, "collect_at", **parts),
+            groups=EntityRepository(GROUP, **parts),
+            group_maps=EntityRepository(GROUP_MAP, **parts),
+            object_dashboards=EntityRepository(OBJECT_DASHBOARD, **parts),
+            files=EntityRepository(FILE, **parts),
+            uploads=EntityRepository(UPLOAD, **parts),
         )
         feed = RegistryFeed(registry)
         entities.terminals.watch(feed.on_terminal)

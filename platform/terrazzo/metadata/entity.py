@@ -8,7 +8,7 @@ from enum import Enum
 
 import sqlalchemy as sa
 
-from terrazzo.metadata.field import BIG, Field, Kind, moment, reference, text
+from terrazzo.metadata.field import BIG, Field, Kind, flag, moment, number, reference, text
 
 METADATA = sa.MetaData(
     naming_convention={
@@ -83,6 +83,11 @@ def define(
         created=created,
         modified=modified,
     )
+
+
+def authors() -> tuple[Field, ...]:
+    """What the documents give most records: a reference, who made and changed it, and whether it is in use."""
+    return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
 
 
 def _table(name: str, fields: dict[str, Field], key: str, company: str, sorts: tuple[str, ...]) -> sa.Table:

@@ -1,0 +1,26 @@
+"""What is special about service and offline records: the platform notes when they were made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.metadata.entity import Entity
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import Draft, EntityRepository
+
+
+class StampedRepository(EntityRepository):
+    """Records with a time of their own, which is that of their creation."""
+
+    def __init__(self, entity: Entity, stamp: str, **parts: Any) -> None:
+        """``stamp``: the column of the time."""
+        super().__init__(entity, **parts)
+        self._stamp = stamp
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        await super()._guard(connection, actor, draft, before)
+        if before is None:
+            draft[self._stamp] = self._clock()

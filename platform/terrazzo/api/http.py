@@ -25,8 +25,9 @@ from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
 from terrazzo.api.export import EXPORTS, Export
 from terrazzo.api.live import open_session
-from terrazzo.api.openapi import GATEWAY_PATH, build_document
+from terrazzo.api.openapi import GATEWAY_PATH, RETAINER_PATH, build_document
 from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.quick_response import QuickResponse, may_be_quick
 from terrazzo.api.readiness import check_readiness
 from terrazzo.api.server import HttpConnection
 from terrazzo.api.services import Limits, Services
@@ -66,6 +67,7 @@ def build_apps(services: Services) -> Apps:
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
     routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits), upgrade=sockets.handle)
+    routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), _gateway_handler(gateway, services.limits))
     for address, methods in _component_routes(services, components).items():
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):
@@ -128,10 +130,13 @@ class _Routes:
 
 
 def _gateway_handler(gateway: Gateway, limits: Limits) -> Handler:
-    async def handle_gateway(request: web.Request) -> web.Response:
+    async def handle_gateway(request: web.Request) -> web.StreamResponse:
         _check_media_type(request)
         _check_length(request, limits.body_bytes)
-        return _respond(await gateway.answer(await _body(request, limits), _caller(request)))
+        answer = await gateway.answer(await _body(request, limits), _caller(request))
+        if answer.status == HTTPStatus.OK and may_be_quick(request, answer.body):
+            return QuickResponse(answer.body)
+        return _respond(answer)
 
     return handle_gateway
 
@@ -186,8 +191,11 @@ def _export_handler(operation: Operation, performer: Performer, validator: Valid
 
 async def _body(request: web.Request, limits: Limits) -> bytes:
     """The body, which has to arrive in time."""
-    if request.content.is_eof():
-        return await request.read()  # it is here
+    if request.content.is_eof():  # it is here
+        body = request.content.read_nowait()
+        if len(body) > limits.body_bytes:
+            raise web.HTTPRequestEntityTooLarge(limits.body_bytes, len(body))
+        return body
     async with _in_time(limits):
         return await request.read()
 

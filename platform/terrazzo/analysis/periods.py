@@ -56,7 +56,7 @@ class Period(NamedTuple):
 
 
 class Calendar:
-    """The periods of one zone. They tile time: a day has 23 to 25 hours, and each period is made of whole shorter ones."""
+    """The periods of one zone: each is made of whole shorter ones, and a day has 23, 24 or 25 hours."""
 
     def __init__(self, zone: tzinfo) -> None:
         self.zone = zone
@@ -76,7 +76,8 @@ class Calendar:
 
     def bounds(self, start_us: int, end_us: int) -> list[int]:
         """The beginnings of the hours from one beginning of an hour to another, both included."""
-        found, day = [], self._day(start_us)
+        found: list[int] = []
+        day = self._day(start_us)
         while not found or found[-1] < end_us:
             found += [each for each in self._bounds(day)[:-1] if start_us <= each <= end_us]
             day += timedelta(days=1)

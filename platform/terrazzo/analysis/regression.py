@@ -10,9 +10,11 @@ import msgspec
 from terrazzo.mosaic.body import plain_number
 from terrazzo.store import Value
 
+_BEYOND = "numbers too large or too close to each other to reckon with"
+
 
 class Fit(msgspec.Struct, frozen=True):
-    """``target = intercept + sum(coefficient * input)``; ``reason`` where there is no such answer, or no correlation."""
+    """``target = intercept + sum(coefficient * input)``; ``reason``: why there is no such answer, or no correlation."""
 
     points: int
     intercept: float | None = None
@@ -46,14 +48,20 @@ def fit(target: str, inputs: Sequence[str], columns: Mapping[str, Sequence[Value
     fewest = len(inputs) + 2
     if len(rows) < fewest:
         return Fit(len(rows), reason=f"{len(rows)} points in common, at least {fewest} are needed")
-    table = np.array(rows, dtype=float)
-    y, x = table[:, 0], table[:, 1:]
+    with np.errstate(all="ignore"):  # what overflows is found not to be finite
+        return _solve(target, inputs, np.array(rows, dtype=float))
+
+
+def _solve(target: str, inputs: Sequence[str], rows: Any) -> Fit:
+    import numpy as np
+
+    y, x = rows[:, 0], rows[:, 1:]
     constant = [name for name, spread in zip(inputs, np.ptp(x, axis=0), strict=True) if not spread > 0]
     if constant:
         return Fit(len(rows), reason=f"{', '.join(constant)} does not change")
     middle, scale = x.mean(axis=0), x.std(axis=0)
-    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(np.ptp(y))):
-        return Fit(len(rows), reason="numbers too large or too close to each other to reckon with")
+    if not (np.isfinite(scale).all() and scale.all() and np.isfinite(y.std())):
+        return Fit(len(rows), reason=_BEYOND)
     scaled = (x - middle) / scale
     slopes, _, rank, _ = np.linalg.lstsq(scaled, y - y.mean(), rcond=1e-10)
     if rank < len(inputs):
@@ -66,7 +74,10 @@ def fit(target: str, inputs: Sequence[str], columns: Mapping[str, Sequence[Value
     said = x[:, 0] if len(inputs) == 1 else scaled @ slopes
     if not np.ptp(said) > 0:
         return Fit(len(rows), intercept, named, reason="the inputs say nothing of the target")
-    return Fit(len(rows), intercept, named, correlation=float(np.corrcoef(y, said)[0, 1]))
+    correlation = float(np.corrcoef(y, said)[0, 1])
+    if not (np.isfinite(intercept) and np.isfinite(coefficients).all() and np.isfinite(correlation)):
+        return Fit(len(rows), reason=_BEYOND)
+    return Fit(len(rows), intercept, named, correlation=correlation)
 
 
 def _is_number(value: Value) -> bool:

@@ -25,9 +25,9 @@ class Summarizer:
         self._place = 0
         self._summary = Summary()
         self._done: list[Summary] = []
-        self._carried: dict[str, Value] = {code: carried.get(code) for code in sheet.watched}
         self._since_us = dict.fromkeys(sheet.watched, bounds[0])
-        self._counted = {code: self._matching(code, value) for code, value in self._carried.items()}
+        before = {code: carried.get(code) for code in sheet.watched}
+        self._counted = {code: self._matching(code, value) for code, value in before.items()}
 
     def feed(self, records: Iterable[Record]) -> None:
         """Some more records of the range."""
@@ -61,14 +61,12 @@ class Summarizer:
         while len(self._done) < len(self._bounds) - 1 and time_us >= self._bounds[self._place + 1]:
             for code in self._counted:
                 self._count(code, self._bounds[self._place + 1])
-            self._summary.carried = dict(self._carried)
             self._done.append(self._summary)
             self._summary = Summary()
             self._place = min(self._place + 1, len(self._bounds) - 2)
 
     def _change(self, code: str, value: Value, time_us: int) -> None:
         self._count(code, time_us)
-        self._carried[code] = value
         self._counted[code] = self._matching(code, value)
 
     def _count(self, code: str, until_us: int) -> None:

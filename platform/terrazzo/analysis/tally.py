@@ -10,7 +10,7 @@ from terrazzo.store import Value
 
 
 class Tally(msgspec.Struct, array_like=True):
-    """The points of one code, in order of time; null is none. Only numbers count for sums, true and false as 1 and 0."""
+    """The points of one code in order of time. Only numbers are summed up and compared, true and false as 1 and 0."""
 
     count: int = 0
     numbers: int = 0
@@ -62,11 +62,10 @@ class Tally(msgspec.Struct, array_like=True):
 
 
 class Summary(msgspec.Struct, array_like=True):
-    """One period. ``held_us``: by watched value (``code==value``); ``carried``: the values that watched codes end with."""
+    """One period. ``held_us``: how long watched values were there, by ``code==value``."""
 
     tallies: dict[str, Tally] = msgspec.field(default_factory=dict)
     held_us: dict[str, int] = msgspec.field(default_factory=dict)
-    carried: dict[str, Value] = msgspec.field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -95,5 +94,4 @@ def join(parts: Iterable[Summary]) -> Summary:
             whole.tallies.setdefault(code, Tally()).join(tally)
         for key, held_us in part.held_us.items():
             whole.held_us[key] = whole.held_us.get(key, 0) + held_us
-        whole.carried = part.carried
     return whole

@@ -1,0 +1,91 @@
+"""How far each script has come on each object, and what is to be computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.analysis.scripts import Job, Kind, Script
+from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_TODO
+
+_AT_ONCE = 500
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """Results begin at ``origin_us`` and are complete up to ``done_us``."""
+
+    digest: str
+    origin_us: int
+    done_us: int
+
+
+class Todo(NamedTuple):
+    """Finished periods that meet this range are computed again."""
+
+    id: int
+    job: Job
+    start_us: int
+    end_us: int
+
+
+async def load_progress(connection: AsyncConnection) -> dict[Job, Progress]:
+    """Of all scripts."""
+    rows = (await connection.execute(sa.select(ANALYSIS_PROGRESS))).all()
+    return {
+        Job(Kind(row.kind), row.script_id, row.object_id): Progress(
+            digest=row.digest, origin_us=row.origin_us, done_us=row.done_us
+        )
+        for row in rows
+    }
+
+
+async def save_progress(connection: AsyncConnection, script: Script, job: Job, progress: Progress) -> None:
+    """Inside the transaction of the results that it tells of."""
+    table = ANALYSIS_PROGRESS
+    mine = _of_job(table, job)
+    values = msgspec.structs.asdict(progress)
+    changed = await connection.execute(table.update().where(*mine).values(**values))
+    if not changed.rowcount:
+        named = {"company_id": script.company_id, "script_uid": script.uid}
+        await connection.execute(table.insert().values(**job._asdict(), **named, **values))
+
+
+async def add_todo(connection: AsyncConnection, job: Job, start_us: int, end_us: int) -> None:
+    """A range to compute again; ranges of a job that touch become one."""
+    table = ANALYSIS_TODO
+    touching = [*_of_job(table, job), table.c.start_us <= end_us, table.c.end_us >= start_us]
+    rows = (await connection.execute(sa.select(table).where(*touching))).all()
+    if rows:
+        start_us, end_us = min(start_us, *(row.start_us for row in rows)), max(end_us, *(row.end_us for row in rows))
+        await connection.execute(table.delete().where(*touching))
+    await connection.execute(table.insert().values(**job._asdict(), start_us=start_us, end_us=end_us))
+
+
+async def finish_todo(connection: AsyncConnection, todo: Todo, done_us: int) -> None:
+    """A range is computed up to here."""
+    mine = ANALYSIS_TODO.c.id == todo.id
+    if done_us >= todo.end_us:
+        await connection.execute(ANALYSIS_TODO.delete().where(mine))
+    else:
+        await connection.execute(ANALYSIS_TODO.update().where(mine).values(start_us=done_us))
+
+
+async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[Todo]:
+    """The oldest that belong to one of these jobs, at most one a job."""
+    wanted, found = set(jobs), dict[Job, Todo]()
+    query, last = sa.select(ANALYSIS_TODO).order_by(ANALYSIS_TODO.c.id).limit(_AT_ONCE), 0
+    while not found and (rows := (await connection.execute(query.where(ANALYSIS_TODO.c.id > last))).all()):
+        last = rows[-1].id
+        for row in rows:
+            job = Job(Kind(row.kind), row.script_id, row.object_id)
+            if job in wanted:
+                found.setdefault(job, Todo(row.id, job, row.start_us, row.end_us))
+    return list(found.values())
+
+
+def _of_job(table: sa.Table, job: Job) -> list[sa.ColumnElement[bool]]:
+    return [table.c.kind == job.kind, table.c.script_id == job.script_id, table.c.object_id == job.object_id]

@@ -1,0 +1,198 @@
+"""Results in the database: written once for each period, written over when it is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.analysis.periods import Calendar, Period, PeriodType
+from terrazzo.analysis.scripts import Job, Kind, Script
+from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
+from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_RESULT, ANALYSIS_TODO, BALANCE_RESULT
+from terrazzo.metadata.analysis import STATISTICS_PERIOD as PERIOD
+from terrazzo.mosaic.body import text_of
+from terrazzo.store import Value
+
+_AT_ONCE = 200  # rows of one statement: SQLite binds at most 32,766 values
+_FORGOTTEN_AT_ONCE = 5_000
+
+
+class Variable(msgspec.Struct):
+    """One element of a period's ``data``."""
+
+    var_name: str
+    value: Value
+
+
+class Summarized(NamedTuple):
+    """A finished period and what is known of it."""
+
+    period: Period
+    summary: Summary
+
+
+_PERIOD_KEY = ("script_id", "object_id", "type", "start_time")
+_variables = msgspec.json.Decoder(list[Variable])
+
+
+def encode_variables(values: Mapping[str, Value]) -> str:
+    """The JSON text that a period's record shows."""
+    return msgspec.json.encode([Variable(*each) for each in values.items()]).decode()
+
+
+def decode_variables(data: str) -> dict[str, Value]:
+    """The variables of a period."""
+    return {each.var_name: each.value for each in _variables.decode(data)}
+
+
+class Writer:
+    """Writes the results of one job; ``now_us`` is the time of creation."""
+
+    def __init__(
+        self, connection: AsyncConnection, script: Script, job: Job, *, calendar: Calendar, now_us: int
+    ) -> None:
+        self._connection = connection
+        self._script = script
+        self._job = job
+        self._calendar = calendar
+        self._now_us = now_us
+
+    async def put_summaries(self, span: Period, found: Sequence[Summarized]) -> None:
+        """The periods of ``span``'s type that begin in it; those that are not among ``found`` are no more."""
+        values = {period: self._script.body.values(summary) for period, summary in found}
+        rows = [
+            {
+                **self._named(period),
+                "data": encode_variables(values[period]),
+                "summary": encode_summary(summary),
+                "created": self._now_us,
+            }
+            for period, summary in found
+        ]
+        await self._clear(PERIOD, _beginning_in(PERIOD, self._job, span), values)
+        await self._upsert(PERIOD, rows, _PERIOD_KEY)
+        await self.put_values(span, values)
+
+    async def put_values(self, span: Period, values: Mapping[Period, Mapping[str, Value]]) -> None:
+        """A record for each variable of each period; variables that the script doesn't have any more go."""
+        table, names = ANALYSIS_RESULT, {name for named in values.values() for name in named}
+        rows = [
+            {
+                **self._named(period),
+                "kind": self._script.kind.value,
+                "var_name": name,
+                "data": text_of(value) or "",
+                "description": self._calendar.describe(period.type, period.start_us),
+                "created": self._now_us,
+                "is_available": 1,
+            }
+            for period, named in values.items()
+            for name, value in named.items()
+        ]
+        inside = [table.c.kind == self._script.kind.value, *_beginning_in(table, self._job, span)]
+        await self._clear(table, inside, values)
+        if names:
+            await self._connection.execute(table.delete().where(*inside, table.c.var_name.not_in(names)))
+        await self._upsert(table, rows, ("kind", *_PERIOD_KEY, "var_name"))
+
+    async def put_balances(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """A record for each window."""
+        await self._upsert(BALANCE_RESULT, rows, ("project_id", "object_id", "start_time"))
+
+    async def _clear(self, table: sa.Table, inside: Sequence[sa.ColumnElement[bool]], kept: Collection[Period]) -> None:
+        """Deletes the periods that are no more."""
+        starts = {period.start_us for period in kept}
+        query = sa.select(table.c.start_time).where(*inside).distinct()
+        gone = [start_us for start_us in (await self._connection.execute(query)).scalars() if start_us not in starts]
+        for some in _pieces(gone):
+            await self._connection.execute(table.delete().where(*inside, table.c.start_time.in_(some)))
+
+    async def _upsert(self, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> None:
+        """Inserts rows; those whose key is there already are written over and keep their id."""
+        insert = (sqlite if self._connection.dialect.name == "sqlite" else postgresql).insert
+        for some in _pieces(rows):
+            statement = insert(table).values([dict(row) for row in some])
+            changed = {name: statement.excluded[name] for name in some[0] if name not in key}
+            await self._connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=changed))
+
+    def _named(self, period: Period) -> dict[str, Any]:
+        return {
+            "company_id": self._script.company_id,
+            "script_id": self._script.id,
+            "script_uid": self._script.uid,
+            "object_id": self._job.object_id,
+            "type": int(period.type),
+            "start_time": period.start_us,
+            "end_time": period.end_us,
+        }
+
+
+async def read_summaries(connection: AsyncConnection, job: Job, spans: Iterable[Period]) -> list[Summarized]:
+    """The stored periods that lie within spans of their type, in order of time."""
+    any_of = [
+        sa.and_(PERIOD.c.type == span.type, PERIOD.c.start_time >= span.start_us, PERIOD.c.end_time <= span.end_us)
+        for span in spans
+    ]
+    mine = (PERIOD.c.script_id == job.script_id, PERIOD.c.object_id == job.object_id)
+    query = sa.select(PERIOD.c.type, PERIOD.c.start_time, PERIOD.c.end_time, PERIOD.c.summary)
+    rows = await connection.execute(query.where(*mine, sa.or_(*any_of)).order_by(PERIOD.c.start_time))
+    return [
+        Summarized(Period(PeriodType(row.type), row.start_time, row.end_time), decode_summary(row.summary))
+        for row in rows
+    ]
+
+
+async def read_variables(
+    connection: AsyncConnection, company_id: int, object_id: int, span: Period
+) -> dict[Period, dict[str, Value]]:
+    """All statistics of an object by period, of those of ``span``'s type that begin in it.
+
+    Where scripts have a variable of the same name, that of the one that was made first counts.
+    """
+    query = sa.select(PERIOD.c.type, PERIOD.c.start_time, PERIOD.c.end_time, PERIOD.c.data).where(
+        PERIOD.c.company_id == company_id,
+        PERIOD.c.object_id == object_id,
+        PERIOD.c.type == span.type,
+        PERIOD.c.start_time >= span.start_us,
+        PERIOD.c.start_time < span.end_us,
+    )
+    found: dict[Period, dict[str, Value]] = {}
+    for row in await connection.execute(query.order_by(PERIOD.c.start_time, PERIOD.c.script_id)):
+        period = Period(PeriodType(row.type), row.start_time, row.end_time)
+        found[period] = {**decode_variables(row.data), **found.get(period, {})}
+    return found
+
+
+async def forget_script(connection: AsyncConnection, kind: Kind, script_id: int) -> bool:
+    """Deletes some of what is left of a deleted script; True when nothing is."""
+    tables = {
+        Kind.STATISTICS: (PERIOD, ANALYSIS_RESULT),
+        Kind.CALCULATE: (ANALYSIS_RESULT,),
+        Kind.BALANCE: (BALANCE_RESULT,),
+    }[kind]
+    for table in (*tables, ANALYSIS_TODO, ANALYSIS_PROGRESS):
+        mine = [(table.c.project_id if table is BALANCE_RESULT else table.c.script_id) == script_id]
+        mine += [table.c.kind == kind.value] if "kind" in table.c else []
+        some = sa.select(table.c.id).where(*mine).limit(_FORGOTTEN_AT_ONCE)
+        if (await connection.execute(table.delete().where(table.c.id.in_(some)))).rowcount == _FORGOTTEN_AT_ONCE:
+            return False
+    return True
+
+
+def _beginning_in(table: sa.Table, job: Job, span: Period) -> list[sa.ColumnElement[bool]]:
+    return [
+        table.c.script_id == job.script_id,
+        table.c.object_id == job.object_id,
+        table.c.type == span.type,
+        table.c.start_time >= span.start_us,
+        table.c.start_time < span.end_us,
+    ]
+
+
+def _pieces(rows: Sequence[Any]) -> Iterable[Sequence[Any]]:
+    return (rows[at : at + _AT_ONCE] for at in range(0, len(rows), _AT_ONCE))

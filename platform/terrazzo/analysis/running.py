@@ -1,0 +1,78 @@
+"""Statistics that run until now: finished periods, and a scan of what has come since the last finished hour."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NamedTuple
+
+from terrazzo.analysis.periods import FINISHED, HOUR_US, RUNNING, Period, PeriodType
+from terrazzo.analysis.progress import Progress
+from terrazzo.analysis.results import read_summaries
+from terrazzo.analysis.scripts import Job, Script
+from terrazzo.analysis.stand import Stand, series_of
+from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.tally import Summary, join
+from terrazzo.store import Value
+
+_MOST_EDGE_US = 6 * HOUR_US  # what a query scans: a script that catches up from further back ends where it is
+
+
+class Running(NamedTuple):
+    """The variables of a period so far; it ends at the time until which they are computed."""
+
+    period: Period
+    values: dict[str, Value]
+
+
+class RunningStatistics:
+    """Types 5 to 8, computed when somebody asks."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+
+    async def compute(self, script: Script, job: Job, kind: PeriodType) -> Running | None:
+        """One job's statistics of a running period; None while nothing is computed."""
+        async with self._stand.database.reading() as connection:
+            progress = self._stand.progress.get(job)
+            if progress is None:
+                return None
+            now_us = self._stand.clock()
+            start_us = self._start_us(kind, progress, now_us)
+            spans = self._spans(self._whole_us(kind, start_us), progress.done_us)
+            parts = await read_summaries(connection, job, spans) if spans else []
+        edge_us = max(start_us, progress.done_us)
+        end_us = now_us if now_us - edge_us <= _MOST_EDGE_US else edge_us
+        summaries = [part.summary for part in sorted(parts, key=lambda part: part.period.start_us)]
+        if end_us > edge_us:
+            summaries.append(await self._edge(script, job, edge_us, end_us))
+        return Running(Period(kind, start_us, max(end_us, start_us)), script.body.values(join(summaries)))
+
+    def _start_us(self, kind: PeriodType, progress: Progress, now_us: int) -> int:
+        if kind is PeriodType.TOTAL:
+            return progress.origin_us
+        return self._stand.calendar.period(RUNNING[kind], now_us).start_us
+
+    def _whole_us(self, kind: PeriodType, start_us: int) -> int:
+        """Results may begin in the middle of a year, which is kept as a whole all the same."""
+        return self._stand.calendar.period(PeriodType.YEAR, start_us).start_us if kind is PeriodType.TOTAL else start_us
+
+    def _spans(self, start_us: int, done_us: int) -> list[Period]:
+        """Whole years, then months of the last year, days of the last month, hours of the last day."""
+        spans = []
+        for kind in reversed(FINISHED):
+            if start_us >= done_us:
+                break
+            end_us = self._stand.calendar.period(kind, done_us).start_us
+            spans.append(Period(kind, start_us, max(start_us, end_us)))
+            start_us = max(start_us, end_us)
+        return spans
+
+    async def _edge(self, script: Script, job: Job, start_us: int, end_us: int) -> Summary:
+        sheet = script.body
+        carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
+        summarizer = Summarizer(sheet, (start_us, end_us), carried)
+        pieces = self._stand.store.scan([series_of(job.object_id)], start_us, end_us - 1, keys=sheet.codes)
+        async for piece in pieces:
+            summarizer.feed(piece)
+            await asyncio.sleep(0)
+        return summarizer.finish()[0]

@@ -1,0 +1,158 @@
+"""The scripts as the analysis sees them: which run, on which objects, and what tells one version from the next."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from datetime import tzinfo
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import msgspec
+
+from terrazzo.analysis.sheet import Sheet, parse_sheet
+from terrazzo.mapping.expression import Expression, parse_expression
+from terrazzo.mapping.tokens import ExpressionError
+from terrazzo.metadata.entity import COMPANY
+from terrazzo.metadata.port import Row
+
+
+class Kind(StrEnum):
+    """What a script makes."""
+
+    STATISTICS = "statistics"
+    CALCULATE = "calculate"
+    BALANCE = "balance"
+
+
+class Formula(NamedTuple):
+    """A row of a calculation script; None: an expression that was stored and is none."""
+
+    var_name: str
+    expression: Expression | None
+
+
+class Balance(NamedTuple):
+    """What a balance script fits."""
+
+    target: str
+    inputs: tuple[str, ...]
+    window_us: int
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """One script. ``body``: a ``Sheet``, formulas, or a ``Balance``."""
+
+    kind: Kind
+    id: int
+    uid: str
+    company_id: int
+    objects: tuple[int, ...]
+    is_active: bool
+    digest: str
+    body: Any
+
+
+class Job(NamedTuple):
+    """A script on one of its objects."""
+
+    kind: Kind
+    script_id: int
+    object_id: int
+
+
+class Catalogue:
+    """All scripts, kept in step with their records."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._zone = zone
+        self._scripts: dict[tuple[Kind, int], Script] = {}
+        self._mappings: dict[int, str | None] = {}  # by object
+        self._jobs: list[tuple[Script, Job]] | None = None
+
+    def put(self, kind: Kind, script_id: int, row: Row | None) -> None:
+        """A script was made or changed, or is gone (None)."""
+        self._jobs = None
+        if row is None:
+            self._scripts.pop((kind, script_id), None)
+        else:
+            self._scripts[kind, script_id] = _script(kind, row, str(self._zone))
+
+    def get(self, kind: Kind, script_id: int) -> Script | None:
+        """One script."""
+        return self._scripts.get((kind, script_id))
+
+    def put_object(self, object_id: int, row: Row | None) -> None:
+        """An object was made or changed, or is gone (None)."""
+        if row is None:
+            self._mappings.pop(object_id, None)
+        else:
+            self._mappings[object_id] = row["mapping_uid"]
+
+    def mapping(self, object_id: int) -> str | None:
+        """The uid of an object's mapping."""
+        return self._mappings.get(object_id)
+
+    def __iter__(self) -> Iterator[Script]:
+        return iter(list(self._scripts.values()))
+
+    def jobs(self) -> list[tuple[Script, Job]]:
+        """What runs: statistics first, because calculations follow from them."""
+        if self._jobs is None:
+            self._jobs = self._find_jobs()
+        return self._jobs
+
+    def _find_jobs(self) -> list[tuple[Script, Job]]:
+        order = list(Kind)
+        running = sorted((each for each in self if each.is_active), key=lambda each: (order.index(each.kind), each.id))
+        jobs = [(each, object_id) for each in running for object_id in self.objects(each)]
+        return [(script, Job(script.kind, script.id, object_id)) for script, object_id in jobs]
+
+    def objects(self, script: Script) -> tuple[int, ...]:
+        """A calculation without objects is made for those of the company's statistics."""
+        if script.objects or script.kind is not Kind.CALCULATE:
+            return script.objects
+        others = [each for each in self if each.kind is Kind.STATISTICS and each.company_id == script.company_id]
+        return tuple(sorted({object_id for each in others for object_id in each.objects}))
+
+    def calculations(self, company_id: int, object_id: int) -> list[Script]:
+        """The calculation scripts of an object."""
+        mine = [each for each in self if each.kind is Kind.CALCULATE and each.company_id == company_id]
+        return [each for each in mine if object_id in self.objects(each)]
+
+
+def _script(kind: Kind, row: Row, zone: str) -> Script:
+    said = [row["script"]] if kind is not Kind.BALANCE else [row["target_code"], row["input_codes"], row["window"]]
+    digest = hashlib.sha256(msgspec.json.encode([zone, *said])).hexdigest()
+    return Script(
+        kind=kind,
+        id=row["id"],
+        uid=row["uid"],
+        company_id=row[COMPANY],
+        objects=tuple(int(key) for key in row["object_list"] or ()),
+        is_active=bool(row["is_active"] and row["is_available"]),
+        digest=digest,
+        body=_BODIES[kind](row),
+    )
+
+
+def _sheet(row: Row) -> Sheet:
+    return parse_sheet(row["script"] or ())
+
+
+def _formulas(row: Row) -> tuple[Formula, ...]:
+    return tuple(Formula(name, _expression(text)) for name, text in row["script"] or ())
+
+
+def _expression(text: str) -> Expression | None:
+    try:
+        return parse_expression(text)
+    except ExpressionError:
+        return None  # stored before expressions were checked: its results are empty
+
+
+def _balance(row: Row) -> Balance:
+    return Balance(row["target_code"], tuple(row["input_codes"] or ()), row["window"] * 1_000_000)
+
+
+_BODIES = {Kind.STATISTICS: _sheet, Kind.CALCULATE: _formulas, Kind.BALANCE: _balance}

@@ -1,0 +1,62 @@
+"""What the parts of the analysis share: the seams they work on, the scripts, and how far each job is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+
+from terrazzo.analysis.late import LateMarks
+from terrazzo.analysis.periods import Calendar
+from terrazzo.analysis.progress import Progress
+from terrazzo.analysis.scripts import Catalogue, Job
+from terrazzo.metadata.database import Database
+from terrazzo.mosaic.body import parse_mosaic
+from terrazzo.store import TimeSeriesStore, Value
+
+DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
+HISTORY_US = 3_660 * 86_400 * 1_000_000
+_DAY_US = 86_400 * 1_000_000
+_LOOKS_BACK_US = (_DAY_US, 32 * _DAY_US)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stand:
+    """One analysis on one store and database."""
+
+    store: TimeSeriesStore
+    database: Database
+    calendar: Calendar
+    catalogue: Catalogue
+    marks: LateMarks
+    clock: Callable[[], int]
+    retention_us: int  # what is older isn't in the store any more; 0: everything is
+    progress: dict[Job, Progress] = field(default_factory=dict)
+
+    @property
+    def horizon_us(self) -> int:
+        """Nothing earlier is computed."""
+        return max(0, self.clock() - (self.retention_us or HISTORY_US))
+
+    async def first_us(self, object_id: int, codes: Collection[str], after_us: int) -> int | None:
+        """The time of the first record that carries one of the codes, not earlier than ``after_us``."""
+        record = await self.store.first_after([series_of(object_id)], after_us - 1, keys=tuple(codes))
+        return None if record is None else record.time_us
+
+    async def carried(self, object_id: int, codes: Sequence[str], before_us: int) -> dict[str, Value]:
+        """What each code was just before a time; one that no record carries is absent."""
+        found: dict[str, Value] = {}
+        for code in codes:
+            for back_us in (*_LOOKS_BACK_US, before_us):
+                start_us = max(0, before_us - back_us)
+                page = await self.store.page(
+                    [series_of(object_id)], start_us, before_us - 1, offset=0, limit=1, keys=(code,)
+                )
+                if page.records:
+                    found[code] = parse_mosaic(page.records[0].body).get(code)
+                    break
+        return found
+
+
+def series_of(object_id: int) -> str:
+    """Where an object's records are."""
+    return f"m/{object_id}"

@@ -1,0 +1,165 @@
+"""Statistics of finished periods: hours from records, everything longer from hours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import pairwise
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.analysis.periods import FINISHED, Period, PeriodType
+from terrazzo.analysis.progress import Progress, Todo, add_todo, finish_todo, save_progress
+from terrazzo.analysis.results import Summarized, Writer, read_summaries
+from terrazzo.analysis.scripts import Job, Script
+from terrazzo.analysis.sheet import Sheet
+from terrazzo.analysis.stand import DELAY_US, Stand, series_of
+from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.tally import Summary, join
+from terrazzo.store import Value
+
+_MOST_HOURS = 168
+_MOST_VALUES = 5_000  # of the hours of one piece
+
+
+class StatisticsWork:
+    """Brings statistics jobs forward, a piece at a time."""
+
+    def __init__(self, stand: Stand) -> None:
+        self._stand = stand
+
+    def closed_us(self) -> int:
+        """Hours that end here or earlier are finished."""
+        return self._stand.calendar.period(PeriodType.HOUR, self._stand.clock() - DELAY_US).start_us
+
+    async def begin(self, script: Script, job: Job) -> Progress:
+        """Where a job starts that has no results, or those of another version of its script."""
+        stand, before = self._stand, self._stand.progress.get(job)
+        first_us = await stand.first_us(job.object_id, script.body.codes, stand.horizon_us)
+        closed_us = self.closed_us()
+        begin_us = closed_us if first_us is None else min(first_us, closed_us)
+        begin_us = stand.calendar.period(PeriodType.HOUR, begin_us).start_us
+        origin_us = begin_us if before is None else min(before.origin_us, begin_us)
+        return Progress(digest=script.digest, origin_us=origin_us, done_us=begin_us)
+
+    async def advance(self, script: Script, job: Job, progress: Progress) -> bool:
+        """Computes the next hours that are finished; False when there are none."""
+        closed_us = self.closed_us()
+        if progress.done_us >= closed_us:
+            return False
+        sheet: Sheet = script.body
+        await self._stand.marks.fence(job.object_id, closed_us)
+        start_us = progress.done_us
+        carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
+        if not any(value is not None for value in carried.values()):
+            first_us = await self._stand.first_us(job.object_id, sheet.codes, start_us)
+            past = first_us is None or first_us >= closed_us
+            start_us = closed_us if past or first_us is None else self._hour(first_us)
+        bounds = self._bounds(sheet, start_us, closed_us)
+        summaries = await self._summarize(script, job, bounds, carried) if start_us < closed_us else []
+        moved = msgspec.structs.replace(progress, done_us=bounds[-1])
+        async with self._stand.database.writing() as connection:
+            await self._write(
+                connection, script, job, bounds, summaries, done_us=moved.done_us, since_us=progress.done_us
+            )
+            await save_progress(connection, script, job, moved)
+        self._stand.progress[job] = moved
+        return True
+
+    async def redo(self, script: Script, todo: Todo, progress: Progress) -> None:
+        """Computes finished hours again, the first ones of the range."""
+        job, sheet = todo.job, script.body
+        start_us = max(self._hour(max(todo.start_us, 0)), self._hour(self._stand.horizon_us + 3_600_000_000))
+        end_us = min(self._stand.calendar.period(PeriodType.HOUR, todo.end_us - 1).end_us, progress.done_us)
+        moved = msgspec.structs.replace(progress, origin_us=min(progress.origin_us, start_us))
+        if start_us >= end_us:
+            async with self._stand.database.writing() as connection:
+                await finish_todo(connection, todo, todo.end_us)
+            return
+        carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
+        bounds = self._bounds(sheet, start_us, end_us)
+        summaries = await self._summarize(script, job, bounds, carried)
+        async with self._stand.database.writing() as connection:
+            await self._write(connection, script, job, bounds, summaries, done_us=progress.done_us, since_us=bounds[-1])
+            await save_progress(connection, script, job, moved)
+            await finish_todo(connection, todo, todo.end_us if bounds[-1] >= end_us else bounds[-1])
+        self._stand.progress[job] = moved
+
+    async def affected_until_us(self, script: Script, object_id: int, end_us: int, done_us: int) -> int:
+        """Up to where a late record before ``end_us`` matters: values hold until the next record of their code."""
+        until_us = end_us
+        for code in script.body.watched:
+            next_us = await self._stand.first_us(object_id, (code,), end_us)
+            until_us = max(until_us, done_us if next_us is None else min(next_us + 1, done_us))
+        return until_us
+
+    def _hour(self, time_us: int) -> int:
+        return self._stand.calendar.period(PeriodType.HOUR, time_us).start_us
+
+    def _bounds(self, sheet: Sheet, start_us: int, end_us: int) -> list[int]:
+        """Of as many hours as one piece takes."""
+        most = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(sheet.measures))))
+        return self._stand.calendar.bounds(start_us, min(end_us, start_us + (most + 2) * 3_600_000_000))[: most + 1]
+
+    async def _summarize(
+        self, script: Script, job: Job, bounds: Sequence[int], carried: dict[str, Value]
+    ) -> list[Summary]:
+        summarizer = Summarizer(script.body, bounds, carried)
+        pieces = self._stand.store.scan([series_of(job.object_id)], bounds[0], bounds[-1] - 1, keys=script.body.codes)
+        async for piece in pieces:
+            summarizer.feed(piece)
+            await asyncio.sleep(0)
+        return summarizer.finish()
+
+    async def _write(
+        self,
+        connection: AsyncConnection,
+        script: Script,
+        job: Job,
+        bounds: Sequence[int],
+        summaries: Sequence[Summary],
+        *,
+        done_us: int,
+        since_us: int,
+    ) -> None:
+        """Writes hours, then the longer periods that they belong to and that are over.
+
+        Args:
+            done_us: up to where hours are complete with these.
+            since_us: periods that ended after this are over now, though nothing of them was computed here.
+        """
+        writer = Writer(connection, script, job, calendar=self._stand.calendar, now_us=self._stand.clock())
+        start_us, end_us = min(bounds[0], since_us), bounds[-1]
+        hours = [
+            Summarized(Period(PeriodType.HOUR, *around), summary)
+            for around, summary in zip(pairwise(bounds), summaries, strict=False)
+            if not summary.is_empty
+        ]
+        await writer.put_summaries(Period(PeriodType.HOUR, bounds[0], end_us), hours)
+        for kinds in pairwise(FINISHED):
+            await self._join(connection, writer, job, kinds, (start_us, end_us, done_us))
+        for calculation in self._stand.catalogue.calculations(script.company_id, job.object_id):
+            await add_todo(connection, Job(calculation.kind, calculation.id, job.object_id), start_us, end_us)
+
+    async def _join(
+        self,
+        connection: AsyncConnection,
+        writer: Writer,
+        job: Job,
+        kinds: tuple[PeriodType, PeriodType],
+        range_us: tuple[int, int, int],
+    ) -> None:
+        """Makes the periods of one type that meet a range and are over from the shorter ones."""
+        (shorter, kind), (start_us, end_us, done_us) = kinds, range_us
+        calendar = self._stand.calendar
+        meeting = calendar.periods(kind, start_us, max(end_us, start_us + 1))
+        over = [period for period in meeting if period.end_us <= done_us]
+        if not over:
+            return
+        span = Period(kind, over[0].start_us, over[-1].end_us)
+        parts = await read_summaries(connection, job, [Period(shorter, span.start_us, span.end_us)])
+        mine: dict[Period, list[Summary]] = {}
+        for part in parts:
+            mine.setdefault(calendar.period(kind, part.period.start_us), []).append(part.summary)
+        await writer.put_summaries(span, [Summarized(period, join(mine[period])) for period in over if period in mine])

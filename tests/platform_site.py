@@ -20,6 +20,7 @@ from terrazzo.access.throttle import Throttle
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.ingest.answers import StoredAnswers
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.metadata.database import Database
@@ -69,6 +70,7 @@ class Site:
             registry=self.registry,
             bus=self.bus,
             configurations=self.entities.configurations,
+            answers=StoredAnswers(self.store),
             expiry_s=options.get("expiry_s", 60),
         )
         hooks = PlatformHooks(

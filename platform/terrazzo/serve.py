@@ -37,6 +37,7 @@ from terrazzo.config_bridge import BridgeSection, bridge_settings
 from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
+from terrazzo.ingest.answers import StoredAnswers
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
@@ -246,6 +247,7 @@ class Platform:
             registry=self.metadata.registry,
             bus=bus,
             configurations=self.metadata.entities.configurations,
+            answers=StoredAnswers(self.store),
             expiry_s=self.config.command.expiry_s,
         )
 

@@ -6,6 +6,7 @@ A *series* is named by a string whose first segment says its kind:
 ``g/<uid>/<channel>``  grid: what a terminal published, named by the full MQTT topic
 ``m/<object_id>``      mosaic: what an object's variables became
 ``x/<uid>``            rejects: what a terminal published and could not be decoded
+``c/<uid>``            what a terminal answered to commands, with the Correlation Data that names them
 ====================  ==================================================================
 
 A body is the bytes of one record: a JSON object or a MessagePack map, told apart by the first byte. Records of one

@@ -12,7 +12,7 @@ TERMINALS = ["t1", "t2"]
 
 
 def command(number: int, terminal_id: str = "t1", expires_us: int = 100) -> OpenCommand:
-    return OpenCommand(uid=str(number), terminal_id=terminal_id, payload=b"", expires_us=expires_us)
+    return OpenCommand(uid=str(number), terminal_id=terminal_id, payload=b"", queued_us=0, expires_us=expires_us)
 
 
 def test_the_next_goes_out_when_the_one_before_it_has_ended():
@@ -35,7 +35,34 @@ def test_a_lost_command_waits_again_at_the_head():
     queues.put(second)
     first.in_flight = True
     assert queues.on_fate(first, Fate.LOST, 5).state is State.QUEUED
+    assert queues.next("t1") is None  # an answer may be on its way
+    assert queues.is_doubtful("t1")
+    queues.trust("t1")
     assert queues.next("t1") is first
+
+
+def test_an_answer_after_the_loss_ends_it():
+    queues = CommandQueues()
+    queues.put(first := command(1))
+    first.in_flight = True
+    queues.on_fate(first, Fate.LOST, 5)
+    queues.on_answer("t1", "1")
+    assert len(queues) == 0
+
+
+def test_only_what_was_certainly_not_sent_is_recalled():
+    queues, sent, waiting = CommandQueues(), command(1), command(2)
+    queues.put(sent)
+    queues.put(waiting)
+    sent.in_flight = True
+    assert queues.recall("t1", "1", "paused", 5) is None
+    assert queues.recall("t2", "2", "paused", 5) is None
+    change = queues.recall("t1", "2", "paused", 5)
+    assert change is not None
+    assert (change.state, change.reason) == (State.FAILED, "paused")
+    assert queues.depth("t1") == 1
+    sent.in_flight, sent.is_doubtful = False, True
+    assert queues.recall("t1", "1", "paused", 5) is None
 
 
 def test_expiry_says_whether_it_was_sent():
@@ -93,6 +120,10 @@ class Queues(RuleBasedStateMachine):
             if fate is not Fate.LOST:
                 self.model[uid].pop(0)
 
+    @rule(uid=st.sampled_from(TERMINALS))
+    def trust(self, uid):
+        self.queues.trust(uid)
+
     @rule(now_us=st.integers(0, 10))
     def expire(self, now_us):
         ended = {change.uid for change in self.queues.expire(now_us)}
@@ -103,7 +134,7 @@ class Queues(RuleBasedStateMachine):
     @invariant()
     def the_head_is_next_unless_it_is_on_its_way(self):
         for uid, queue in self.model.items():
-            expected = queue[0] if queue and not queue[0].in_flight else None
+            expected = queue[0] if queue and not (queue[0].in_flight or queue[0].is_doubtful) else None
             assert self.queues.next(uid) is expected
             assert self.queues.depth(uid) == len(queue)
             assert sum(each.in_flight for each in queue) <= 1

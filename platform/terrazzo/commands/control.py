@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from terrazzo.commands.payload import FIRMWARE_UNITS, MAX_TEXT, RESERVED, check_command
 from terrazzo.errors import BadParameter, Skipped
+from terrazzo.metadata.script_rows import check_distinct, check_texts
 from terrazzo.points import find_point, parse_point
 
 
@@ -35,6 +36,21 @@ class ObjectCommand(NamedTuple):
     terminal_id: str
     point: str | None
     value: str
+
+
+def check_control_rows(rows: Any) -> None:
+    """Refuses a control script that isn't rows of 6 texts, each command once.
+
+    Raises:
+        ValueError: names row and column, from 1, and the reason.
+    """
+    check_texts(rows, 6)
+    check_distinct(rows)
+    for position, row in enumerate(rows, 1):
+        try:
+            check_control_row(ControlRow(*row))
+        except ValueError as error:
+            raise ValueError(f"row {position}, {error}") from None
 
 
 def check_control_row(row: ControlRow) -> None:

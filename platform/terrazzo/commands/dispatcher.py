@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence, Set
+from typing import Any, Protocol
 
 import msgspec
 
 from terrazzo.access.actor import Actor
 from terrazzo.bus import Fate, MessageBus
 from terrazzo.commands.journal import Journal, check_page
-from terrazzo.commands.payload import Firmware, build_control, build_payload, needs_firmware, value_text
+from terrazzo.commands.order import FirmwareLinks, Order, OrderBook
 from terrazzo.commands.queue import Change, CommandQueues, OpenCommand, State
-from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
-from terrazzo.ingest.group import Answer
+from terrazzo.errors import Conflict, Unavailable
+from terrazzo.ingest.answers import Answer
 from terrazzo.ingest.payload import decode
 from terrazzo.metadata.port import Repository, Row, Rows
 from terrazzo.sparse_log import SparseLog
@@ -32,10 +32,17 @@ StepListener = Callable[[Row, Change], None]
 EXPIRY_S = 86_400
 MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
 MAX_ANSWERS = 10_000  # answers that wait for the database; more are left out here and stay in the grid
-MAX_KEY = 128
+GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before what may be known is sent again
 
 _SWEEP_S = 1.0
 _RETRY_S = 1.0
+
+
+class Answers(Protocol):
+    """The answers of terminals that are stored."""
+
+    def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[Answer]:
+        """Those of these terminals that arrived then or later."""
 
 
 class CommandStats(msgspec.Struct):
@@ -53,6 +60,8 @@ class Commands:
         registry: whose terminals are whose.
         bus: the way to the terminals.
         configurations: where ``AXUpgrade`` finds its files.
+        links: how terminals reach them; without, configurations name URLs only.
+        answers: what terminals have said before this start.
         expiry_s: how long a command may wait for its terminal.
         clock: UTC microseconds.
     """
@@ -64,15 +73,16 @@ class Commands:
         registry: Registry,
         bus: MessageBus,
         configurations: Repository,
+        links: FirmwareLinks | None = None,
+        answers: Answers | None = None,
         expiry_s: float = EXPIRY_S,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = CommandStats()
         self._journal = journal
-        self._registry = registry
         self._bus = bus
-        self._configurations = configurations
-        self._expiry_us = int(expiry_s * 1e6)
+        self._answers = answers
+        self._orders = OrderBook(registry, configurations, expiry_us=int(expiry_s * 1e6), links=links)
         self._clock = clock
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
@@ -80,20 +90,29 @@ class Commands:
         self._unwritten_answers = 0
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._submissions: set[asyncio.Task[Row]] = set()
+        self._submissions: set[asyncio.Task[list[Row]]] = set()
         self._answer_log = SparseLog(_log)
-        self._hear: StepListener | None = None
-        self._is_heard: Callable[[], bool] = lambda: False
+        self._listeners: list[tuple[StepListener, Callable[[], bool]]] = []
         registry.watch(self._on_record)
 
     def listen(self, callback: StepListener, *, wanted: Callable[[], bool]) -> None:
         """Tells of each step that the journal has taken, while ``wanted`` says that somebody cares."""
-        self._hear, self._is_heard = callback, wanted
+        self._listeners.append((callback, wanted))
 
     async def start(self) -> None:
-        """Takes up the commands that had not ended; those that were sent but not acknowledged are sent again."""
-        for command in await self._journal.open_commands():
+        """Takes up the commands that had not ended.
+
+        What may have been sent goes out again, unless its terminal has answered.
+        """
+        commands = await self._journal.open_commands()
+        for command in commands:
             self._queues.put(command)
+        self._queues.doubt(heads_only=False)
+        if self._answers is not None and commands:
+            since_us = min(command.queued_us for command in commands)
+            async for answer in self._answers.since(since_us, {command.terminal_id for command in commands}):
+                self.on_answer(answer)
+        self._queues.doubt(heads_only=True)
         self._tasks = [
             asyncio.create_task(self._write_changes(), name="command journal"),
             asyncio.create_task(self._sweep(), name="command expiry"),
@@ -126,36 +145,35 @@ class Commands:
         point: str | None = None,
         idempotency_key: str | None = None,
     ) -> Row:
-        """Journals a command and sends it as soon as the terminal is there; returns its record.
+        """Journals one command, as ``submit_all`` does; returns its record."""
+        more: dict[str, Any] = {"object_id": object_id, "point": point, "idempotency_key": idempotency_key}
+        return (await self.submit_all(actor, [Order(terminal_id=terminal_id, command=command, value=value, **more)]))[0]
 
-        With a ``point`` that point is set, whatever the command is called. A repeated ``idempotency_key`` returns the
-        command that was first given with it.
+    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]:
+        """Journals commands, all of them or none, and sends each as soon as its terminal is there.
+
+        Returns their records in the same order.
 
         Raises:
             NotFound: no such terminal in the actor's company.
             BadParameter: names the command, the value, or what else is wrong.
-            Conflict: too many commands are open, or the key was used for another command.
-            Unavailable: the database can't take it; nothing was sent.
+            Conflict: too many commands are open, or a key was used for another command.
+            Unavailable: the database can't take them; nothing was sent.
         """
-        terminal = self._terminal(actor, terminal_id)
-        if terminal.access == "pub":
-            raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
-        if idempotency_key is not None and not (0 < len(idempotency_key) <= MAX_KEY and idempotency_key.isprintable()):
-            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
-        payload = await self._payload(actor, terminal, command, value, point)
-        values = self._values(
-            actor,
-            terminal,
-            payload,
-            command=command,
-            value=value_text(value),
-            object_id=object_id,
-            idempotency_key=idempotency_key,
-        )
-        task = asyncio.create_task(self._take_over(actor, values), name=f"command {values['uid']}")
+        now = self._clock()
+        values = [await self._orders.values(actor, order, now_us=now) for order in orders]
+        task = asyncio.create_task(self._take_over(actor, values), name="commands")
         self._submissions.add(task)
         task.add_done_callback(self._submissions.discard)
         return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
+
+    def recall(self, terminal_id: str, uid: str, reason: str) -> bool:
+        """Ends a command that has not been sent yet; False for any other: it may be with the terminal already."""
+        change = self._queues.recall(terminal_id, uid, reason, self._clock())
+        if change is not None:
+            self._note(change)
+            self._advance(terminal_id)
+        return change is not None
 
     async def page(
         self,
@@ -177,8 +195,11 @@ class Commands:
         )
 
     def on_ready(self, terminal_id: str) -> None:
-        """A terminal has connected and subscribed."""
-        self._advance(terminal_id)
+        """A terminal has connected and subscribed; what it may know already waits until it could have answered."""
+        if self._queues.is_doubtful(terminal_id):
+            asyncio.get_running_loop().call_later(GRACE_S, self._send_again, terminal_id)
+        else:
+            self._advance(terminal_id)
 
     def on_answer(self, answer: Answer) -> None:
         """A terminal has answered a command, named by its Correlation Data."""
@@ -195,56 +216,37 @@ class Commands:
         self._note(Change(uid=uid, state=State.ANSWERED, time_us=self._clock(), answer=text, terminal_id=answer.uid))
         self._advance(answer.uid)
 
-    def _terminal(self, actor: Actor, terminal_id: str) -> Terminal:
-        terminal = self._registry.terminal(terminal_id)
-        if terminal is None and terminal_id.isdigit():  # its number finds it too
-            terminal = next((known for known in self._registry.terminals() if str(known.id) == terminal_id), None)
-        if terminal is None or not (actor.is_super or terminal.company_id == actor.company_id):
-            raise NotFound("terminal_id", terminal_id)
-        return terminal
-
-    async def _payload(self, actor: Actor, terminal: Terminal, command: str, value: Any, point: str | None) -> bytes:
-        if point is not None:
-            return build_control(point, value)
-        return build_payload(command, value, await self._firmware(actor, terminal, command))
-
-    async def _firmware(self, actor: Actor, terminal: Terminal, command: str) -> Firmware | None:
-        if not needs_firmware(command) or terminal.config_id is None:
-            return None
-        record = await self._configurations.item(actor, terminal.config_id)
-        return Firmware(lua_file=record["lua_file"] or "", mcu_file=record["mcu_file"] or "")
-
-    def _values(self, actor: Actor, terminal: Terminal, payload: bytes, **given: Any) -> dict[str, Any]:
-        now = self._clock()
-        return {
-            "uid": secrets.token_hex(16),
-            "company_id": terminal.company_id,
-            "terminal_id": terminal.uid,
-            "payload": payload,
-            "state": State.QUEUED.value,
-            "queued_us": now,
-            "expires_us": now + self._expiry_us,
-            "created_by": actor.user_id,
-            **given,
-        }
-
-    async def _take_over(self, actor: Actor, values: dict[str, Any]) -> Row:
+    async def _take_over(self, actor: Actor, values: Sequence[dict[str, Any]]) -> list[Row]:
         async with self._submitting:
-            if self._queues.depth(values["terminal_id"]) >= MAX_OPEN:
-                raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for this terminal")
-            row, is_new = await self._journal.add(actor, values)
-            if is_new:
-                self._enqueue(row, values["payload"])
-        return row
+            for terminal_id, count in Counter(each["terminal_id"] for each in values).items():
+                if self._queues.depth(terminal_id) + count > MAX_OPEN:
+                    raise Conflict(f"terminal_id: {MAX_OPEN} commands are waiting for terminal {terminal_id}")
+            added = await self._journal.add_all(actor, values)
+            for (row, is_new), each in zip(added, values, strict=True):
+                if is_new:
+                    self._enqueue(row, each["payload"])
+        return [row for row, _ in added]
+
+    def _send_again(self, terminal_id: str) -> None:
+        self._queues.trust(terminal_id)
+        self._advance(terminal_id)
 
     def _enqueue(self, row: Row, payload: bytes) -> None:
         terminal_id = row["terminal_id"]
         self._queues.put(
-            OpenCommand(uid=row["uid"], terminal_id=terminal_id, payload=payload, expires_us=row["expires_us"])
+            OpenCommand(
+                uid=row["uid"],
+                terminal_id=terminal_id,
+                payload=payload,
+                queued_us=row["queued_us"],
+                expires_us=row["expires_us"],
+            )
         )
         self.stats.steps[State.QUEUED.value] += 1
-        if self._hear is not None and self._is_heard():
-            self._hear(row, Change(uid=row["uid"], state=State.QUEUED, time_us=row["queued_us"]))
+        queued = Change(uid=row["uid"], state=State.QUEUED, time_us=row["queued_us"])
+        for hear, is_wanted in self._listeners:
+            if is_wanted():
+                hear(row, queued)
         self._advance(terminal_id)
 
     def _advance(self, terminal_id: str) -> None:
@@ -299,7 +301,8 @@ class Commands:
             await self._tell(changes)
 
     async def _tell(self, changes: Sequence[Change]) -> None:
-        if self._hear is None or not self._is_heard():
+        heard_by = [hear for hear, is_wanted in self._listeners if is_wanted()]
+        if not heard_by:
             return
         try:
             recorded = await self._journal.recorded(changes)
@@ -307,7 +310,8 @@ class Commands:
             _log.warning("%d steps of commands are journaled, but nobody is told of them: %s", len(changes), error)
             return
         for row, change in recorded:
-            self._hear(row, change)
+            for hear in heard_by:
+                hear(row, change)
 
     async def _sweep(self) -> None:
         while True:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.access.actor import Actor
 from terrazzo.audit.entry import Entry
@@ -39,27 +40,20 @@ class Journal:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, actor: Actor, values: dict[str, Any]) -> tuple[Row, bool]:
-        """Journals a command, and in the audit log who gave it.
+    async def add_all(self, actor: Actor, given: Sequence[dict[str, Any]]) -> list[tuple[Row, bool]]:
+        """Journals commands in one transaction, and in the audit log who gave them.
 
-        With an ``idempotency_key`` that was used before, returns that command and False.
+        Where an ``idempotency_key`` was used before, returns that command and False.
 
         Raises:
-            Conflict: the key was used for something else.
+            Conflict: a key was used for something else; none is journaled.
         """
         async with self._database.writing() as connection:
-            if values["idempotency_key"] is not None:
-                query = sa.select(COMMAND).where(
-                    _columns.company_id == values["company_id"],
-                    _columns.idempotency_key == values["idempotency_key"],
-                )
-                found = (await connection.execute(query.order_by(_columns.id).limit(1))).mappings().first()
-                if found is not None:
-                    return _first_use(found, values), False
-            result = await connection.execute(sa.insert(COMMAND).values(**values).returning(COMMAND))
-            row = _row(result.mappings().one())
-            await write_entries(connection, [_entry(actor, row)], row["queued_us"])
-            return row, True
+            added = [await _add(connection, values) for values in given]
+            entries = [_entry(actor, row) for row, is_new in added if is_new]
+            if entries:
+                await write_entries(connection, entries, given[0]["queued_us"])
+            return added
 
     async def apply(self, changes: Sequence[Change]) -> None:
         """Writes steps in their order, in one transaction; a step that contradicts the state is left out."""
@@ -77,13 +71,13 @@ class Journal:
     async def open_commands(self) -> list[OpenCommand]:
         """All commands that have not ended, in the order in which they were given."""
         query = (
-            sa.select(_columns.uid, _columns.terminal_id, _columns.payload, _columns.expires_us)
+            sa.select(*(_columns[name] for name in ("uid", "terminal_id", "payload", "queued_us", "expires_us")))
             .where(_columns.state.in_((State.QUEUED.value, State.SENT.value)))
             .order_by(_columns.id)
         )
         async with self._database.reading() as connection:
-            rows = (await connection.execute(query)).all()
-        return [OpenCommand(uid=uid, terminal_id=to, payload=body, expires_us=end) for uid, to, body, end in rows]
+            rows = (await connection.execute(query)).mappings().all()
+        return [OpenCommand(**row) for row in rows]
 
     async def page(
         self, actor: Actor, *, terminal_id: str | None, state: str | None, page_index: int, page_size: int
@@ -116,6 +110,19 @@ def _scoped(actor: Actor, terminal_id: str | None, state: str | None) -> sa.Sele
     if state is not None:
         query = query.where(_columns.state == state)
     return query
+
+
+async def _add(connection: AsyncConnection, values: dict[str, Any]) -> tuple[Row, bool]:
+    if values["idempotency_key"] is not None:
+        query = sa.select(COMMAND).where(
+            _columns.company_id == values["company_id"],
+            _columns.idempotency_key == values["idempotency_key"],
+        )
+        found = (await connection.execute(query.order_by(_columns.id).limit(1))).mappings().first()
+        if found is not None:
+            return _first_use(found, values), False
+    result = await connection.execute(sa.insert(COMMAND).values(**values).returning(COMMAND))
+    return _row(result.mappings().one()), True
 
 
 def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from terrazzo.access.actor import Actor
 from terrazzo.commands.control import plan_command
+from terrazzo.commands.order import Order
 from terrazzo.errors import NotFound, Skipped
 from terrazzo.metadata.port import Repository, Row
 from terrazzo.metadata.projects import DEFAULT_PROJECT
@@ -23,29 +24,10 @@ class ObjectRequest(NamedTuple):
     idempotency_key: str | None = None
 
 
-class _Planned(NamedTuple):
-    terminal_id: str
-    command: str
-    value: str
-    object_id: int
-    point: str | None
-    idempotency_key: str | None
-
-
 class Submitter(Protocol):
-    """Where a command goes from here."""
+    """Where commands go from here."""
 
-    async def submit(
-        self,
-        actor: Actor,
-        terminal_id: str,
-        command: str,
-        value: str,
-        *,
-        object_id: int | None = None,
-        point: str | None = None,
-        idempotency_key: str | None = None,
-    ) -> Row: ...
+    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]: ...
 
 
 class Projects(Protocol):
@@ -81,23 +63,11 @@ class Pusher:
         Raises:
             Skipped: which of the conditions it was that nothing is sent (rule 8).
             NotFound: no such project or object.
-            BadParameter, Conflict, Unavailable: as ``Commands.submit``.
+            BadParameter, Conflict, Unavailable: as ``Commands.submit_all``.
         """
-        planned = [await self._plan(actor, request) for request in requests]
-        return [
-            await self._commands.submit(
-                actor,
-                each.terminal_id,
-                each.command,
-                each.value,
-                object_id=each.object_id,
-                point=each.point,
-                idempotency_key=each.idempotency_key,
-            )
-            for each in planned
-        ]
+        return await self._commands.submit_all(actor, [await self._plan(actor, request) for request in requests])
 
-    async def _plan(self, actor: Actor, request: ObjectRequest) -> _Planned:
+    async def _plan(self, actor: Actor, request: ObjectRequest) -> Order:
         await self._check_project(actor, request.project_id)
         target = await _item(self._records.objects, actor, request.object_id, "object_id")
         if target["control_id"] is None:
@@ -111,8 +81,14 @@ class Pusher:
 
         terminals = target["terminal_list"] or ()
         found = plan_command(control["script"], request.command, request.value, terminals=terminals, is_known=is_known)
-        key = request.idempotency_key
-        return _Planned(found.terminal_id, request.command, found.value, target["id"], found.point, key)
+        return Order(
+            terminal_id=found.terminal_id,
+            command=request.command,
+            value=found.value,
+            object_id=target["id"],
+            point=found.point,
+            idempotency_key=request.idempotency_key,
+        )
 
     async def _check_project(self, actor: Actor, key: int | str) -> None:
         try:

@@ -31,8 +31,10 @@ class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
     uid: str
     terminal_id: str
     payload: bytes
+    queued_us: int
     expires_us: int
     in_flight: bool = False
+    is_doubtful: bool = False  # the terminal may have it, and an answer may be on its way
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,16 +67,40 @@ class CommandQueues:
         self._queues.setdefault(command.terminal_id, deque()).append(command)
 
     def next(self, terminal_id: str) -> OpenCommand | None:
-        """The command to send now; None when there is none, or one is on its way."""
+        """The command to send now; None when there is none, or one is or may be on its way."""
         queue = self._queues.get(terminal_id)
-        if not queue or queue[0].in_flight:
+        if not queue or queue[0].in_flight or queue[0].is_doubtful:
             return None
         return queue[0]
+
+    def doubt(self, *, heads_only: bool) -> None:
+        """Nobody knows whether these commands have reached their terminals."""
+        for queue in self._queues.values():
+            for position, command in enumerate(queue):
+                command.is_doubtful = position == 0 or not heads_only
+
+    def is_doubtful(self, terminal_id: str) -> bool:
+        """Whether the terminal may have the next command already."""
+        queue = self._queues.get(terminal_id)
+        return queue is not None and queue[0].is_doubtful
+
+    def trust(self, terminal_id: str) -> None:
+        """The terminal had its time to answer."""
+        for command in self._queues.get(terminal_id, ()):
+            command.is_doubtful = False
+
+    def recall(self, terminal_id: str, uid: str, reason: str, now_us: int) -> Change | None:
+        """Ends a command that has certainly not been sent."""
+        for command in self._queues.get(terminal_id, ()):
+            if command.uid == uid and not (command.in_flight or command.is_doubtful):
+                self._remove(command)
+                return Change(uid=uid, state=State.FAILED, time_us=now_us, reason=reason)
+        return None
 
     def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> Change:
         """The terminal acknowledged or refused it, or it was lost and waits again."""
         if fate is Fate.LOST:
-            command.in_flight = False
+            command.in_flight, command.is_doubtful = False, True
             reason = "the session ended before the terminal acknowledged it"
             return Change(uid=command.uid, state=State.QUEUED, time_us=now_us, reason=reason)
         self._remove(command)
@@ -85,7 +111,7 @@ class CommandQueues:
     def on_answer(self, terminal_id: str, uid: str) -> None:
         """An answer says that the command arrived, whatever becomes of its acknowledgement."""
         for command in self._queues.get(terminal_id, ()):
-            if command.uid == uid and command.in_flight:
+            if command.uid == uid and (command.in_flight or command.is_doubtful):
                 self._remove(command)
                 return
 

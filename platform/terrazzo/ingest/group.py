@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from terrazzo.ingest.answers import Answer, answer_record
 from terrazzo.ingest.payload import Points, Reject, RejectKind, decode, flatten
 from terrazzo.ingest.report import ReportTag
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
@@ -74,14 +75,6 @@ class IngestStats(msgspec.Struct):
     backlog_bytes: int = 0
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """A publish on channel ``n`` with Correlation Data: what a terminal says to a command."""
-
-    uid: str
-    correlation: bytes
-    body: bytes
-
-
 class Arrival(msgspec.Struct):
     """A batch as it was taken: how large it is, how far it is decoded, which of its messages were rejected."""
 
@@ -112,7 +105,7 @@ class Group(msgspec.Struct):
     size: int = 0
 
     def all_records(self) -> list[Record]:
-        """What is stored: the messages' records, then what objects made of them."""
+        """What is stored: the messages' records, then what was made of them: mosaic, answers with their commands."""
         return [*self.records, *self.mosaic] if self.mosaic else self.records
 
     def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
@@ -205,7 +198,9 @@ class Recorder:
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                         self._on_shaping_failed(tag.uid, error)
                 if tag.answers and message.correlation_data:
-                    group.answers.append(Answer(tag.uid, message.correlation_data, body))
+                    answer = Answer(tag.uid, message.correlation_data, body)
+                    group.answers.append(answer)
+                    group.mosaic.append(answer_record(answer, arrived_us))
             if tag.seal is not None and time.perf_counter() > deadline_s:
                 return index + 1
         return span[1]

@@ -15,7 +15,8 @@ from typing import Protocol
 
 import msgspec
 
-from terrazzo.ingest.group import Answer, Arrival, Group, IngestStats, Recorder, Shaper
+from terrazzo.ingest.answers import Answer
+from terrazzo.ingest.group import Arrival, Group, IngestStats, Recorder, Shaper
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
 from terrazzo_broker.hooks import Batch
@@ -32,6 +33,16 @@ class IntakeGate(Protocol):
     def pause_intake(self) -> None: ...
 
     def resume_intake(self) -> None: ...
+
+
+class Marks(Protocol):
+    """What else is noted about objects' records, in the commit that stores them."""
+
+    def on_sealed(self, records: Sequence[Record]) -> Notes:
+        """A group is complete; the notes to commit with it."""
+
+    def on_committed(self) -> None:
+        """The group that was sealed last is durable."""
 
 
 class IntakeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +62,7 @@ class Intake:
         gate: the broker's valve.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
         shaper: what becomes of messages besides their records.
+        marks: told what objects' records each commit has; says what is noted with them.
     """
 
     def __init__(
@@ -61,6 +73,7 @@ class Intake:
         clock_ahead_s: float = 300,
         limits: IntakeLimits | None = None,
         shaper: Shaper | None = None,
+        marks: Marks | None = None,
     ) -> None:
         self.stats = IngestStats()
         self._store = store
@@ -68,6 +81,7 @@ class Intake:
         self._limits = limits or IntakeLimits()
         self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, shaper=shaper)
         self._shaper = shaper
+        self._marks = marks
         if shaper is not None:
             shaper.on_wanted(self._on_wanted)
         self._pending: deque[Arrival] = deque()  # bounded by the gate
@@ -194,6 +208,8 @@ class Intake:
                 records, notes = left, NO_NOTES
         if self._shaper is not None:
             self._shaper.on_committed()
+        if self._marks is not None:
+            self._marks.on_committed()
         self._count(group, time.perf_counter() - started_s)
         group.settle()
         self._tell(group)
@@ -252,6 +268,8 @@ class Intake:
     def _seal(self, group: Group) -> None:
         if self._shaper is not None:
             group.notes = self._shaper.seal()
+        if self._marks is not None:
+            group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
 
     def _on_wanted(self) -> None:
         self._wake.set()

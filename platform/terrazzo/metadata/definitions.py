@@ -8,7 +8,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from terrazzo.commands.control import ControlRow, check_control_row
+from terrazzo.commands.control import check_control_rows
 from terrazzo.mapping.table import check_mapping_rows
 from terrazzo.metadata.components import COMPONENTS
 from terrazzo.metadata.entity import Entity, Uid, authors, define
@@ -16,11 +16,9 @@ from terrazzo.metadata.field import Field, flag, moment, number, reference, secr
 from terrazzo.metadata.script_rows import (
     check_calculate_rows,
     check_codes,
-    check_distinct,
     check_object,
     check_retainer_rows,
     check_statistics_rows,
-    check_texts,
 )
 from terrazzo.terminals.acl import parse_topic_permission
 
@@ -57,17 +55,6 @@ def check_rsa_key(pem: str) -> None:
         raise ValueError("not an RSA key")
     if key.key_size < MIN_RSA_BITS:
         raise ValueError(f"expected a key of {MIN_RSA_BITS} bits or more, got {key.key_size}")
-
-
-def check_control_rows(rows: Any) -> None:
-    """Rows of 6 texts: command, two labels, control type, control point, default value (section 2, Pusher, rule 1)."""
-    check_texts(rows, 6)
-    check_distinct(rows)
-    for number, row in enumerate(rows, 1):
-        try:
-            check_control_row(ControlRow(*row))
-        except ValueError as error:
-            raise ValueError(f"row {number}, {error}") from None
 
 
 def read_key_list(value: Any) -> Any:

@@ -1,0 +1,123 @@
+"""What somebody wants a terminal to be told, and the journal's row that it becomes."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Protocol
+
+import msgspec
+
+from terrazzo.access.actor import Actor
+from terrazzo.commands.payload import Firmware, build_control, build_payload, needs_firmware, value_text
+from terrazzo.commands.queue import State
+from terrazzo.errors import BadParameter, NotFound
+from terrazzo.metadata.port import Repository
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+
+MAX_KEY = 128
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One command.
+
+    With a ``point`` that point is set, whatever the command is called. ``firmware``: where ``AXUpgrade`` finds its
+    files instead of in the terminal's configuration. A repeated ``idempotency_key`` means the command that was first
+    given with it.
+    """
+
+    terminal_id: str
+    command: str
+    value: Any
+    object_id: int | None = None
+    point: str | None = None
+    idempotency_key: str | None = None
+    firmware: Firmware | None = None
+
+
+class FirmwareLinks(Protocol):
+    """Where a terminal downloads what a configuration names."""
+
+    async def link(self, terminal: Terminal, file: str) -> str:
+        """The URL for this terminal; ``file`` is a URL already, or names a stored file.
+
+        Raises:
+            BadParameter: there is no such file.
+        """
+
+
+class OrderBook:
+    """Checks orders, and writes what the journal keeps of them.
+
+    Args:
+        registry: whose terminals are whose.
+        configurations: where ``AXUpgrade`` finds its files.
+        links: how terminals reach them; without, configurations name URLs only.
+    """
+
+    def __init__(
+        self, registry: Registry, configurations: Repository, *, expiry_us: int, links: FirmwareLinks | None = None
+    ) -> None:
+        self._registry = registry
+        self._configurations = configurations
+        self._expiry_us = expiry_us
+        self._links = links
+
+    async def values(self, actor: Actor, order: Order, *, now_us: int) -> dict[str, Any]:
+        """A row for the journal.
+
+        Raises:
+            NotFound: no such terminal in the actor's company.
+            BadParameter: names the command, the value, or what else is wrong.
+        """
+        terminal = self._terminal(actor, order.terminal_id)
+        if terminal.access == "pub":
+            raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
+        key = order.idempotency_key
+        if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
+            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
+        return {
+            "uid": secrets.token_hex(16),
+            "company_id": terminal.company_id,
+            "terminal_id": terminal.uid,
+            "object_id": order.object_id,
+            "command": order.command,
+            "value": value_text(order.value),
+            "payload": await self._payload(actor, terminal, order),
+            "state": State.QUEUED.value,
+            "queued_us": now_us,
+            "expires_us": now_us + self._expiry_us,
+            "created_by": actor.user_id,
+            "idempotency_key": key,
+        }
+
+    def _terminal(self, actor: Actor, terminal_id: str) -> Terminal:
+        terminal = self._registry.terminal(terminal_id)
+        if terminal is None and terminal_id.isdecimal():  # its number finds it too
+            terminal = self._registry.terminal_by_id(int(terminal_id))
+        if terminal is None or not (actor.is_super or terminal.company_id == actor.company_id):
+            raise NotFound("terminal_id", terminal_id)
+        return terminal
+
+    async def _payload(self, actor: Actor, terminal: Terminal, order: Order) -> bytes:
+        if order.point is not None:
+            return build_control(order.point, order.value)
+        firmware = await self._firmware(actor, terminal, order)
+        return build_payload(order.command, order.value, firmware)
+
+    async def _firmware(self, actor: Actor, terminal: Terminal, order: Order) -> Firmware | None:
+        if not needs_firmware(order.command):
+            return None
+        files = order.firmware or await self._configured(actor, terminal)
+        unit = order.value if isinstance(order.value, str) else ""
+        name = f"{unit.lower()}_file"
+        file = getattr(files, name, "")
+        if self._links is None or not file:
+            return files
+        return msgspec.structs.replace(files, **{name: await self._links.link(terminal, file)})
+
+    async def _configured(self, actor: Actor, terminal: Terminal) -> Firmware:
+        if terminal.config_id is None:
+            return Firmware()
+        record = await self._configurations.item(actor, terminal.config_id)
+        return Firmware(lua_file=record["lua_file"] or "", mcu_file=record["mcu_file"] or "")

@@ -12,7 +12,7 @@ Characters that line protocol has no escape for stand percent-encoded, and so do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
@@ -39,7 +39,8 @@ TEXT, FLAG, EMPTY = "|text", "|flag", "|empty"
 BODY = "body"
 ARRIVAL = "arrival"
 TIE = "tie"
-_OUR_NAMES = {BODY, ARRIVAL, TIE, "time", "terminal", "channel", "object"}
+KEPT = "kept"
+_OUR_NAMES = {BODY, ARRIVAL, TIE, KEPT, "time", "terminal", "channel", "object"}
 
 _UNSAFE = re.compile(r"[%\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _UNSAFE_IN_FIELD = re.compile(r"[%|\\\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -80,6 +81,11 @@ def line_head(series: str, tie: str) -> str:
     if tie:
         tags[TIE] = tie
     return ",".join([kind_of(series).measurement, *(f"{tag}={_escape(value)}" for tag, value in tags.items())])
+
+
+def tagged_head(kind: Kind, tags: Mapping[str, str]) -> str:
+    """The same from the tags as the server tells them; one without a value is none."""
+    return ",".join([kind.measurement, *(f"{tag}={_escape(value)}" for tag, value in sorted(tags.items()) if value)])
 
 
 @lru_cache(maxsize=100_000)

@@ -15,6 +15,7 @@ from terrazzo_adapters.influxdb.lines import parse_body
 from terrazzo_adapters.influxdb.naming import (
     ARRIVAL,
     BODY,
+    KEPT,
     KINDS,
     Kind,
     carrying,
@@ -24,8 +25,9 @@ from terrazzo_adapters.influxdb.naming import (
     literal,
     series_name,
     tag_values,
+    tagged_head,
 )
-from terrazzo_adapters.influxdb.server import Server
+from terrazzo_adapters.influxdb.server import Refused, Server
 
 LATEST_US = (2**63 - 1) // 1000 - 1
 """The last microsecond whose nanoseconds InfluxDB can hold."""
@@ -208,4 +210,25 @@ async def drop_before(server: Server, time_us: int) -> None:
         raise StoreUnavailable("InfluxDB 3 has no DELETE: give the database a retention period instead")
     ns = min(max(time_us, 0), LATEST_US) * 1000
     for kind in KINDS:
+        kept = await _heads(server, kind, ns)
         await server.query(f'DELETE FROM "{kind.measurement}" WHERE time < {ns}')
+        if lost := kept - await _heads(server, kind, ns):
+            await _bring_back(server, lost, ns)
+
+
+async def _heads(server: Server, kind: Kind, start_ns: int) -> set[str]:
+    """What the lines of the series begin with that have records from a time on, as far as the server knows."""
+    statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" WHERE time >= {start_ns} GROUP BY *'
+    return {tagged_head(kind, series.get("tags", {})) for series in await server.query(statement)}
+
+
+async def _bring_back(server: Server, heads: set[str], ns: int) -> None:
+    """InfluxDB 1.6.7 hides a series that was emptied once and filled again when a later DELETE empties another.
+
+    Its points are there and a write to it shows them again: of a field that nobody reads, and that the next DELETE
+    takes away.
+    """
+    try:
+        await server.write("\n".join(f"{head} {KEPT}=true {ns}" for head in sorted(heads)))
+    except Refused as error:
+        raise StoreUnavailable(f"{len(heads)} series show their records only when more arrive: {error}") from error

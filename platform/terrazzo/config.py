@@ -148,11 +148,21 @@ class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
     retainer_base: Prefix = "/retainer/api"
 
 
+class FilesSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Uploaded files."""
+
+    types: Annotated[str, Meta(pattern=r"^\s*[A-Za-z0-9]+(\s*,\s*[A-Za-z0-9]+)*\s*$")] = (
+        "pdf,png,jpg,jpeg,gif,webp,bmp,mp4,mov,webm,mp3,doc,xls,ppt,docx,xlsx,pptx,zip,gz,tgz,tar,7z,"
+        "txt,log,md,csv,json,xml,yaml,toml,lua,hex,bin,img,fw,dwg,dxf"
+    )
+
+
 class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     """What one peer may ask of the platform."""
 
     body_bytes: Bytes = 2**20
     import_bytes: Bytes = 32 * 2**20
+    file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     mqtt_packet_bytes: Bytes = 2**20
     connections: Count = 10_000
     connects_per_second: CountOrOff = 500
@@ -191,6 +201,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     time: TimeSection = TimeSection()
     command: CommandSection = CommandSection()
     api: ApiSection = ApiSection()
+    files: FilesSection = FilesSection()
     limits: LimitsSection = LimitsSection()
     bridge: tuple[BridgeSection, ...] = ()
 

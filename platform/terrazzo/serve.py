@@ -39,6 +39,10 @@ from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
 from terrazzo.ingest.answers import StoredAnswers
 from terrazzo.ingest.intake import Intake
+from terrazzo.files.folder import FileFolder
+from terrazzo.files.library import FileLibrary, parse_types
+from terrazzo.happenings.events import EventBook
+from terrazzo.happenings.labels import LabelBook
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
 from terrazzo.live.happenings import HappeningSource
@@ -141,6 +145,7 @@ class Platform:
             addresses = await self._listen()
         except BaseException:
             await self.stop()
+            self.files = await self._open_files()
             raise
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be looked at again
@@ -196,6 +201,14 @@ class Platform:
         registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
         bus = EmbeddedBus(registry, presence, seals)
         shaper = await self._open_shaper()
+    async def _open_files(self) -> FileLibrary:
+        config, metadata = self.config, self.metadata
+        folder = FileFolder(config.data_dir / "files", most_bytes=config.limits.file_bytes)
+        allowed = parse_types(config.files.types)
+        files = FileLibrary(metadata.database, metadata.entities.uploads, folder, allowed=allowed)
+        await files.remove_orphans()
+        return files
+
         intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s, shaper=shaper)
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
@@ -330,7 +343,10 @@ class Platform:
             broker=self.terminals.bus,
             commands=self.terminals.commands,
             pusher=Pusher(self.terminals.commands, metadata.entities, metadata.registry),
-            object_flags=TerminalFlags(metadata.registry, self.terminals.bus, boot_timeout_s=limits.boot_timeout_s),
+            object_flags=self.flags,
+            files=self.files,
+            events=self.events,
+            labels=LabelBook(metadata.database, self.terminals.shaper, zone=self.config.zone),
             login=UserLogin(
                 metadata.entities,
                 metadata.tokens,

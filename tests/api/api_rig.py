@@ -29,6 +29,12 @@ from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.ingest.report import Seals
+from terrazzo.files.folder import FileFolder
+from terrazzo.files.kinds import KINDS
+from terrazzo.files.library import FileLibrary
+from terrazzo.happenings.events import EventBook
+from terrazzo.happenings.labels import LabelBook
+from terrazzo.ingest.intake import Intake
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.pump import Pump
 from terrazzo.metadata.database import Database
@@ -52,6 +58,7 @@ class Limits:
     pipelined_requests: int = 32
     request_timeout_s: float = 30
     idle_timeout_s: float = 300
+    file_bytes: int = 4 * BODY_BYTES
     ws_subscriptions: int = 100
 
 
@@ -160,7 +167,15 @@ async def open_rig(
             broker=bus,
             commands=commands,
             pusher=Pusher(commands, entities, registry),
-            object_flags=TerminalFlags(registry, bus),
+            files=FileLibrary(
+                database,
+                entities.uploads,
+                FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes),
+                allowed=KINDS,
+            ),
+            object_flags=FlagBook(registry, bus, shaper.engine),
+            events=EventBook(database, zone=zone),
+            labels=LabelBook(database, shaper, zone=zone),
             login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,
             live=live,

@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from msgspec import UnsetType
 
+from terrazzo.api.component_path import ComponentPath as ComponentPath
+from terrazzo.api.component_path import as_it_is, nothing
 from terrazzo.api.dispatch import Performer
 from terrazzo.api.envelope import Answer, ComponentReply
 from terrazzo.api.fields import kind
 from terrazzo.api.grid import GridData, GridList, GridRecord
 from terrazzo.api.mosaic_paths import MOSAIC_SHAPES
-from terrazzo.api.operation import Caller, Operation
+from terrazzo.api.operation import Caller
 from terrazzo.api.paging import Paged
 from terrazzo.api.pusher import PUBLISH
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 from terrazzo.errors import BadParameter
+from terrazzo.files import operations as files
 
-PREFIXES = {"grid_base": "/grid", "mosaic_base": "/mosaic", "pusher_base": "/pusher"}
+PREFIXES = {
+    "grid_base": "/grid",
+    "mosaic_base": "/mosaic",
+    "service_base": "/service",
+    "offline_base": "/offline",
+    "object_base": "/object",
+    "stats_base": "/stats",
+    "pusher_base": "/pusher",
+}
 """Where each component stands unless configured otherwise."""
 
 
 class GridListData(GridData):
     """The newest records first."""
-
-
-def nothing(_result: Any) -> msgspec.UnsetType:
-    """Of changes, whose answers carry only ``code``, ``msg`` and ``info``."""
-    return msgspec.UNSET
-
-
-def _as_it_is(result: Any) -> Any:
-    return result
 
 
 def _records(result: GridData) -> list[GridRecord]:
@@ -46,19 +47,7 @@ def _without_items(result: GridList) -> GridListData:
     return GridListData(result.data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComponentPath:
-    """One path of a component, below the component's prefix."""
-
-    base: str  # which prefix
-    path: str
-    operation: Operation
-    result: Any  # the type that ``shape`` makes of the operation's result
-    shape: Callable[[Any], Any] = _as_it_is
-    method: str = "GET"
-
-
-def _grid(suffix: str, action: str, result: Any, shape: Callable[[Any], Any] = _as_it_is) -> ComponentPath:
+def _grid(suffix: str, action: str, result: Any, shape: Callable[[Any], Any] = as_it_is) -> ComponentPath:
     return ComponentPath(
         base="grid_base", path=f"/api/v1/grid/{suffix}", operation=TABLE[action], result=result, shape=shape
     )

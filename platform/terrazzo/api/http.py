@@ -37,6 +37,7 @@ from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
 from terrazzo.api.websocket import GatewaySockets
 from terrazzo.bulk.http import BulkRoutes
+from terrazzo.files.http import FileRoutes
 from terrazzo.sparse_log import SparseLog
 
 _JSON = "application/json"
@@ -71,6 +72,8 @@ def build_apps(services: Services) -> Apps:
     for address, methods in _component_routes(services, components).items():
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):
+        routes.add_methods(address, methods)
+    for address, methods in _file_routes(services, performer, validator):
         routes.add_methods(address, methods)
     for at, operation in EXPORTS.items():
         routes.add("GET", at, _export_handler(operation, performer, validator))
@@ -155,6 +158,18 @@ def _bulk_routes(services: Services, performer: Performer, validator: Validator)
         performer=performer,
         validator=validator,
         upload_bytes=services.limits.import_bytes,
+        caller_of=_caller,
+        respond=_respond,
+    )
+
+
+def _file_routes(services: Services, performer: Performer, validator: Validator) -> FileRoutes:
+    return FileRoutes(
+        prefix=services.prefixes.get("object_base", PREFIXES["object_base"]),
+        performer=performer,
+        validator=validator,
+        upload_bytes=services.limits.file_bytes,
+        timeout_s=services.limits.request_timeout_s,
         caller_of=_caller,
         respond=_respond,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, Protocol
@@ -14,6 +14,9 @@ from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.live.hub import LiveHub
+from terrazzo.files.library import StoredFile
+from terrazzo.happenings.events import EventBook
+from terrazzo.happenings.labels import LabelBook
 from terrazzo.metadata.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.object_flags import FlagSource
 from terrazzo.store import TimeSeriesStore
@@ -75,6 +78,30 @@ class Entities(Protocol):
     @property
     def projects(self) -> Scripts: ...
 
+
+    @property
+    def services(self) -> Repository: ...
+
+    @property
+    def collects(self) -> Repository: ...
+
+    @property
+    def collected(self) -> Repository: ...
+
+    @property
+    def groups(self) -> Repository: ...
+
+    @property
+    def group_maps(self) -> Repository: ...
+
+    @property
+    def object_dashboards(self) -> Repository: ...
+
+    @property
+    def files(self) -> Repository: ...
+
+    @property
+    def uploads(self) -> Repository: ...
 
 class UserLogin(Protocol):
     """Turns a name and a password into a token."""
@@ -144,6 +171,19 @@ class Pusher(Protocol):
 
 
 class Limits(Protocol):
+class Files(Protocol):
+    """Uploaded files."""
+
+    async def add(self, actor: Actor, name: str, pieces: AsyncIterator[bytes]) -> Row:
+        """Keeps a file."""
+
+    async def open_for(self, actor: Actor, uid: str) -> StoredFile:
+        """Where a file stands, and what it is."""
+
+    async def remove(self, actor: Actor, uid: str) -> None:
+        """Deletes a file that no record names."""
+
+
     """What the APIs need of the section ``limits``."""
 
     @property
@@ -153,6 +193,9 @@ class Limits(Protocol):
     def import_bytes(self) -> int: ...
 
     @property
+    @property
+    def file_bytes(self) -> int: ...
+
     def connections(self) -> int: ...
 
     @property
@@ -181,6 +224,9 @@ class Services:
     pusher: Pusher
     object_flags: FlagSource
     login: UserLogin
+    files: Files
+    events: EventBook
+    labels: LabelBook
     tokens: Tokens
     audit: AuditLog
     live: LiveHub

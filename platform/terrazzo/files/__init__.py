@@ -1,0 +1,1 @@
+"""Uploaded files: what may be uploaded, where it is kept, and how it is served."""

@@ -1,0 +1,145 @@
+"""Uploaded files: a record of each in the database, its content on disk, both of one company."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection, Sequence
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.errors import Conflict, NotFound, Unavailable
+from terrazzo.files.folder import FileFolder
+from terrazzo.files.kinds import KINDS, FileKind, check_head, clean_name, kind_of
+from terrazzo.metadata.components import COLLECTOS, FILE, SERVICE
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.definitions import CONFIGURATION, OBJECT
+from terrazzo.metadata.port import Row
+from terrazzo.metadata.repository import EntityRepository
+
+_AT_ONCE = 500  # uids in one query
+
+USERS: Sequence[tuple[sa.Table, tuple[str, ...]]] = (
+    (FILE.table, ("file",)),
+    (SERVICE.table, ("file",)),
+    (COLLECTOS.table, ("file",)),
+    (OBJECT.table, ("image",)),
+    (CONFIGURATION.table, ("mcu_file", "remosu_file", "lua_file")),
+)
+"""The columns in which records name files, by uid or by an address that ends in it."""
+
+
+class StoredFile(NamedTuple):
+    """One file that can be read."""
+
+    path: Path
+    size: int
+    etag: str  # its SHA-256, in hex and without quotes
+    name: str
+    media_type: str
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether a browser may show it in place."""
+        kind: FileKind | None = KINDS.get(self.name.rpartition(".")[2].lower())
+        return kind is not None and kind.is_inline
+
+
+class FileLibrary:
+    """Takes, gives and removes uploaded files.
+
+    Args:
+        allowed: endings of names, in lower case.
+    """
+
+    def __init__(
+        self, database: Database, uploads: EntityRepository, folder: FileFolder, *, allowed: Collection[str]
+    ) -> None:
+        self._database = database
+        self._uploads = uploads
+        self._folder = folder
+        self._allowed = frozenset(allowed)
+
+    @property
+    def most_bytes(self) -> int:
+        """How long a file may be."""
+        return self._folder.most_bytes
+
+    async def add(self, actor: Actor, name: str, pieces: AsyncIterator[bytes]) -> Row:
+        """Keeps a file; its record, whose ``uid`` names it from then on.
+
+        Raises:
+            BadParameter: the name, the type or the content is refused; nothing was kept.
+            Unavailable: the disk is full or fails, or the database doesn't answer; nothing was kept.
+        """
+        name = clean_name(name)
+        kind = kind_of(name, self._allowed)
+        content = await self._folder.write(pieces, partial(check_head, kind, name))
+        try:
+            return await self._uploads.create(actor, {**content._asdict(), "name": name, "type": kind.media_type})
+        except BaseException:
+            self._folder.remove(content.uid)
+            raise
+
+    async def open(self, company_id: int, uid: str) -> StoredFile:
+        """A file of a company, by uid.
+
+        Raises:
+            NotFound: the company has none of this uid.
+            Unavailable: its content is missing, after an incomplete restore for instance.
+        """
+        reader = Actor(user_id=0, username="system", company_id=company_id, role=Role.VIEWER)
+        return await self.open_for(reader, uid)
+
+    async def open_for(self, actor: Actor, uid: str) -> StoredFile:
+        """As ``open``, for a user."""
+        row = await self._by_uid(actor, uid)
+        stored = StoredFile(self._folder.path(row["uid"]), row["size"], row["sha256"], row["name"], row["type"])
+        if not stored.path.is_file():
+            raise Unavailable(f"uid: the content of {row['uid']} is missing on the platform's disk")
+        return stored
+
+    async def remove(self, actor: Actor, uid: str) -> None:
+        """Deletes a file for good.
+
+        Raises:
+            NotFound: there is none.
+            Conflict: a record names it.
+        """
+        row = await self._by_uid(actor, uid)
+        await self._check_unused(row["uid"])
+        await self._uploads.delete(actor, row["uid"])
+        self._folder.remove(row["uid"])
+
+    async def remove_orphans(self) -> int:
+        """Removes what uploads left that a crash ended; how many files."""
+        old = self._folder.old_names()
+        uids, known = list(old), set[str]()
+        table = self._uploads.table
+        async with self._database.reading() as connection:
+            for start in range(0, len(uids), _AT_ONCE):
+                query = sa.select(table.c.uid).where(table.c.uid.in_(uids[start : start + _AT_ONCE]))
+                known.update((await connection.execute(query)).scalars())
+        return self._folder.remove_orphans(old, known)
+
+    async def _by_uid(self, actor: Actor, uid: str) -> Row:
+        try:
+            self._folder.path(uid)
+        except ValueError:
+            raise NotFound("uid", uid[:64]) from None
+        return await self._uploads.item(actor, uid)
+
+    async def _check_unused(self, uid: str) -> None:
+        async with self._database.reading() as connection:
+            for table, columns in USERS:
+                names_it = sa.or_(*(table.c[column].contains(uid) for column in columns))
+                user = (await connection.execute(sa.select(table.c.id).where(names_it).limit(1))).scalar()
+                if user is not None:
+                    raise Conflict(f"uid: {uid} is in use by {table.name} {user}")
+
+
+def parse_types(text: str) -> frozenset[str]:
+    """Endings of names, separated by commas."""
+    return frozenset(each.strip().lower() for each in text.split(","))

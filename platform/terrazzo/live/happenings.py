@@ -1,48 +1,61 @@
-"""Events and labels as publications, once they are in the database."""
+"""Events and labels as live frames, once they are in the database. Nothing is made while nobody subscribes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from typing import Any
 
+import msgspec
+
+from terrazzo.happenings.records import event_record, label_record
+from terrazzo.live.frames import Entry
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import Kind
 from terrazzo.mapping.ledger import Happened
-from terrazzo.times import format_spaced
+from terrazzo.times import now_us
 
-_EVENT = ("id", "terminal_id", "code", "label_en", "label_cn", "value", "extension_key", "extension_value", "state")
-_LABEL = ("id", "terminal_id", "project_id", "class_id", "code", "label_en", "label_cn", "value")
+_RETAINER = {"opened", "closed"}
 
 
 class HappeningSource:
-    """What the outbox tells."""
+    """Frames of the kinds ``event`` and ``retainer``: the record, and its ``change``."""
 
-    def __init__(self, hub: LiveHub, *, zone: tzinfo) -> None:
+    def __init__(self, hub: LiveHub, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
         self._hub = hub
         self._zone = zone
+        self._clock = clock
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``Outbox.listen`` calls this after each transaction."""
+        """``Outbox.listen`` and ``EventBook.listen`` call this."""
         if not self._hub.is_wanted:
             return
-        for kind, row in happened:
-            data = self._event(row) if kind == "event" else self._label(kind, row)
-            live = Kind.EVENT if kind == "event" else Kind.RETAINER
-            whose = {"object_id": row["object_id"], "terminal_id": row["terminal_id"]}
-            self._hub.publish(live.value, company_id=row["company_id"], data=data, **whose)
+        for each in sorted(happened, key=_when) if len(happened) > 1 else happened:
+            self._publish(each)
 
-    def _event(self, row: dict[str, Any]) -> dict[str, Any]:
-        fields = {name: row[name] for name in _EVENT}
-        return {"object_id": str(row["object_id"]), **fields, "created": format_spaced(row["created"], self._zone)}
+    def _publish(self, each: Happened) -> None:
+        kind, row = Kind.RETAINER if each.kind in _RETAINER else Kind.EVENT, each.row
+        feeds = self._hub.index.find(kind.value, row["company_id"], row["object_id"], row["terminal_id"])
+        if feeds:
+            self._hub.append(feeds, Entry.of(kind.value, self._data(each)))
 
-    def _label(self, change: str, row: dict[str, Any]) -> dict[str, Any]:
-        is_open = change == "opened"
-        return {
-            "object_id": str(row["object_id"]),
-            "change": change,
-            **{name: row[name] for name in _LABEL},
-            "retained": "1" if is_open else "0",
-            "opened_at": format_spaced(row["opened_at"], self._zone),
-            "close_at": "" if is_open else format_spaced(row["close_at"], self._zone),
-        }
+    def _data(self, each: Happened) -> dict[str, Any]:
+        zone, row = self._zone, each.row
+        if each.kind in _RETAINER:
+            # told of an opening whose closing is known already, it reads as it was
+            row = row | {"close_at": None} if each.kind == "opened" else row
+            record: msgspec.Struct = label_record(row, zone, now_us=self._clock())
+        else:
+            record = event_record(row, zone)
+        change = "raised" if each.kind == "event" else each.kind
+        return {"change": change, **msgspec.to_builtins(record)}
+
+
+def _when(each: Happened) -> tuple[int, int, int]:
+    """An object's order: by time; of one time the labels by id, which closes one before it opens the next."""
+    row = each.row
+    if each.kind == "opened":
+        return row["opened_at"], row["id"], 0
+    if each.kind == "closed":
+        return row["close_at"], row["id"], 1
+    return row["created"], 0, 0

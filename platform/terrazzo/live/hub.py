@@ -6,7 +6,7 @@ subscriber and for a thousand. ``Pump`` sends, beside whatever else the process 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -49,6 +49,15 @@ class LiveHub:
         self._feeds: dict[Selector, Feed] = {}
         self._idle: dict[Feed, None] = {}  # the longest idle first
         self._pump: Pump | None = None
+        self._watchers: list[Callable[[], None]] = []
+
+    def watch_feeds(self, callback: Callable[[], None]) -> None:
+        """Calls back after each feed that is opened or ended."""
+        self._watchers.append(callback)
+
+    def wants(self, kind: str) -> bool:
+        """Whether any feed takes a kind (a value of ``Kind``)."""
+        return any(kind in feed.selector.kinds for feed in self._feeds.values())
 
     def attach(self, pump: Pump) -> None:
         """Names who sends."""
@@ -122,6 +131,7 @@ class LiveHub:
             feed = self._feeds[selector] = Feed(selector, seq=self.seq, frames=self._limits.frames)
             self.stats.feeds += 1
             self.index.add(feed)
+            self._tell_watchers()
         return feed
 
     def join(self, subscription: Subscription) -> None:
@@ -158,3 +168,8 @@ class LiveHub:
         self.index.remove(feed)
         self.stats.feeds -= 1
         self.stats.bytes_kept -= feed.size
+        self._tell_watchers()
+
+    def _tell_watchers(self) -> None:
+        for callback in self._watchers:
+            callback()

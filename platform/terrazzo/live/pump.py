@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from time import perf_counter
+from time import perf_counter, process_time
 
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
+from terrazzo.live.share import Share
 from terrazzo.live.subscription import Subscription
 
 _log = logging.getLogger(__name__)
 
 SLICE_S = 0.002  # of sending before others have their turn
 SHARE = 0.1  # of the time, while others are busy
-BUSY_S = 0.0005  # a turn of the loop that takes longer means that they are
+WRITE_S, BYTE_S = 15e-6, 1.5e-9  # what a write costs later, when the event loop hands it to the kernel (measured)
 POLL_S = 0.05  # between looks at connections that had no room
 SWEEP_S = 1.0  # between looks at everybody's rights
 
@@ -35,6 +36,8 @@ class Pump:
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._slice_began_s = 0.0
+        self._owed_s = 0.0  # of the slice, not spent yet
+        self._share = Share(now_s=perf_counter(), cpu_s=process_time())
 
     def start(self) -> None:
         """Begins to send."""
@@ -91,7 +94,7 @@ class Pump:
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
                 subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
-            if perf_counter() - self._slice_began_s > SLICE_S:
+            if perf_counter() - self._slice_began_s + self._owed_s > SLICE_S:
                 await self._make_way()
 
     async def _send(self, subscription: Subscription) -> None:
@@ -101,16 +104,19 @@ class Pump:
         if not sink.has_room:
             self._blocked[subscription] = None
         elif await session.may_go_on(subscription):
-            sink.write(subscription.take(sink.framing, self._hub.stats))
+            data = subscription.take(sink.framing, self._hub.stats)
+            sink.write(data)
+            self._owed_s += WRITE_S + len(data) * BYTE_S
             if subscription.is_behind:
                 self._behind[subscription] = None
 
     async def _make_way(self) -> None:
         """Others have their turn; a longer one where there is much for them to do."""
-        began = perf_counter()
-        await asyncio.sleep(0)
-        if perf_counter() - began > BUSY_S:
-            await asyncio.sleep(SLICE_S / SHARE - SLICE_S)
+        now_s = perf_counter()
+        own_s = now_s - self._slice_began_s + self._owed_s
+        self._owed_s = 0.0
+        self._share.spend(own_s, now_s=now_s, cpu_s=process_time())
+        await asyncio.sleep(own_s / SHARE - own_s if self._share.others_are_busy else 0)
         self._slice_began_s = perf_counter()
 
     async def _sweep(self) -> None:

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from terrazzo.config_bridge import BridgeSection, check_bridges
+from terrazzo.config_messenger import MessengerSection, check_messenger
 from terrazzo.config_values import ConfigError, Given, build_table, check_value, from_text, suggest
 
 __all__ = ["ARRAYS", "SECTIONS", "Config", "ConfigError", "load_config"]
@@ -203,6 +204,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     api: ApiSection = ApiSection()
     files: FilesSection = FilesSection()
     limits: LimitsSection = LimitsSection()
+    messenger: MessengerSection = MessengerSection()
     bridge: tuple[BridgeSection, ...] = ()
 
     @property
@@ -358,3 +360,4 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
     check_bridges(config.bridge)
+    check_messenger(config.messenger)

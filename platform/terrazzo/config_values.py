@@ -66,7 +66,13 @@ def check_value(kind: inspect.Type, given: Given) -> Any:
         ConfigError: the key doesn't take it.
     """
     if isinstance(kind, inspect.VarTupleType):
-        return _check_tables(kind.item_type, given)
+        is_texts = isinstance(kind.item_type, inspect.StrType)
+        return _check_texts(given) if is_texts else _check_tables(kind.item_type, given)
+    if isinstance(kind, inspect.DictType):
+        return _check_pairs(given)
+    table = _table_of(kind)
+    if table is not None:
+        return build_table(table, given.value, given.source)
     if isinstance(kind, inspect.UnionType):  # a port that may be off
         if given.value is False or given.value in ("off", ""):  # 0 is any free port
             return None
@@ -84,6 +90,25 @@ def _check_tables(kind: inspect.Type, given: Given) -> tuple[Any, ...]:
     if not isinstance(given.value, list):
         raise ConfigError(f"{given.source}: expected a list of tables [{{ ... }}], got {given.value!r:.100}")
     return tuple(build_table(kind.cls, each, f"{given.source}[{n}]") for n, each in enumerate(given.value, 1))
+
+
+def _check_texts(given: Given) -> tuple[str, ...]:
+    if not isinstance(given.value, list) or not all(isinstance(each, str) for each in given.value):
+        raise ConfigError(f"{given.source}: expected a list of texts, got {given.value!r:.100}")
+    return tuple(given.value)
+
+
+def _check_pairs(given: Given) -> dict[str, str]:
+    """Names and texts, which may be secrets and are never shown."""
+    if not isinstance(given.value, dict) or not all(isinstance(each, str) for each in given.value.values()):
+        raise ConfigError(f'{given.source}: expected a table of texts {{ name = "..." }}')
+    return dict(given.value)
+
+
+def _table_of(kind: inspect.Type) -> type[msgspec.Struct] | None:
+    """What a key holds that is a table of its own, which may be left out."""
+    choices = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+    return next((each.cls for each in choices if isinstance(each, inspect.StructType)), None)
 
 
 def build_table(kind: type[msgspec.Struct], table: Any, source: str) -> Any:

@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 
 from terrazzo.config import ARRAYS, SECTIONS, Config, ConfigError, load_config
 from terrazzo.config_bridge import BridgeTopicSection
+from terrazzo.config_messenger import EmailSection, MessengerProjectSection, SmsSection
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
+TABLES = {
+    **SECTIONS,
+    **ARRAYS,
+    "bridge.out": BridgeTopicSection,  # bridge.in has the same keys
+    "messenger.project": MessengerProjectSection,
+    "messenger.project.email": EmailSection,
+    "messenger.project.sms": SmsSection,  # the other HTTP providers have the same keys, without the variant
+}
 
 
 def load(tmp_path: Path, toml: str = "", **environ: str) -> Config:
@@ -193,12 +202,12 @@ def test_any_text_for_any_key_is_a_value_or_an_error_that_names_it(key: tuple[st
     if isinstance(found, ConfigError):
         assert f"{key[0]}." in str(found)
     else:
-        assert isinstance(getattr(getattr(found, key[0]), key[1]), str | int | float | None)
+        assert isinstance(getattr(getattr(found, key[0]), key[1]), str | int | float | tuple | None)
 
 
 def test_every_key_is_documented_with_its_default() -> None:
     lines = DOCUMENT.read_text().splitlines()
-    for section, kind in {**SECTIONS, **ARRAYS, "bridge.out": BridgeTopicSection}.items():
+    for section, kind in TABLES.items():
         for field in msgspec.structs.fields(kind):
             key = f"`{section}.{field.encode_name}`"
             rows = [line for line in lines if line.startswith(f"| {key} |")]
@@ -212,7 +221,6 @@ def test_every_key_is_documented_with_its_default() -> None:
 
 
 def test_no_key_is_documented_that_does_not_exist() -> None:
-    kinds = {**SECTIONS, **ARRAYS, "bridge.out": BridgeTopicSection}  # bridge.in has the same keys
-    known = {f"{section}.{key}" for section, kind in kinds.items() for key in kind.__struct_encode_fields__}
+    known = {f"{section}.{key}" for section, kind in TABLES.items() for key in kind.__struct_encode_fields__}
     shown = {line.split("`")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")}
     assert shown == known

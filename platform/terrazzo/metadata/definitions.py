@@ -8,11 +8,14 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from terrazzo.campaigns.waves import check_waves
 from terrazzo.commands.control import check_control_rows
+from terrazzo.commands.payload import FIRMWARE_UNITS
 from terrazzo.mapping.table import check_mapping_rows
 from terrazzo.metadata.components import COMPONENTS
 from terrazzo.metadata.entity import Entity, Uid, authors, define
 from terrazzo.metadata.field import Field, flag, moment, number, reference, secret, structure, text
+from terrazzo.metadata.rules import RULE
 from terrazzo.metadata.script_rows import (
     check_calculate_rows,
     check_codes,
@@ -26,6 +29,7 @@ MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
 MAX_LISTED = 1_000  # terminals of an object, objects of a script
 MAX_WINDOW_S = 3_660 * 86_400
+MAX_UPGRADE_S = 30 * 86_400
 MIN_RSA_BITS = 2_048
 ROLES = ("viewer", "operator", "admin")
 
@@ -281,6 +285,28 @@ PROJECT = define(
     *authors(),
 )
 
+CAMPAIGN = define(
+    "campaign",
+    text("name", 64, required=True),
+    text("description", 255),
+    reference("config_id", "configuration", required=True),
+    text("unit", 8, required=True, default=None, choices=FIRMWARE_UNITS),
+    text("version", 32),  # the target; the configuration's unless given
+    text("file", 128, read_only=True),  # the configuration's at creation
+    structure("terminal_list", read=read_key_list, check=check_key_list),  # none: all of the configuration
+    structure("waves", check=check_waves),
+    number("failure_percent", default=20, minimum=1, maximum=100),
+    number("failure_minimum", default=5, minimum=1),
+    number("retries", default=3, maximum=100),
+    number("timeout_s", default=1_800, minimum=1, maximum=MAX_UPGRADE_S),
+    text("state", 16, default="created", read_only=True),
+    text("reason", 255, read_only=True),
+    number("wave", read_only=True),
+    moment("started", read_only=True),
+    moment("ended", read_only=True),
+    *authors(),
+)
+
 SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
 """What is started and stopped, and names objects."""
 
@@ -296,5 +322,7 @@ ENTITIES: tuple[Entity, ...] = (
     *SCRIPTS,
     DASHBOARD,
     PROJECT,
+    CAMPAIGN,
     *COMPONENTS,
+    RULE,
 )

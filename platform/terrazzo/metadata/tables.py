@@ -9,6 +9,7 @@ from terrazzo.metadata.definitions import ENTITIES
 from terrazzo.metadata.entity import METADATA
 from terrazzo.metadata.field import BIG
 from terrazzo.metadata.happenings import HAPPENINGS
+from terrazzo.metadata.messages import MESSAGES
 
 OBJECT_TERMINAL = sa.Table(
     "object_terminal",
@@ -45,6 +46,29 @@ COMMAND = sa.Table(
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "state", "expires_us"),
     sa.Index(None, "company_id", "idempotency_key"),
+    sqlite_autoincrement=True,
+)
+
+CAMPAIGN_TERMINAL = sa.Table(
+    "campaign_terminal",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("campaign_id", BIG, sa.ForeignKey("campaign.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # the terminal's uid: the campaign outlives the record
+    sa.Column("wave", BIG, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # pending | sent | downloading | done | failed
+    sa.Column("reason", sa.String(255), nullable=False),
+    sa.Column("version", sa.String(64), nullable=False),  # the last that was reported
+    sa.Column("attempts", BIG, nullable=False),
+    sa.Column("failures", BIG, nullable=False),
+    sa.Column("command_uid", sa.String(32), nullable=False),  # of the present attempt
+    sa.Column("sent_us", BIG),
+    sa.Column("downloading_us", BIG),
+    sa.Column("ended_us", BIG),
+    sa.Column("deadline_us", BIG),
+    sa.UniqueConstraint("campaign_id", "terminal_id"),
+    sa.Index(None, "campaign_id", "state", "id"),
+    sa.Index(None, "campaign_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -95,9 +119,11 @@ ALL_TABLES = (
     *(entity.table for entity in ENTITIES),
     OBJECT_TERMINAL,
     COMMAND,
+    CAMPAIGN_TERMINAL,
     REVOKED_TOKEN,
     CHANGE,
     AUDIT,
     *HAPPENINGS,
     *ANALYSIS,
+    *MESSAGES,
 )

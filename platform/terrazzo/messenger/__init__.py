@@ -1,0 +1,1 @@
+"""The messenger: e-mail, SMS, app push, official-account messages and webhooks, journaled and sent once."""

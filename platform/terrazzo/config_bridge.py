@@ -14,7 +14,7 @@ from terrazzo_broker.topics.names import is_topic_filter
 
 NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
 _DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
-_TOPIC_LEVELS = 128
+_TOPIC_LEVELS = 200  # as the broker takes them
 
 Text = Annotated[str, Meta(min_length=1)]
 

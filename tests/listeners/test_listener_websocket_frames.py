@@ -135,7 +135,9 @@ async def test_a_larger_packet_over_several_frames(peer, listening):
 
 
 @pytest.mark.parametrize(
-    "wrong", [b"\x83\x80\0\0\0\0", b"\xf2\x81\0\0\0\0\0", frame(b"x", CONTINUATION), frame(b"x", PING, last=False)]
+    "wrong",
+    [b"\x83\x80\0\0\0\0", b"\xf2\x81\0\0\0\0\0", frame(b"x", CONTINUATION), frame(b"x", PING, last=False)],
+    ids=["unknown opcode", "reserved bits", "continues nothing", "ping in pieces"],
 )
 async def test_wrong_frames_close(peer, listening, wrong):
     peer.send(frame(connect("c")))

@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= terrazzo-data
+# How many processes run the tests, each its own files: tests wait more than they compute.
+JOBS ?= 3
 
 .PHONY: run test lint bench install clean
 
@@ -21,7 +23,7 @@ run: install
 	$(BIN)/terrazzo serve --demo --data $(DATA)
 
 test: .venv/.installed-test
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 lint: .venv/.installed-test
 	$(BIN)/ruff check .

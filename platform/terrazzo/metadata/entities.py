@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from typing import Any
 
+from terrazzo.metadata.campaigns import CampaignRepository
 from terrazzo.metadata.changes import ChangeWatcher
 from terrazzo.metadata.components import (
     COLLECT,
@@ -61,6 +62,7 @@ class Entities:
     balances: ScriptRepository
     dashboards: EntityRepository
     projects: ProjectRepository
+    campaigns: CampaignRepository
     services: StampedRepository
     collects: EntityRepository
     collected: StampedRepository
@@ -93,6 +95,7 @@ class Entities:
             balances=ScriptRepository(BALANCE, **parts),
             dashboards=EntityRepository(DASHBOARD, **parts),
             projects=ProjectRepository(**parts),
+            campaigns=CampaignRepository(**parts),
             services=StampedRepository(SERVICE, "service_at", **parts),
             collects=EntityRepository(COLLECT, **parts),
             collected=StampedRepository(COLLECTOS, "collect_at", **parts),

@@ -1,0 +1,1 @@
+"""Firmware campaigns: ``AXUpgrade`` in waves, until the terminals report the target version."""

@@ -21,6 +21,8 @@ from terrazzo import metrics
 from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
+from terrazzo.analysis.analysis import Analysis
+from terrazzo.analysis.late import LateMarks
 from terrazzo.api.http import build_apps
 from terrazzo.api.live import open_session
 from terrazzo.api.server import HttpServer
@@ -79,6 +81,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
 _RETENTION_S = 3_600.0
+_ANALYSIS_S = 1.0  # between looks for periods that are over
 _DRAIN_S = 3.0  # to commit what was taken
 _GOODBYE_S = 1.5  # to close connections, and to commit their wills; all in all within 10 s
 _GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
@@ -201,6 +204,8 @@ class Platform:
         registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
         bus = EmbeddedBus(registry, presence, seals)
         shaper = await self._open_shaper()
+        marks = LateMarks()
+        self.analysis = await self._open_analysis(marks)
     async def _open_files(self) -> FileLibrary:
         config, metadata = self.config, self.metadata
         folder = FileFolder(config.data_dir / "files", most_bytes=config.limits.file_bytes)
@@ -209,7 +214,8 @@ class Platform:
         await files.remove_orphans()
         return files
 
-        intake = Intake(self.store, bus, clock_ahead_s=self.config.limits.clock_ahead_s, shaper=shaper)
+        ahead_s = self.config.limits.clock_ahead_s
+        intake = Intake(self.store, bus, clock_ahead_s=ahead_s, shaper=shaper, marks=marks)
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
         self._feed_live(intake, presence, commands)
@@ -253,6 +259,20 @@ class Platform:
         outbox = Outbox(Ledger(self.metadata.database))
         self._stack.push_async_callback(outbox.stop)
         return await Shaper.open(self.store, self.metadata.entities, outbox)
+
+    async def _open_analysis(self, marks: LateMarks) -> Analysis:
+        """Statistics, calculations and balances, which work while the platform runs."""
+        metadata, days = self.metadata, self.config.store.retention_days
+        analysis = await Analysis.open(
+            self.store,
+            metadata.database,
+            metadata.entities,
+            marks=marks,
+            zone=self.config.zone,
+            retention_us=days * _DAY_US,
+        )
+        self._run("analysis", _ANALYSIS_S, analysis.work)
+        return analysis
 
     def _new_commands(self, bus: EmbeddedBus) -> Commands:
         return Commands(
@@ -356,6 +376,7 @@ class Platform:
             ),
             tokens=metadata.tokens,
             live=self.live,
+            analysis=self.analysis,
             audit=metadata.audit,
             limits=limits,
             zone=self.config.zone,

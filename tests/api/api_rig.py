@@ -20,6 +20,7 @@ from terrazzo.access.actor import SYSTEM
 from terrazzo.access.passwords import hash_password
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
+from terrazzo.analysis.analysis import Analysis
 from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
@@ -180,6 +181,7 @@ async def open_rig(
             tokens=tokens,
             live=live,
             audit=audit,
+            analysis=await Analysis.open(store, database, entities, zone=zone, clock=clock),
             limits=limits or Limits(),
             zone=zone,
             prefixes=prefixes or {},

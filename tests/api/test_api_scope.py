@@ -85,8 +85,8 @@ _ROWS = {
     "mapping": [["T", "@mark", "T", "STA", "$AdapterID-1.T", "x", ""]],
     "control": [["SP1", "@mark", "SP1", "OBJ", "$AdapterID-1.SP1", "1"]],
     "retainer": [["T", "@mark", "T", "1", "0"]],
-    "statistics": [["T", "avg", "T"]],
-    "calculate": [["T2", "T * 2"]],
+    "statistics": [["T", "last", "T"]],
+    "calculate": [["T2", "T"]],
     "dashboard": {"title": "@mark"},
 }
 _IMPORTED: dict[str, dict[str, Any]] = {
@@ -104,6 +104,16 @@ _IMPORTED: dict[str, dict[str, Any]] = {
     "controls": {"name": "@mark", "script": _ROWS["control"]},
     "customers": {"name": "@mark"},
     "objects": {"name": "@mark", "mapping_id": "@mapping", "terminal_list": ["@terminal"]},
+}
+_STATISTICS = {"script_uid": "@statistics", "type": None}
+_CALCULATE = {"script_uid": "@calculate", "type": None}
+_RESULTS = (("get_last", ""), ("get", "_list"), ("recompute", ""))
+_STATOS = {
+    "project_id": "@statistics",
+    "type": None,
+    "joint": None,
+    "start": "2020-01-01 00:00:00",
+    "end": "2020-01-01 01:00:00",
 }
 _USER = Special(fields={"username": None})
 _NOBODY_CONNECTS = "nobody is connected here"
@@ -131,6 +141,12 @@ SPECIAL: dict[str, Special] = {
     **dict.fromkeys(("update_user", "delete_user", "get_user_item"), _USER),
     "update_customer": Special(fields={"id": "@id"}),
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
+    **{f"{verb}_statistics{what}": Special(fields=_STATISTICS) for verb, what in _RESULTS},
+    **{f"{verb}_calculate{what}": Special(fields=_CALCULATE) for verb, what in _RESULTS[:2]},
+    **dict.fromkeys(
+        ("get_balance_result_list", "get_last_balance_result"), Special(unmarked="numbers, and uids of scripts")
+    ),
+    **{f"/api/v1/statos/{name}": Special(fields=_STATOS) for name in ("getList", "getItem", "getLastItem")},
     "create_company": Special(code=10403, stranger=10403),
     "update_company": Special(code=10403),
     "delete_company": Special(code=10404),
@@ -165,6 +181,9 @@ async def fill(rig: Rig, world: World) -> None:
     series = {f"g/{uid}/r": report, f"x/{uid}": reject, f"m/{world.main['object']}": mosaic}
     await rig.services.store.append([Record(name, at, body) for name, body in series.items()])
     await rig.call("publish_terminal_command", terminal_id=uid, command="SP1", value=MARK)
+    for kind in ("statistics", "calculate", "balance"):
+        await rig.call(f"start_{kind}", uid=world.main[kind])
+    await rig.services.analysis.work()
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ from terrazzo.analysis.calculations import CalculationWork
 from terrazzo.analysis.late import PREFIX, LateMarks, Span, joined
 from terrazzo.analysis.periods import Calendar, PeriodType
 from terrazzo.analysis.progress import Progress, Todo, add_todo, load_progress, next_todos, save_progress
+from terrazzo.analysis.queries import ResultQueries
 from terrazzo.analysis.results import forget_script
-from terrazzo.analysis.running import RunningStatistics
+from terrazzo.analysis.running import RunningResults
 from terrazzo.analysis.scripts import Catalogue, Job, Kind, Script
 from terrazzo.analysis.stand import Stand
 from terrazzo.analysis.statistics import StatisticsWork
@@ -50,7 +51,8 @@ class Analysis:
     def __init__(self, stand: Stand) -> None:
         """Use ``open``."""
         self.stats = AnalysisStats()
-        self.running = RunningStatistics(stand)
+        self.running = RunningResults(stand)
+        self.results = ResultQueries(stand.database, stand.calendar.zone)
         self._stand = stand
         self._statistics = StatisticsWork(stand)
         self._calculations = CalculationWork(stand)
@@ -292,12 +294,6 @@ class Analysis:
         """A period in words."""
         return self._stand.calendar.describe(kind, start_us)
 
-    def calculated_from(self, script: Script, object_id: int) -> list[Script]:
-        """The statistics scripts that have results on an object of a calculation, the first made first."""
-        found = [
-            self._stand.catalogue.get(job.kind, job.script_id)
-            for job in self._stand.progress
-            if job.kind is Kind.STATISTICS and job.object_id == object_id
-        ]
-        mine = [each for each in found if each is not None and each.company_id == script.company_id]
-        return sorted(mine, key=lambda each: each.id)
+    def now_us(self) -> int:
+        """The time that running periods end at."""
+        return self._stand.clock()

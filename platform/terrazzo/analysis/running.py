@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import NamedTuple
 
+from terrazzo.analysis.calculations import calculate
 from terrazzo.analysis.periods import FINISHED, HOUR_US, RUNNING, Period, PeriodType
 from terrazzo.analysis.progress import Progress
 from terrazzo.analysis.results import read_summaries
-from terrazzo.analysis.scripts import Job, Script
+from terrazzo.analysis.scripts import Job, Kind, Script
 from terrazzo.analysis.stand import Stand, series_of
 from terrazzo.analysis.summarizer import Summarizer
 from terrazzo.analysis.tally import Summary, join
@@ -24,14 +25,42 @@ class Running(NamedTuple):
     values: dict[str, Value]
 
 
-class RunningStatistics:
-    """Types 5 to 8, computed when somebody asks."""
+class RunningResults:
+    """Types 5 to 8 of statistics and calculations, computed when somebody asks."""
 
     def __init__(self, stand: Stand) -> None:
         self._stand = stand
 
-    async def compute(self, script: Script, job: Job, kind: PeriodType) -> Running | None:
-        """One job's statistics of a running period; None while nothing is computed."""
+    async def compute(self, script: Script, object_id: int, kind: PeriodType) -> Running | None:
+        """One script's results of a running period; None while nothing is computed."""
+        if script.kind is Kind.STATISTICS:
+            return await self._statistics(script, Job(script.kind, script.id, object_id), kind)
+        given: dict[str, Value] = {}
+        found: Running | None = None
+        for source in self._sources(script, object_id):
+            some = await self._statistics(source, Job(source.kind, source.id, object_id), kind)
+            if some is not None:
+                given, found = {**some.values, **given}, found or some
+        return None if found is None else Running(found.period, calculate(script.body, given))
+
+    def nothing(self, script: Script, kind: PeriodType) -> Running:
+        """What is told while nothing is computed: every variable, and no value."""
+        now_us = self._stand.clock()
+        rows = script.body.measures if script.kind is Kind.STATISTICS else script.body
+        start_us = now_us if kind is PeriodType.TOTAL else self._stand.calendar.period(RUNNING[kind], now_us).start_us
+        return Running(Period(kind, start_us, now_us), {row.var_name: None for row in rows})
+
+    def _sources(self, script: Script, object_id: int) -> list[Script]:
+        """The statistics scripts that have results on an object of a calculation, the first made first."""
+        found = [
+            self._stand.catalogue.get(job.kind, job.script_id)
+            for job in self._stand.progress
+            if job.kind is Kind.STATISTICS and job.object_id == object_id
+        ]
+        mine = [each for each in found if each is not None and each.company_id == script.company_id]
+        return sorted(mine, key=lambda each: each.id)
+
+    async def _statistics(self, script: Script, job: Job, kind: PeriodType) -> Running | None:
         async with self._stand.database.reading() as connection:
             progress = self._stand.progress.get(job)
             if progress is None:

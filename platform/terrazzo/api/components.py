@@ -18,6 +18,7 @@ from terrazzo.api.mosaic_paths import MOSAIC_SHAPES
 from terrazzo.api.operation import Caller
 from terrazzo.api.paging import Paged
 from terrazzo.api.pusher import PUBLISH
+from terrazzo.api.statistics_paths import STATOS
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 from terrazzo.errors import BadParameter
@@ -68,6 +69,16 @@ PATHS = (
             shape=shape,
         )
         for method, suffix, action, result, shape in MOSAIC_SHAPES
+    ),
+    *(
+        ComponentPath(
+            base="stats_base",
+            path=f"/api/v1/statos/{suffix}",
+            method=method,
+            operation=operation,
+            result=operation.result,
+        )
+        for method, suffix, operation in STATOS
     ),
     ComponentPath(
         base="pusher_base",

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from prometheus_client.registry import Collector
 
 from terrazzo.access.actor import Actor
+from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
 from terrazzo.commands.pusher import ObjectRequest
@@ -230,6 +231,7 @@ class Services:
     tokens: Tokens
     audit: AuditLog
     live: LiveHub
+    analysis: Analysis
     limits: Limits
     zone: tzinfo
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default

@@ -5,6 +5,7 @@ from __future__ import annotations
 from terrazzo.api import (
     accounts,
     audit,
+    balance,
     broker,
     charts,
     commands,
@@ -17,6 +18,7 @@ from terrazzo.api import (
     rejects,
     scripts,
     session,
+    statistics,
     terminals,
 )
 from terrazzo.api.operation import Table
@@ -29,6 +31,8 @@ TABLE = Table(
         *terminals.OPERATIONS,
         *objects.OPERATIONS,
         *scripts.OPERATIONS,
+        *statistics.OPERATIONS,
+        *balance.OPERATIONS,
         *presence.OPERATIONS,
         *grid.OPERATIONS,
         *mosaic.OPERATIONS,

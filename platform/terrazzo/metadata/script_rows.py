@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from terrazzo.mapping.expression import parse_expression
+from terrazzo.mapping.tokens import ExpressionError
+
 MAX_ROWS = 1_000
 MAX_CODES = 100
 STATISTICS = ("avg", "sum", "min", "max", "count", "delta", "first", "last")
@@ -54,6 +57,10 @@ def check_calculate_rows(rows: Any) -> None:
     for number, row in enumerate(rows, 1):
         if not row[1].strip():
             raise ValueError(f"row {number}, column 2: expected an expression")
+        try:
+            parse_expression(row[1])
+        except ExpressionError as error:
+            raise ValueError(f"row {number}, column 2: {error}") from None
 
 
 def check_codes(codes: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -22,6 +23,9 @@ from terrazzo_adapters.rocksdb.keys import (
 
 Slot = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
+
+Run = list[tuple[int, int, bytes]]
+"""One series' records of a commit: time_us, arrival number, body; in that order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ class Catalogue:
     """What the writer keeps in memory: ids of series, the last arrival number, counters it touched lately.
 
     ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, and when they were
-    touched last, on the clock that ``accept`` is told.
+    touched last, on the clock that ``accept`` is told. ``notes``: those written lately, by their keys; the same few
+    are written again and again.
     """
 
     ids: dict[str, int]
@@ -96,6 +101,7 @@ class Catalogue:
     counts: dict[Slot, int]
     mosaics: set[int]
     marked: dict[Slot, float]
+    notes: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def accept(self, batch: Batch, now_s: float) -> None:
         """Takes over what a batch that is now stored changed."""
@@ -105,6 +111,7 @@ class Catalogue:
         self.next_id += len(batch.new_ids)
         self.arrival = batch.last_arrival
         self.counts.update(batch.counts)
+        self.notes.update(batch.notes)
 
 
 def mosaic_ids(ids: Mapping[str, int]) -> set[int]:
@@ -123,43 +130,57 @@ def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: 
     """
     new_ids: dict[str, int] = {}
     added: dict[Slot, int] = {}
-    entries = _record_entries(records, catalogue, new_ids, added)
+    stored = _record_entries(records, catalogue, new_ids, added)
     known = catalogue.counts
     counts = {slot: count + (known[slot] if slot in known else stored_count(slot)) for slot, count in added.items()}
     last_arrival = catalogue.arrival + len(records)
     mosaics = catalogue.mosaics | mosaic_ids(new_ids) if new_ids else catalogue.mosaics
     touched = [slot for slot in added if slot >> 32 in mosaics] if mosaics else []
-    entries += [(mark_key(*divmod(slot, 1 << 32)), b"") for slot in touched if slot not in catalogue.marked]
+    entries = [(mark_key(*divmod(slot, 1 << 32)), b"") for slot in touched if slot not in catalogue.marked]
     entries += [(slot_key(slot), pack_number(count)) for slot, count in counts.items()]
     entries += [(name_key(series), pack_id(series_id)) for series, series_id in new_ids.items()]
     entries.append((LAST_ARRIVAL, pack_number(last_arrival)))
     entries.sort()  # RocksDB's memtable takes neighbours in half the time
+    entries += stored  # keys of records are above all of these
     return Batch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched)
 
 
 def _record_entries(
     records: Sequence[Record], catalogue: Catalogue, new_ids: dict[str, int], added: dict[Slot, int]
 ) -> list[tuple[bytes, bytes]]:
-    ids = catalogue.ids
-    arrival = catalogue.arrival
-    entries = []
-    for series, time_us, body in records:
-        series_id = ids.get(series)
-        if series_id is None:
-            series_id = _new_id(series, new_ids, catalogue.next_id)
-        arrival += 1
-        if not 0 <= time_us <= LATEST_US:
-            place = arrival - catalogue.arrival - 1
-            raise ValueError(f"records[{place}].time_us: {time_us} is not from 0 to {LATEST_US}")
-        entries.append((pack_record(b"r", series_id, time_us, arrival), body))
-        slot = series_id << 32 | time_us // HOUR_US
-        added[slot] = added.get(slot, 0) + 1
+    """The records in the order of their keys; a commit has many of few series, so that there is little to sort."""
+    runs: defaultdict[str, Run] = defaultdict(list)
+    for arrival, (series, time_us, body) in enumerate(records, catalogue.arrival + 1):
+        runs[series].append((time_us, arrival, body))
+    entries: list[tuple[bytes, bytes]] = []
+    for series_id, run in sorted([(_id_of(series, catalogue, new_ids), run) for series, run in runs.items()]):
+        run.sort()
+        _check_times(run, catalogue.arrival)
+        _count_hours(run, series_id << 32, added)
+        entries += [(pack_record(b"r", series_id, time_us, arrival), body) for time_us, arrival, body in run]
     return entries
 
 
-def _new_id(series: str, new_ids: dict[str, int], next_id: int) -> int:
-    series_id = new_ids.get(series)
+def _check_times(run: Run, before: int) -> None:
+    """``before``: the arrival number before the first record's."""
+    for time_us, arrival, _ in (run[0], run[-1]):
+        if not 0 <= time_us <= LATEST_US:
+            raise ValueError(f"records[{arrival - before - 1}].time_us: {time_us} is not from 0 to {LATEST_US}")
+
+
+def _count_hours(run: Run, base: Slot, added: dict[Slot, int]) -> None:
+    first, last = run[0][0] // HOUR_US, run[-1][0] // HOUR_US
+    if first == last:
+        added[base | first] = len(run)
+        return
+    for time_us, _, _ in run:
+        slot = base | time_us // HOUR_US
+        added[slot] = added.get(slot, 0) + 1
+
+
+def _id_of(series: str, catalogue: Catalogue, new_ids: dict[str, int]) -> int:
+    series_id = catalogue.ids.get(series)
     if series_id is None:
         name_key(series)  # refuses a name that is not text before anything is written
-        series_id = new_ids[series] = next_id + len(new_ids)
+        series_id = new_ids[series] = catalogue.next_id + len(new_ids)
     return series_id

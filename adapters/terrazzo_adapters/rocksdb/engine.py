@@ -31,6 +31,7 @@ from terrazzo_adapters.rocksdb.reads import count_records, has_record_before, ha
 from terrazzo_adapters.rocksdb.walk import ascending, ascending_keys
 
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
+_MOST_NOTES = 20_000
 
 
 class Engine:
@@ -82,10 +83,13 @@ class Engine:
     def _encode(self, records: Sequence[Record], notes: Notes) -> Batch:
         if len(self._catalogue.counts) > _MOST_COUNTERS:
             self._catalogue.counts.clear()
+        if len(self._catalogue.notes) > _MOST_NOTES:
+            self._catalogue.notes.clear()
         with worded(self.database.path):
             batch = encode_batch(records, self._catalogue, self._stored_count)
             after = {note_key(name): value for name, value in notes.items()}
-            before = {key: self.database.rdict.get(key) for key in after}
+            known = self._catalogue.notes
+            before = {key: known[key] if key in known else self.database.rdict.get(key) for key in after}
         return replace(batch, notes=after, notes_before=before)
 
     def _stored_count(self, slot: Slot) -> int:

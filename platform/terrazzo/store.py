@@ -74,12 +74,23 @@ class Curve(NamedTuple):
     values: list[float]
 
 
+class Seen(NamedTuple):
+    """Records of a range of these series all together, as somebody has read them: how many there were."""
+
+    series: Sequence[str]
+    total: int
+
+
 class TooManyBuckets(ValueError):
     """A range would have more than ``MOST_BUCKETS`` buckets; ``str()`` says so."""
 
 
 class StoreUnavailable(Exception):
     """The store can't answer now; the caller may retry. ``str()`` is fit to show an operator."""
+
+
+class NotReplaceable(Exception):
+    """The store can't put records in the place of others; ``str()`` says why, fit to show an operator."""
 
 
 class StoreFull(StoreUnavailable):
@@ -187,6 +198,22 @@ class TimeSeriesStore(Protocol):
 
         Names without such points are absent. Raises as ``resample``.
         """
+
+    async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
+        """Puts records in the place of all that one series has from ``start_us`` to ``end_us`` (both inclusive).
+
+        All of it or nothing, durably, and only if the series of ``given`` have as many records in the range as it says,
+        at the moment of the change: so nobody's record goes that came after those were read. False: they have others,
+        and nothing was changed.
+
+        Raises:
+            ValueError: a record is of another series, or out of the range, or can't be stored; nothing was changed.
+            NotReplaceable: this store never does.
+        """
+
+    @property
+    def is_replaceable(self) -> bool:
+        """Whether ``replace`` works here."""
 
     async def drop_before(self, time_us: int) -> None:
         """Retention: forgets all records earlier than ``time_us``."""

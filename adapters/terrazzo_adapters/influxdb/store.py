@@ -21,9 +21,11 @@ from terrazzo.store import (
     Curve,
     Fn,
     Notes,
+    NotReplaceable,
     Page,
     Record,
     RecordsRefused,
+    Seen,
     StoreUnavailable,
 )
 from terrazzo_adapters.columns.points import parse_points
@@ -280,6 +282,22 @@ class InfluxStore:
         asked_for = keys if series.startswith("m/") else ()
         async for records in self.scan([series], start_us, end_us, keys=asked_for):
             await asyncio.to_thread(_take, taker, records, keys)
+
+    @property
+    def is_replaceable(self) -> bool:
+        """It is not."""
+        return False
+
+    async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
+        """Never: InfluxDB has no transactions, and after a DELETE of all points of a series 1.x may lose newer ones.
+
+        Raises:
+            NotReplaceable: always.
+        """
+        raise NotReplaceable(
+            "InfluxDB can't replace records: it has no transactions, and what is written again after a DELETE may be "
+            "lost with the next one"
+        )
 
     async def drop_before(self, time_us: int) -> None:
         """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
-from terrazzo.store import NO_NOTES, Notes, Record, StoreUnavailable
+from terrazzo.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, mosaic_ids, put_count, slot_key
 from terrazzo_adapters.rocksdb.database import Database, worded
 from terrazzo_adapters.rocksdb.hours import BuiltHour
@@ -27,7 +28,8 @@ from terrazzo_adapters.rocksdb.keys import (
     record_key,
     tally_key,
 )
-from terrazzo_adapters.rocksdb.reads import count_records, has_record_before, has_record_from
+from terrazzo_adapters.rocksdb.reads import count_records, has_record_before, has_record_from, page
+from terrazzo_adapters.rocksdb.replacement import Replacement, check_records, find_replaced
 from terrazzo_adapters.rocksdb.walk import ascending, ascending_keys
 
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
@@ -41,7 +43,7 @@ class Engine:
         self.database = Database(path)
         self._catalogue = Catalogue({}, 1, 0, {}, set(), {})
         self.generation = 0
-        """Rises with each opening: what was read before may have been undone since."""
+        """Rises with each opening and replacement: what was read before may be gone since."""
         self._unsettled: Batch | None = None  # reported as failed, yet perhaps on disk
 
     def open(self) -> None:
@@ -111,6 +113,58 @@ class Engine:
                 del self._catalogue.ids[name]
         with worded(self.database.path):
             self._catalogue.marked = _load_marks(self.database)
+
+    def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
+        """Puts records in the place of a range of one series; False, and no change, unless ``given`` is so.
+
+        Raises:
+            ValueError: a record is not of the series and the range.
+            StoreUnavailable, StoreFull: it may be stored or not; a later call may succeed.
+        """
+        start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
+        check_records(series, start_us, end_us, records)
+        self._ensure_open()
+        there = self.database.read(page, given.series, start_us, end_us, offset=0, limit=0).total
+        if there != given.total:
+            return False
+        replacement = self._encode_replacement(series, start_us, end_us, records)
+        try:
+            self.database.commit(replacement.fill)
+        except StoreUnavailable as error:
+            self._recover(error, None)
+        self.generation += 1
+        self._accept_replacement(series, replacement)
+        return True
+
+    def _encode_replacement(self, series: str, start_us: int, end_us: int, records: Sequence[Record]) -> Replacement:
+        series_id = self._catalogue.ids.get(series)
+        replaced = [] if series_id is None else self.database.read(find_replaced, series_id, start_us, end_us)
+        removed = Counter(slot for slot, _ in replaced)
+        for slot in removed:
+            self._catalogue.counts.pop(slot, None)
+        with worded(self.database.path):
+            batch = encode_batch(records, self._catalogue, lambda slot: self._stored_count(slot) - removed[slot])
+            left = {
+                slot: self._stored_count(slot) - count for slot, count in removed.items() if slot not in batch.counts
+            }
+            ends = series_id is not None and not records and self._is_all(series_id, start_us, end_us)
+        gone = [key for _, key in replaced] + ([name_key(series)] if ends else [])
+        return Replacement(batch, gone, left, {*removed, *batch.counts}, ends=ends)
+
+    def _is_all(self, series_id: int, start_us: int, end_us: int) -> bool:
+        view = self.database.rdict
+        return not (has_record_before(view, series_id, start_us) or has_record_from(view, series_id, end_us + 1))
+
+    def _accept_replacement(self, series: str, replacement: Replacement) -> None:
+        catalogue, now_s = self._catalogue, time.monotonic()
+        catalogue.accept(replacement.batch, now_s)
+        for slot, count in replacement.left.items():
+            catalogue.counts.pop(slot, None)
+            catalogue.marked.pop(slot, None)
+            if count:
+                catalogue.marked[slot] = now_s
+        if replacement.ends:
+            del catalogue.ids[series]
 
     def ripe(self, *, quiet_s: float, idle_s: float) -> list[Slot]:
         """The hours whose columns are worth making, oldest first.

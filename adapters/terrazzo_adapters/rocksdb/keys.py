@@ -14,7 +14,7 @@
 All numbers are big-endian, so that the order of keys is the order of (series, time, arrival).
 
 ``k`` and ``v`` are there for mosaic series only and follow later; ``k`` holds the value that ``c`` had, and they are
-good as long as it has it. Records only ever go by retention, which removes ``k`` and ``v`` with them.
+good as long as it has it. Whatever removes records, retention or a replacement, removes ``k`` and ``v`` with them.
 """
 
 from __future__ import annotations

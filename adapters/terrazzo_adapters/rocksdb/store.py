@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.store import NO_NOTES, Notes, Record, StoreUnavailable
+from terrazzo.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
@@ -81,6 +81,20 @@ class RocksStore(Queries):
             return [held]
         return await self._run(self._readers, self._latest, series, limit, frozenset(keys))
 
+    @property
+    def is_replaceable(self) -> bool:
+        """It is."""
+        return True
+
+    async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
+        """Puts records in the place of a range of one series, or does nothing and returns False.
+
+        Raises:
+            ValueError: a record that isn't of the series and the range.
+            StoreFull, StoreUnavailable: it is unknown whether it was done; the call may be repeated.
+        """
+        return await self._run(self._writer, self._replace, series, start_us, end_us, records, given=given)
+
     async def drop_before(self, time_us: int) -> None:
         """Forgets all records earlier than ``time_us``; the disk space comes back as RocksDB compacts."""
         await self._run(self._writer, self._drop_before, time_us)
@@ -148,6 +162,12 @@ class RocksStore(Queries):
         if found and len(series) == 1 and not keys:
             self._newest.fill(found[0], generation)
         return found
+
+    def _replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
+        try:
+            return self._engine.replace(series, start_us, end_us, records, given=given)
+        finally:
+            self._newest.forget()
 
     def _drop_before(self, time_us: int) -> None:
         try:

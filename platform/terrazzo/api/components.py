@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
+from terrazzo.api.component_entities import management, offline, service
 from terrazzo.api.component_path import ComponentPath as ComponentPath
 from terrazzo.api.component_path import as_it_is, nothing
 from terrazzo.api.dispatch import Performer
 from terrazzo.api.envelope import Answer, ComponentReply
 from terrazzo.api.fields import kind
 from terrazzo.api.grid import GridData, GridList, GridRecord
+from terrazzo.api.happening_paths import HAPPENING_SHAPES
 from terrazzo.api.mosaic_paths import MOSAIC_SHAPES
 from terrazzo.api.operation import Caller
 from terrazzo.api.paging import Paged
@@ -69,6 +71,23 @@ PATHS = (
             shape=shape,
         )
         for method, suffix, action, result, shape in MOSAIC_SHAPES
+    ),
+    *(
+        ComponentPath(
+            base="service_base", path=f"/api/v1/{suffix}", operation=TABLE[action], result=result, shape=shape
+        )
+        for suffix, action, result, shape in HAPPENING_SHAPES
+    ),
+    *service.PATHS,
+    *offline.PATHS,
+    *management.PATHS,
+    ComponentPath(
+        base="object_base",
+        path="/api/v1/file/discard",
+        method="POST",
+        operation=files.DISCARD,
+        result=UnsetType,
+        shape=nothing,
     ),
     *(
         ComponentPath(

@@ -27,14 +27,14 @@ class ByUid(msgspec.Struct, kw_only=True):
 @cache
 def key_type(name: str, keys: tuple[str, ...]) -> type[msgspec.Struct]:
     """A request that names a record by the first of ``keys`` that it has."""
-    return ByUid if keys == ByUid.__struct_fields__ else _struct(f"{name}_key", "Which record.", _keys(keys))
+    return ByUid if keys == ByUid.__struct_fields__ else struct_of(f"{name}_key", "Which record.", _keys(keys))
 
 
 def create_type(name: str, title: str, entity: Entity, required: Collection[str], more: Iterable[Column]) -> Any:
     """The request of ``create_``; ``more`` are columns that no record shows."""
     company = (COMPANY, Key | None | UnsetType, UNSET)  # a super user's choice
     required = {*required, *(field.name for field in entity.writable() if field.required)}
-    return _struct(f"create_{name}", f"A new {title}.", [*more, *_written(entity, required), company])
+    return struct_of(f"create_{name}", f"A new {title}.", [*more, *_written(entity, required), company])
 
 
 def update_type(
@@ -44,13 +44,13 @@ def update_type(
     columns = [column for column in _written(entity, required) if column[0] not in (*keys, entity.uid_name)]
     number = [("id", Key)] if "id" in required else []
     optional = [(column, of | None | UnsetType, UNSET) for column, of, *_ in more]
-    return _struct(f"update_{name}", f"Changes of a {title}.", [*_keys(keys), *number, *columns, *optional])
+    return struct_of(f"update_{name}", f"Changes of a {title}.", [*_keys(keys), *number, *columns, *optional])
 
 
 def record_type(name: str, title: str, entity: Entity, more: Mapping[str, Any]) -> Any:
     """A record as clients see it; ``more`` are columns that no table has."""
-    columns = [("id", int), *((field.name, _read_type(field)) for field in shown(entity)), *more.items()]
-    return _struct(f"{name}_record", f"A {title}.", columns)
+    columns = [("id", int), *((field.name, read_type(field)) for field in shown(entity)), *more.items()]
+    return struct_of(f"{name}_record", f"A {title}.", columns)
 
 
 def shown(entity: Entity) -> list[Field]:
@@ -80,7 +80,8 @@ def given(request: msgspec.Struct) -> dict[str, Any]:
     }
 
 
-def _struct(name: str, summary: str, columns: list[Any]) -> type[msgspec.Struct]:
+def struct_of(name: str, summary: str, columns: list[Any]) -> type[msgspec.Struct]:
+    """A Struct of columns; ``name`` is in snake case."""
     title = "".join(word.capitalize() for word in name.split("_"))
     return msgspec.defstruct(title, columns, kw_only=True, namespace={"__doc__": summary}, module=__name__)
 
@@ -92,12 +93,13 @@ def _keys(keys: tuple[str, ...]) -> list[Column]:
 def _written(entity: Entity, required: Collection[str]) -> list[Column]:
     """Required ones first, as in the documents."""
     columns = [field for field in entity.writable() if field.name != COMPANY]
-    first = [(field.name, _written_type(field)) for field in columns if field.name in required]
+    first = [(field.name, written_type(field)) for field in columns if field.name in required]
     optional = [field for field in columns if field.name not in required]
-    return [*first, *((field.name, _written_type(field) | None | UnsetType, UNSET) for field in optional)]
+    return [*first, *((field.name, written_type(field) | None | UnsetType, UNSET) for field in optional)]
 
 
-def _written_type(field: Field) -> Any:
+def written_type(field: Field) -> Any:
+    """What a client may send for a column."""
     match field.kind:
         case Kind.INTEGER:
             return Annotated[int, Meta(ge=field.minimum, le=field.maximum)]
@@ -111,7 +113,8 @@ def _written_type(field: Field) -> Any:
     return Annotated[str, shape, Meta(description=" or ".join(field.choices) or None)]
 
 
-def _read_type(field: Field) -> Any:
+def read_type(field: Field) -> Any:
+    """What a record shows of a column."""
     match field.kind:
         case Kind.INTEGER | Kind.FLAG:
             return int | None if field.default is None and not field.required else int

@@ -14,12 +14,13 @@ from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
 from terrazzo.commands.pusher import ObjectRequest
-from terrazzo.live.hub import LiveHub
 from terrazzo.files.library import StoredFile
+from terrazzo.happenings.days import Days
 from terrazzo.happenings.events import EventBook
 from terrazzo.happenings.labels import LabelBook
+from terrazzo.live.hub import LiveHub
 from terrazzo.metadata.port import EVERYTHING, Conditions, Repository, Row, Rows
-from terrazzo.object_flags import FlagSource
+from terrazzo.objects.flags import FlagSource
 from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.registry import Registry
 
@@ -32,6 +33,13 @@ class Scripts(Repository, Protocol):
 
     async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
         """Starts or stops a script."""
+
+
+class StampedRecords(Repository, Protocol):
+    """Records that can be counted by the day of their creation."""
+
+    async def tally(self, actor: Actor, days: Days, conditions: Conditions, *, by: str) -> dict[tuple[Any, ...], int]:
+        """``(day, value of the column by)`` to count."""
 
 
 class Entities(Protocol):
@@ -79,9 +87,8 @@ class Entities(Protocol):
     @property
     def projects(self) -> Scripts: ...
 
-
     @property
-    def services(self) -> Repository: ...
+    def services(self) -> StampedRecords: ...
 
     @property
     def collects(self) -> Repository: ...
@@ -103,6 +110,7 @@ class Entities(Protocol):
 
     @property
     def uploads(self) -> Repository: ...
+
 
 class UserLogin(Protocol):
     """Turns a name and a password into a token."""
@@ -171,7 +179,6 @@ class Pusher(Protocol):
         """Journals all of them or none."""
 
 
-class Limits(Protocol):
 class Files(Protocol):
     """Uploaded files."""
 
@@ -185,6 +192,7 @@ class Files(Protocol):
         """Deletes a file that no record names."""
 
 
+class Limits(Protocol):
     """What the APIs need of the section ``limits``."""
 
     @property
@@ -194,9 +202,9 @@ class Files(Protocol):
     def import_bytes(self) -> int: ...
 
     @property
-    @property
     def file_bytes(self) -> int: ...
 
+    @property
     def connections(self) -> int: ...
 
     @property
@@ -224,10 +232,10 @@ class Services:
     commands: Commands
     pusher: Pusher
     object_flags: FlagSource
-    login: UserLogin
     files: Files
     events: EventBook
     labels: LabelBook
+    login: UserLogin
     tokens: Tokens
     audit: AuditLog
     live: LiveHub

@@ -7,8 +7,9 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.access.actor import Actor
+from terrazzo.happenings.days import Days, tally_by_day
 from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.port import Row
+from terrazzo.metadata.port import Conditions, Row
 from terrazzo.metadata.repository import Draft, EntityRepository
 
 
@@ -19,6 +20,12 @@ class StampedRepository(EntityRepository):
         """``stamp``: the column of the time."""
         super().__init__(entity, **parts)
         self._stamp = stamp
+
+    async def tally(self, actor: Actor, days: Days, conditions: Conditions, *, by: str) -> dict[tuple[Any, ...], int]:
+        """How many records there are of each day and each value of the column ``by``: ``(day, value)`` to count."""
+        where = [*self._visible(actor), *self._selection.where(conditions)]
+        async with self._database.reading() as connection:
+            return await tally_by_day(connection, self.table.c[self._stamp], days, where, self.table.c[by])
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         await super()._guard(connection, actor, draft, before)

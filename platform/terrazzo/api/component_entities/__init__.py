@@ -1,0 +1,1 @@
+"""Stored entities behind the paths of the component interfaces (section 2)."""

@@ -39,12 +39,12 @@ from terrazzo.config_bridge import BridgeSection, bridge_settings
 from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
-from terrazzo.ingest.answers import StoredAnswers
-from terrazzo.ingest.intake import Intake
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
 from terrazzo.happenings.events import EventBook
 from terrazzo.happenings.labels import LabelBook
+from terrazzo.ingest.answers import StoredAnswers
+from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
 from terrazzo.listeners import bound, listen_mqtt
 from terrazzo.live.happenings import HappeningSource
@@ -60,7 +60,8 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.secrets import Secrets
-from terrazzo.object_flags import TerminalFlags
+from terrazzo.objects.changes import FLAG_GAUGES, FlagWatch
+from terrazzo.objects.flags import FlagBook
 from terrazzo.platform_hooks import PlatformHooks
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import StoreUnavailable, TimeSeriesStore
@@ -144,11 +145,11 @@ class Platform:
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.store = await self._open_store()
             self.metadata = await self._open_metadata()
+            self.files = await self._open_files()
             self.terminals = await self._open_terminals()
             addresses = await self._listen()
         except BaseException:
             await self.stop()
-            self.files = await self._open_files()
             raise
         gc.collect()
         gc.freeze()  # what lives as long as the process need not be looked at again
@@ -200,12 +201,6 @@ class Platform:
             self._run("audit retention", _RETENTION_S, lambda: audit.forget_before(now_us() - days * _DAY_US))
         return Metadata(database, registry, entities, tokens, audit, changes, first_admin)
 
-    async def _open_terminals(self) -> Terminals:
-        registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
-        bus = EmbeddedBus(registry, presence, seals)
-        shaper = await self._open_shaper()
-        marks = LateMarks()
-        self.analysis = await self._open_analysis(marks)
     async def _open_files(self) -> FileLibrary:
         config, metadata = self.config, self.metadata
         folder = FileFolder(config.data_dir / "files", most_bytes=config.limits.file_bytes)
@@ -214,12 +209,19 @@ class Platform:
         await files.remove_orphans()
         return files
 
+    async def _open_terminals(self) -> Terminals:
+        registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
+        bus = EmbeddedBus(registry, presence, seals)
+        shaper = await self._open_shaper()
+        marks = LateMarks()
+        self.analysis = await self._open_analysis(marks)
         ahead_s = self.config.limits.clock_ahead_s
         intake = Intake(self.store, bus, clock_ahead_s=ahead_s, shaper=shaper, marks=marks)
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
         self._feed_live(intake, presence, commands)
-        shaper.outbox.listen(HappeningSource(self.live, zone=self.config.zone).on_happened)
+        self._feed_happenings(shaper)
+        self._follow_flags(shaper, intake, presence, bus)
         shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
         local = EmbeddedBridges(load_broker_id(self.config.data_dir), bus=bus, **shared)
         bridges = self._new_bridges(local)
@@ -253,6 +255,26 @@ class Platform:
         presence.watch(terminals.on_presence)
         registry.watch(terminals.on_record)
         commands.listen(CommandSource(self.live, zone=zone).on_step, wanted=lambda: self.live.is_wanted)
+
+    def _feed_happenings(self, shaper: Shaper) -> None:
+        """Events and labels, and what people do about events."""
+        source = HappeningSource(self.live, zone=self.config.zone)
+        self.events = EventBook(self.metadata.database, zone=self.config.zone)
+        shaper.outbox.listen(source.on_happened)
+        self.events.listen(source.on_happened)
+
+    def _follow_flags(self, shaper: Shaper, intake: Intake, presence: PresenceBook, bus: EmbeddedBus) -> None:
+        """The flags of objects, and the task that tells what changed of them."""
+        metadata, timeout_s = self.metadata, self.config.limits.boot_timeout_s
+        self.flags = FlagBook(metadata.registry, bus, shaper.engine, boot_timeout_s=timeout_s)
+        self.flag_watch = watch = FlagWatch(self.flags, self.live, metadata.registry, zone=self.config.zone)
+        presence.watch(watch.on_presence)
+        intake.listen(watch.on_records)
+        shaper.outbox.listen(watch.on_happened)
+        metadata.entities.objects.watch(watch.on_object)
+        metadata.entities.mappings.watch(watch.on_mapping)
+        watch.start()
+        self._stack.push_async_callback(watch.stop)
 
     async def _open_shaper(self) -> Shaper:
         """What objects make of messages; what is committed reaches the database before the stop, if it answers."""
@@ -427,6 +449,7 @@ class Platform:
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
             metrics.Numbered("terrazzo_live", lambda: _numbers(self.live.stats), gauges=GAUGES),
+            metrics.Numbered("terrazzo_flags", lambda: _numbers(self.flag_watch.stats), gauges=FLAG_GAUGES),
             *bridge_metrics(self.terminals.bridges),
         ]
 

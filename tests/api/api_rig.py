@@ -29,19 +29,22 @@ from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
 from terrazzo.embedded_bus import EmbeddedBus
-from terrazzo.ingest.report import Seals
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.kinds import KINDS
 from terrazzo.files.library import FileLibrary
 from terrazzo.happenings.events import EventBook
 from terrazzo.happenings.labels import LabelBook
 from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import Seals
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.pump import Pump
+from terrazzo.mapping.ledger import Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.mapping.shaper import Shaper
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
-from terrazzo.object_flags import TerminalFlags
+from terrazzo.objects.flags import FlagBook
 from terrazzo.terminals.presence import PresenceBook
 from terrazzo.terminals.registry import Registry
 from terrazzo.times import now_us
@@ -55,11 +58,11 @@ BODY_BYTES = 1 << 20
 class Limits:
     body_bytes: int = BODY_BYTES
     import_bytes: int = 4 * BODY_BYTES
+    file_bytes: int = 4 * BODY_BYTES
     connections: int = 1_000
     pipelined_requests: int = 32
     request_timeout_s: float = 30
     idle_timeout_s: float = 300
-    file_bytes: int = 4 * BODY_BYTES
     ws_subscriptions: int = 100
 
 
@@ -160,6 +163,11 @@ async def open_rig(
         pump = Pump(live)
         pump.start()
         stack.push_async_callback(pump.stop)
+        shaper = await Shaper.open(store, entities, Outbox(Ledger(database)))
+        stack.push_async_callback(shaper.outbox.stop)
+        intake = Intake(store, bus, shaper=shaper)
+        intake.start()
+        stack.push_async_callback(intake.stop)
         services = Services(
             entities=entities,
             registry=registry,

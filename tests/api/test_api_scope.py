@@ -37,9 +37,10 @@ from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket
 
 from terrazzo.access.actor import Role
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
-from terrazzo.api.http import GATEWAY_PATH, build_apps
+from terrazzo.api.http import GATEWAY_PATH, RETAINER_PATH, build_apps
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
+from terrazzo.metadata.happenings import EVENT, LABEL
 from terrazzo.store import Record
 from terrazzo.times import parse_time
 
@@ -126,11 +127,12 @@ SPECIAL: dict[str, Special] = {
     "kick_client": Special(code=10404),
     "subscribe": Special(fields={"kinds": ["grid"]}, code=10401, stranger=10401),  # not over HTTP: see tests/live
     "unsubscribe": Special(fields={"subscription": 1}, code=10401, stranger=10401),
-    "unsubscribe": Special(fields={"subscription": 7}, code=10401, stranger=10401),
     "publish_object_command_plus": Special(
         fields={"publishes": [{"object_id": "@object", "command": "SP1", "value": "1"}]}
     ),
-    "check_mapping": Special(fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None}, stranger=200),
+    "check_mapping": Special(
+        fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None}, stranger=200
+    ),
     **dict.fromkeys(("get_mosaic_chart", "get_grid_chart"), Special(unmarked="numbers only")),
     "get_audit_list": Special(fields={"username": None, "start_time": None}),
     **{
@@ -141,6 +143,15 @@ SPECIAL: dict[str, Special] = {
     **dict.fromkeys(("update_user", "delete_user", "get_user_item"), _USER),
     "update_customer": Special(fields={"id": "@id"}),
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
+    **dict.fromkeys(("get_event_item", "acknowledge_event", "clear_event"), Special(fields={"id": "@event"})),
+    "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
+    "get_retainer_label_item": Special(fields={"id": "@label"}),
+    "close_retainer": Special(fields={"code": "T", "template_id": "@retainer"}, code=10404),  # it isn't open
+    **{
+        f"get_{name}_quantity{by}": Special(unmarked="numbers only")
+        for name in ("event", "retainer")
+        for by in ("", "_by_day")
+    },
     **{f"{verb}_statistics{what}": Special(fields=_STATISTICS) for verb, what in _RESULTS},
     **{f"{verb}_calculate{what}": Special(fields=_CALCULATE) for verb, what in _RESULTS[:2]},
     **dict.fromkeys(
@@ -156,7 +167,7 @@ SPECIAL: dict[str, Special] = {
 ANYBODY = {"login", "logout"}
 """Operations that need no token."""
 
-OPEN_ROUTES = {GATEWAY_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
+OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
 OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 """Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
 
@@ -173,7 +184,7 @@ REFUSED = {10401, 10404}  # a key that finds nothing; a reference to something t
 
 
 async def fill(rig: Rig, world: World) -> None:
-    """Time series and commands of the home company's terminal and object."""
+    """Time series, commands, an event and a label of the home company's terminal and object."""
     uid, at = world.main["terminal"], parse_time("2020-01-01 00:00:00")
     reject = msgspec.msgpack.encode({"topic": f"g/{uid}/r", "reason": MARK, "payload": b"not JSON"})
     report = msgspec.json.encode({"T": MARK})
@@ -184,6 +195,14 @@ async def fill(rig: Rig, world: World) -> None:
     for kind in ("statistics", "calculate", "balance"):
         await rig.call(f"start_{kind}", uid=world.main[kind])
     await rig.services.analysis.work()
+    named = {"company_id": 1, "object_id": int(world.main["object"]), "terminal_id": uid}
+    named |= dict.fromkeys(("code", "label_en", "label_cn", "value"), MARK)
+    event = {**named, "id": 810_001, "extension_key": MARK, "extension_value": MARK, "created": at}
+    label = {**named, "id": 820_001, "project_id": 1, "class_id": "r", "opened_at": at, "created": at}
+    async with rig.services.entities.terminals._database.writing() as connection:
+        await connection.execute(EVENT.insert().values(**event))
+        await connection.execute(LABEL.insert().values(**label))
+    world.main |= {"event": str(event["id"]), "label": str(label["id"])}
 
 
 @pytest.fixture

@@ -142,6 +142,13 @@ STATISTICS = {
     **texts("script_uid object_id description data var_name"),
     **dict.fromkeys(("start_time", "end_time", "created"), "offset time"),
 }
+LABEL = {
+    **texts("object_id terminal_id class_id template_id code label_en label_cn retained elapsed reference close_at"),
+    **ints("id project_id is_available"),
+    **dict.fromkeys(("opened_at", "created"), "time"),
+}
+"""Section 2 "Retainer-label record", with the gateway's object ids, and the script's uid as it is asked for."""
+
 RETAINER = {
     **ints("id is_active last_modified_by is_available"),
     **texts("uid name description"),
@@ -355,9 +362,9 @@ ACTIONS = (
         "is closed",
         "Response: not shown",
         (*required("key", "object_id"), *required("text", "code"), *required("key", "template_id")),
-        "any",
+        {**LABEL, "close_at": "time"},
     ),
-    Action("get_open_retainer_list", "none; lists retainers in progress", "Response: not shown", (), "any"),
+    Action("get_open_retainer_list", "none; lists retainers in progress", "Response: not shown", (), paged(LABEL)),
     Action(
         "get_balance_result_list",
         "page_index, page_size, where_and, where_or, where_in (strings)",

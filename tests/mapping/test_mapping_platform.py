@@ -68,7 +68,7 @@ async def test_a_publish_becomes_mosaic_events_labels_and_frames(tmp_path: Path)
         frames = await live_frames(platform, [{"t": 795, "run": 1}, {"t": 815}, {"t": 700, "run": 0}], 3)
         data = [(frame["kind"], frame["data"]["code"], frame["data"].get("change")) for frame in frames]
         assert sorted(data, key=str) == [
-            ("event", "HOT", None),
+            ("event", "HOT", "raised"),
             ("retainer", "RUN", "closed"),
             ("retainer", "RUN", "opened"),
         ]

@@ -89,7 +89,15 @@ class ListRequest(PageRequest):
     order_by: Order = msgspec.field(default_factory=Order)
 
 
-def conditions_of(request: ListRequest) -> Conditions:
+class Filter(msgspec.Struct, kw_only=True):
+    """What meets all conditions of ``where_and`` and ``where_in`` and one of ``where_or``."""
+
+    where_and: Comparisons = msgspec.field(default_factory=Comparisons)
+    where_or: Comparisons = msgspec.field(default_factory=Comparisons)
+    where_in: Memberships = msgspec.field(default_factory=Memberships)
+
+
+def conditions_of(request: ListRequest | Filter) -> Conditions:
     """The conditions as repositories take them."""
     return Conditions(request.where_and.conditions, request.where_or.conditions, request.where_in.conditions)
 

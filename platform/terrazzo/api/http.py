@@ -68,7 +68,9 @@ def build_apps(services: Services) -> Apps:
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
     routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits), upgrade=sockets.handle)
-    routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), _gateway_handler(gateway, services.limits))
+    routes.add(
+        "POST", services.prefixes.get("retainer_base", RETAINER_PATH), _gateway_handler(gateway, services.limits)
+    )
     for address, methods in _component_routes(services, components).items():
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):

@@ -14,7 +14,7 @@ from terrazzo.api.services import Services
 from terrazzo.api.terminals import SIGNED
 from terrazzo.metadata.definitions import CONTROL, CUSTOMER, MAPPING, OBJECT
 from terrazzo.metadata.port import Row
-from terrazzo.object_flags import ObjectFlags
+from terrazzo.objects.flags import ObjectFlags
 
 
 class MappingKey(ByUid):

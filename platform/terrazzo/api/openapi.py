@@ -17,6 +17,8 @@ from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 
 GATEWAY_PATH = "/apiproxy/api"
+RETAINER_PATH = "/retainer/api"
+"""The same gateway at the address that section 1 documents retainers' labels against, unless configured otherwise."""
 JSON = "application/json"
 _SECURITY: list[Schema] = [{"token": []}]
 
@@ -69,6 +71,7 @@ def build_document(
     """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
     operations, paths = tuple(operations), tuple(paths)
     schemas = Schemas(operations, paths, others=file_operations())
+    of_labels = [operation for operation in operations if operation.name in _LABEL_ACTIONS]
     where = {**PREFIXES, **(prefixes or {})}
     return {
         "openapi": "3.1.0",
@@ -77,7 +80,8 @@ def build_document(
         "servers": [{"url": "/"}],
         "tags": [{"name": "gateway"}, {"name": "components"}, {"name": "operators"}],
         "paths": {
-            GATEWAY_PATH: {"post": _gateway(operations)},
+            GATEWAY_PATH: {"post": _gateway(operations, _GATEWAY)},
+            where.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
             **_component_paths(paths, where, schemas),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
             **_OPERATOR_PATHS,
@@ -91,7 +95,20 @@ def build_document(
     }
 
 
-def _gateway(operations: Iterable[Operation]) -> Schema:
+_GATEWAY = {
+    "operationId": "gateway",
+    "summary": "All actions; the field action says which",
+    "description": "`login` and `logout` need no role. `x-actions` lists what each action asks for and gives.",
+}
+_RETAINER = {
+    "operationId": "retainer",
+    "summary": "The labels that retainers keep open; the field action says what to do",
+    "description": "The same gateway at an address of its own: every action works here too.",
+}
+_LABEL_ACTIONS = {"close_retainer", "get_open_retainer_list"}
+
+
+def _gateway(operations: Iterable[Operation], texts: Schema) -> Schema:
     names = [operation.name for operation in operations]
     examples = {name: example for name, example in load_examples().items() if name in names}
     request = {
@@ -100,10 +117,8 @@ def _gateway(operations: Iterable[Operation]) -> Schema:
     }
     answer = {"oneOf": [*(reference(f"{name}.answer") for name in names), reference(GATEWAY_FAILURE)]}
     return {
-        "operationId": "gateway",
+        **texts,
         "tags": ["gateway"],
-        "summary": "All actions; the field action says which",
-        "description": "`login` and `logout` need no role. `x-actions` lists what each action asks for and gives.",
         "security": [*_SECURITY, {}],
         "requestBody": {
             "required": True,

@@ -78,6 +78,11 @@ class Shaper:
 
     # What others call
 
+    def is_label_open(self, object_id: int, project_id: int, code: str) -> bool:
+        """Whether a label is open."""
+        labels = self.engine.catalogue.labels.get(object_id)
+        return labels is not None and labels.is_open((project_id, code))
+
     async def close_label(self, object_id: int, project_id: int, code: str) -> None:
         """Closes a label by hand; returns when the database has it.
 

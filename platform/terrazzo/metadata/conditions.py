@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -63,15 +63,24 @@ class Selection:
     Args:
         zone: of times without an offset.
         referenced: the tables that REFERENCE columns point to, by column name.
+        derived: what fields stand for that aren't columns.
     """
 
-    def __init__(self, entity: Entity, referenced: dict[str, sa.Table], zone: tzinfo) -> None:
+    def __init__(
+        self,
+        entity: Entity,
+        referenced: dict[str, sa.Table],
+        zone: tzinfo,
+        *,
+        derived: Mapping[str, Column] | None = None,
+    ) -> None:
         self._table = entity.table
         self._fields = {"id": _ID} | {
             name: field for name, field in entity.fields.items() if not field.internal and field.kind is not Kind.SECRET
         }
         self._referenced = referenced
         self._zone = zone
+        self._derived = derived or {}
 
     def where(self, conditions: Conditions) -> list[Column]:
         """The clauses that all have to hold.
@@ -89,10 +98,10 @@ class Selection:
         """The columns to sort by; the id settles ties, so that pages never overlap."""
         name, descending = order_by or ("id", False)
         try:
-            self._field(name)
+            column = self._column(self._field(name))
         except BadParameter as error:
             raise BadParameter("order_by", str(error)) from None
-        columns = [self._table.c[name]] if name == "id" else [self._table.c[name], self._table.c.id]
+        columns = [column] if name == "id" else [column, self._table.c.id]
         return [column.desc() if descending else column.asc() for column in columns]
 
     def _field(self, name: str) -> Field:
@@ -145,7 +154,7 @@ class Selection:
         return _Alike(column, sa.literal(self._text(field, value).replace("\\", "\\\\")))
 
     def _column(self, field: Field) -> Column:
-        return self._table.c[field.name]
+        return self._derived[field.name] if field.name in self._derived else self._table.c[field.name]
 
     def _ids_of(self, field: Field, uids: list[str]) -> sa.Select[Any]:
         table = self._referenced[field.name]

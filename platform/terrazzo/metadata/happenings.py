@@ -27,13 +27,27 @@ EVENT = sa.Table(
     sa.Column("created", BIG, nullable=False),  # the time of the message
     sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
     sa.Column("state", sa.String(16), nullable=False, default="raised"),  # raised | acknowledged | cleared
-    sa.Column("acknowledged_by", BIG),
-    sa.Column("acknowledged_us", BIG),
-    sa.Column("cleared_us", BIG),
-    sa.Column("comment", sa.Text, nullable=False, default=""),
+    sa.Column("acknowledged_by", BIG),  # a user's id
+    sa.Column("acknowledged_at", BIG),
+    sa.Column("cleared_by", BIG),
+    sa.Column("cleared_at", BIG),
     sa.Index(None, "company_id", "created", "id"),
     sa.Index(None, "company_id", "id"),
+    sa.Index(None, "created", "id"),  # of all companies
     sa.Index(None, "object_id", "created", "id"),
+    sqlite_autoincrement=True,
+)
+
+EVENT_COMMENT = sa.Table(
+    "event_comment",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("event_id", BIG, nullable=False),
+    sa.Column("user_id", BIG, nullable=False),
+    sa.Column("username", sa.String(64), nullable=False),
+    sa.Column("created", BIG, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index(None, "event_id", "id"),
     sqlite_autoincrement=True,
 )
 
@@ -58,6 +72,8 @@ LABEL = sa.Table(
     sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
     sa.Index(None, "company_id", "opened_at", "id"),
     sa.Index(None, "company_id", "close_at", "id"),
+    sa.Index(None, "opened_at", "id"),  # of all companies
+    sa.Index(None, "close_at", "id"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "object_id", "close_at"),
     sqlite_autoincrement=True,
@@ -70,4 +86,4 @@ EFFECT_MARK = sa.Table(
     sa.Column("seq", BIG, nullable=False),  # the last effects that are in the tables above
 )
 
-HAPPENINGS = (EVENT, LABEL, EFFECT_MARK)
+HAPPENINGS = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)

@@ -82,6 +82,10 @@ class Registry:
         """The terminals of an object in order, empty for an unknown one."""
         return self._terminals_of.get(object_id, ())
 
+    def object_ids(self) -> Iterable[int]:
+        """All objects, in no particular order."""
+        return self._company_of.keys()
+
     def object_company(self, object_id: int) -> int | None:
         """Whose an object is, None for an unknown one."""
         return self._company_of.get(object_id)

@@ -11,6 +11,7 @@ BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 def upgrade() -> None:
     _create_event()
+    _create_event_comment()
     _create_label()
     _create_effect_mark()
 
@@ -33,15 +34,31 @@ def _create_event() -> None:
         sa.Column("is_available", sa.SmallInteger(), nullable=False),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("acknowledged_by", BIG, nullable=True),
-        sa.Column("acknowledged_us", BIG, nullable=True),
-        sa.Column("cleared_us", BIG, nullable=True),
-        sa.Column("comment", sa.Text(), nullable=False),
+        sa.Column("acknowledged_at", BIG, nullable=True),
+        sa.Column("cleared_by", BIG, nullable=True),
+        sa.Column("cleared_at", BIG, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_event")),
         sqlite_autoincrement=True,
     )
     op.create_index(op.f("ix_event_company_id_created_id"), "event", ["company_id", "created", "id"])
     op.create_index(op.f("ix_event_company_id_id"), "event", ["company_id", "id"])
+    op.create_index(op.f("ix_event_created_id"), "event", ["created", "id"])
     op.create_index(op.f("ix_event_object_id_created_id"), "event", ["object_id", "created", "id"])
+
+
+def _create_event_comment() -> None:
+    op.create_table(
+        "event_comment",
+        sa.Column("id", BIG, autoincrement=True, nullable=False),
+        sa.Column("event_id", BIG, nullable=False),
+        sa.Column("user_id", BIG, nullable=False),
+        sa.Column("username", sa.String(length=64), nullable=False),
+        sa.Column("created", BIG, nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_event_comment")),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(op.f("ix_event_comment_event_id_id"), "event_comment", ["event_id", "id"])
 
 
 def _create_label() -> None:
@@ -69,6 +86,8 @@ def _create_label() -> None:
     op.create_index(op.f("ix_label_company_id_opened_at_id"), "label", ["company_id", "opened_at", "id"])
     op.create_index(op.f("ix_label_company_id_close_at_id"), "label", ["company_id", "close_at", "id"])
     op.create_index(op.f("ix_label_company_id_id"), "label", ["company_id", "id"])
+    op.create_index(op.f("ix_label_opened_at_id"), "label", ["opened_at", "id"])
+    op.create_index(op.f("ix_label_close_at_id"), "label", ["close_at", "id"])
     op.create_index(op.f("ix_label_object_id_close_at"), "label", ["object_id", "close_at"])
 
 

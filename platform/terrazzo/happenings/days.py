@@ -1,0 +1,63 @@
+"""Days of a calendar, for counts by day."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.times import from_datetime, to_datetime
+
+MOST_DAYS = 365  # in more a month and day would stand for two days
+QUARTER_US = 15 * 60 * 1_000_000  # zones differ from UTC by quarters of an hour
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """Days that follow each other, the earliest first."""
+
+    names: tuple[str, ...]  # MM/DD
+    starts_us: tuple[int, ...]
+    end_us: int
+
+    def place(self, time_us: int) -> int:
+        """Which day a time is in."""
+        return bisect_right(self.starts_us, time_us) - 1
+
+
+def last_days(count: int, *, now_us: int, zone: tzinfo) -> Days:
+    """Today in ``zone`` and the days before it, ``count`` in all."""
+    today = to_datetime(now_us, zone).date()
+    dates = [today - timedelta(days=back) for back in range(count - 1, -2, -1)]
+    starts = [from_datetime(datetime(each.year, each.month, each.day, tzinfo=zone)) for each in dates]
+    return Days(tuple(f"{each:%m/%d}" for each in dates[:-1]), tuple(starts[:-1]), starts[-1])
+
+
+async def tally_by_day(
+    connection: AsyncConnection,
+    moment: sa.Column[Any],
+    days: Days,
+    where: Sequence[sa.ColumnElement[bool]],
+    *by: sa.Column[Any],
+) -> dict[tuple[Any, ...], int]:
+    """How many rows there are of each day, and of each value of the columns ``by``.
+
+    Args:
+        moment: the column of UTC microseconds that says when.
+
+    Returns:
+        ``(day, *values)`` to count, without those that have none; ``day`` is a place in ``days``.
+    """
+    quarter = moment // QUARTER_US  # the database counts, whatever the zone: few rows come back
+    within = (moment >= days.starts_us[0], moment < days.end_us)
+    query = sa.select(quarter, *by, sa.func.count()).where(*within, *where).group_by(quarter, *by)
+    counts: dict[tuple[Any, ...], int] = {}
+    for number, *values, count in await connection.execute(query):
+        key = (days.place(int(number) * QUARTER_US), *values)
+        counts[key] = counts.get(key, 0) + count
+    return counts

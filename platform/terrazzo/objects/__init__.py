@@ -1,0 +1,1 @@
+"""What is shown of objects besides their records: flags, and their changes as live frames."""

@@ -1,0 +1,116 @@
+"""The flags of objects, from memory: ``is_online``, ``is_boot``, ``is_retainer``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from terrazzo.bus import MessageBus
+from terrazzo.mapping.functions import Value
+from terrazzo.mapping.row import Kind
+from terrazzo.mapping.state import ObjectState
+from terrazzo.terminals.registry import Registry
+from terrazzo.times import now_us
+
+BOOT = "BOOT"
+_OFF = frozenset({"", "0", "0.0", "false", "off", "no"})  # texts by which a variable says that nothing runs
+
+
+class ObjectFlags(msgspec.Struct, frozen=True, kw_only=True):
+    """One object's flags."""
+
+    is_online: bool = False  # any of its terminals is connected
+    is_boot: bool = False  # it runs, as far as can be told
+    is_retainer: bool = False  # a label is open on it
+
+
+class FlagSource(Protocol):
+    """Where flags come from."""
+
+    async def of(self, object_ids: Sequence[int]) -> Mapping[int, ObjectFlags]:
+        """The flags of each of these objects."""
+
+
+class ObjectStates(Protocol):
+    """What the mapping knows of objects."""
+
+    def state(self, object_id: int) -> ObjectState | None:
+        """Its variables, and when it reported; None where it isn't mapped."""
+
+    def open_labels(self, object_id: int) -> int:
+        """How many labels of an object are open."""
+
+
+class Look(NamedTuple):
+    """An object's flags, and how long ``is_boot`` holds if nothing comes."""
+
+    flags: ObjectFlags
+    boot_until_us: int | None  # None: as long as the variable says so
+
+
+class FlagBook:
+    """Flags as terminals, variables and labels tell.
+
+    Args:
+        boot_timeout_s: how long an object that has no variable ``BOOT`` counts as running after a report.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        bus: MessageBus,
+        states: ObjectStates,
+        *,
+        boot_timeout_s: float = 300,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self._registry = registry
+        self._bus = bus
+        self._states = states
+        self._boot_timeout_us = int(boot_timeout_s * 1_000_000)
+        self._clock = clock
+
+    async def of(self, object_ids: Sequence[int]) -> Mapping[int, ObjectFlags]:
+        """The flags of each of these objects."""
+        now = self._clock()
+        return {object_id: self.look(object_id, now).flags for object_id in object_ids}
+
+    def look(self, object_id: int, now_us: int) -> Look:
+        """One object at a time."""
+        known = [self._bus.presence(uid) for uid in self._registry.object_terminals(object_id)]
+        state, boot_until_us = self._states.state(object_id), None
+        if state is not None and has_boot(state):
+            is_boot = is_running(state.value(BOOT))
+        else:
+            reports = [each.last_telemetry_us or 0 for each in known]
+            # after a restart only the mapping remembers, by the terminal's clock, which may be ahead
+            reports.append(0 if state is None else min(state.newest_us, now_us))
+            boot_until_us = max(reports) + self._boot_timeout_us
+            is_boot = boot_until_us > now_us
+        flags = ObjectFlags(
+            is_online=any(each.online for each in known),
+            is_boot=is_boot,
+            is_retainer=self._states.open_labels(object_id) > 0,
+        )
+        return Look(flags, boot_until_us)
+
+    def has_boot(self, object_id: int) -> bool:
+        """Whether the object has a variable ``BOOT``."""
+        state = self._states.state(object_id)
+        return state is not None and has_boot(state)
+
+
+def has_boot(state: ObjectState) -> bool:
+    """Whether ``BOOT`` is a variable of the mapping."""
+    place = state.table.places.get(BOOT)
+    return place is not None and state.table.rows[place].kind is not Kind.EVNT
+
+
+def is_running(value: Value) -> bool:
+    """What a value of ``BOOT`` says: null, zero, false and the texts for it say no."""
+    if isinstance(value, str):
+        return value.strip().lower() not in _OFF
+    return bool(value)

@@ -24,6 +24,7 @@ from terrazzo.api.statistics_paths import STATOS
 from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 from terrazzo.errors import BadParameter
+from terrazzo.files import operations as files
 
 PREFIXES = {
     "grid_base": "/grid",
@@ -97,12 +98,6 @@ PATHS = (
             result=operation.result,
         )
         for method, suffix, operation in STATOS
-    ),
-    *(
-        ComponentPath(
-            base="service_base", path=f"/api/v1/{suffix}", operation=TABLE[action], result=result, shape=shape
-        )
-        for suffix, action, result, shape in HAPPENING_SHAPES
     ),
     ComponentPath(
         base="pusher_base",

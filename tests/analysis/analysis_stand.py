@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from terrazzo.access.actor import SYSTEM
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late import LateMarks
-from terrazzo.metadata.analysis import ANALYSIS_RESULT, BALANCE_RESULT, STATISTICS_PERIOD
+from terrazzo.metadata.analysis import BALANCE_RESULT, STATISTICS_PERIOD
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
@@ -84,12 +84,11 @@ class AnalysisStand:
         await self.store.append(rows, notes=notes)
         self.marks.on_committed()
 
-    async def results(self, script_id: int, kind: int, table: sa.Table = ANALYSIS_RESULT) -> dict[tuple[int, str], str]:
+    async def results(self, script_id: int, kind: int, table: sa.Table) -> dict[tuple[int, str], str]:
         """``data`` by beginning and variable."""
-        where = (table.c.script_id == script_id, table.c.type == kind)
         async with self.database.reading() as connection:
-            rows = (await connection.execute(sa.select(table).where(*where))).all()
-        assert len({(row.start_time, row.var_name, row.object_id) for row in rows}) == len(rows)
+            query = sa.select(table).where(table.c.script_id == script_id, table.c.type == kind)
+            rows = (await connection.execute(query)).all()
         return {(row.start_time, row.var_name): row.data for row in rows}
 
     async def periods(self, script_id: int, kind: int) -> dict[int, dict[str, Any]]:
@@ -98,6 +97,7 @@ class AnalysisStand:
         where = (table.c.script_id == script_id, table.c.type == kind)
         async with self.database.reading() as connection:
             rows = (await connection.execute(sa.select(table).where(*where))).all()
+        assert len({(row.object_id, row.start_time) for row in rows}) == len(rows)
         return {row.start_time: {each["var_name"]: each["value"] for each in json.loads(row.data)} for row in rows}
 
     async def balances(self, script_id: int) -> list[Any]:
@@ -180,5 +180,3 @@ def _begin(kind: int, time_us: int, zone: tzinfo) -> int:
 def _next(kind: int, start_us: int, zone: tzinfo) -> int:
     far_us = {1: HOUR_US, 2: 26 * HOUR_US, 3: 32 * DAY_US, 4: 367 * DAY_US}[kind]
     return _begin(kind, start_us + far_us, zone)
-
-

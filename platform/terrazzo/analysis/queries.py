@@ -8,7 +8,13 @@ from datetime import tzinfo
 import sqlalchemy as sa
 
 from terrazzo.access.actor import Actor
-from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_RESULT, BALANCE_RESULT, STATISTICS_PERIOD
+from terrazzo.metadata.analysis import (
+    ANALYSIS_PROGRESS,
+    BALANCE_RESULT,
+    CALCULATE_RESULT,
+    STATISTICS_PERIOD,
+    STATISTICS_RESULT,
+)
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entity import Entity, Uid
@@ -19,12 +25,14 @@ Clause = sa.ColumnElement[bool]
 
 _WHOSE = (number("script_id"), text("script_uid", 64), number("object_id"))
 _WHEN = (number("type"), moment("start_time"), moment("end_time"), moment("created"))
+_VARIABLE = (
+    *_WHOSE,
+    *_WHEN,
+    *(text("var_name", 0), text("data", 0), text("description", 64), number("is_available")),
+)
 _FIELDS: dict[sa.Table, tuple[Field, ...]] = {
-    ANALYSIS_RESULT: (
-        *_WHOSE,
-        *_WHEN,
-        *(text("var_name", 0), text("data", 0), text("description", 64), number("is_available")),
-    ),
+    STATISTICS_RESULT: _VARIABLE,
+    CALCULATE_RESULT: _VARIABLE,
     STATISTICS_PERIOD: (*_WHOSE, *_WHEN, text("data", 0)),
     ANALYSIS_PROGRESS: _WHOSE,
     BALANCE_RESULT: (

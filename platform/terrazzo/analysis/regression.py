@@ -47,7 +47,7 @@ def fit(target: str, inputs: Sequence[str], columns: Mapping[str, Sequence[Value
     rows = [row for row in zip(*(columns[name] for name in names), strict=True) if all(map(_is_number, row))]
     fewest = len(inputs) + 2
     if len(rows) < fewest:
-        return Fit(len(rows), reason=f"{len(rows)} points in common, at least {fewest} are needed")
+        return Fit(len(rows), reason=f"points in common: {len(rows)}, needed: {fewest}")
     with np.errstate(all="ignore"):  # what overflows is found not to be finite
         return _solve(target, inputs, np.array(rows, dtype=float))
 

@@ -13,10 +13,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.analysis.periods import Calendar, Period, PeriodType
 from terrazzo.analysis.scripts import Job, Kind, Script
 from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
-from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_RESULT, ANALYSIS_TODO, BALANCE_RESULT
+from terrazzo.metadata.analysis import (
+    ANALYSIS_PROGRESS,
+    ANALYSIS_TODO,
+    BALANCE_RESULT,
+    CALCULATE_RESULT,
+    STATISTICS_RESULT,
+)
 from terrazzo.metadata.analysis import STATISTICS_PERIOD as PERIOD
 from terrazzo.mosaic.body import text_of
 from terrazzo.store import Value
+
+VARIABLES = {Kind.STATISTICS: STATISTICS_RESULT, Kind.CALCULATE: CALCULATE_RESULT}
+"""The tables with a row for each variable."""
 
 _AT_ONCE = 200  # rows of one statement: SQLite binds at most 32,766 values
 _FORGOTTEN_AT_ONCE = 5_000
@@ -80,11 +89,10 @@ class Writer:
 
     async def put_values(self, span: Period, values: Mapping[Period, Mapping[str, Value]]) -> None:
         """A record for each variable of each period; variables that the script doesn't have any more go."""
-        table, names = ANALYSIS_RESULT, {name for named in values.values() for name in named}
+        table, names = VARIABLES[self._script.kind], {name for named in values.values() for name in named}
         rows = [
             {
                 **self._named(period),
-                "kind": self._script.kind.value,
                 "var_name": name,
                 "data": text_of(value) or "",
                 "description": self._calendar.describe(period.type, period.start_us),
@@ -94,11 +102,11 @@ class Writer:
             for period, named in values.items()
             for name, value in named.items()
         ]
-        inside = [table.c.kind == self._script.kind.value, *_beginning_in(table, self._job, span)]
+        inside = _beginning_in(table, self._job, span)
         await self._clear(table, inside, values)
         if names:
             await self._connection.execute(table.delete().where(*inside, table.c.var_name.not_in(names)))
-        await self._upsert(table, rows, ("kind", *_PERIOD_KEY, "var_name"))
+        await self._upsert(table, rows, (*_PERIOD_KEY, "var_name"))
 
     async def put_balances(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """A record for each window."""
@@ -171,8 +179,8 @@ async def read_variables(
 async def forget_script(connection: AsyncConnection, kind: Kind, script_id: int) -> bool:
     """Deletes some of what is left of a deleted script; True when nothing is."""
     tables = {
-        Kind.STATISTICS: (PERIOD, ANALYSIS_RESULT),
-        Kind.CALCULATE: (ANALYSIS_RESULT,),
+        Kind.STATISTICS: (PERIOD, STATISTICS_RESULT),
+        Kind.CALCULATE: (CALCULATE_RESULT,),
         Kind.BALANCE: (BALANCE_RESULT,),
     }[kind]
     for table in (*tables, ANALYSIS_TODO, ANALYSIS_PROGRESS):

@@ -13,6 +13,7 @@ from msgspec import Meta
 from terrazzo.access.actor import Actor, Role
 from terrazzo.analysis.periods import FINISHED, PeriodType
 from terrazzo.analysis.queries import Clause
+from terrazzo.analysis.results import VARIABLES
 from terrazzo.analysis.scripts import Kind, Script
 from terrazzo.api.conditions import ListRequest, conditions_of
 from terrazzo.api.entities import Changed
@@ -23,7 +24,7 @@ from terrazzo.api.record import record_of
 from terrazzo.api.scope import find_object
 from terrazzo.api.services import Services
 from terrazzo.errors import BadParameter, NotFound
-from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_RESULT
+from terrazzo.metadata.analysis import ANALYSIS_PROGRESS
 from terrazzo.metadata.port import Row
 from terrazzo.mosaic.body import text_of
 from terrazzo.times import format_iso
@@ -96,6 +97,11 @@ class ResultActions:
     kind: Kind
     title: str
 
+    @property
+    def table(self) -> sa.Table:
+        """Where they are."""
+        return VARIABLES[self.kind]
+
     def operations(self) -> Iterable[Operation]:
         """Its rows in the table."""
         yield Operation(
@@ -126,11 +132,11 @@ class ResultActions:
             raise BadParameter("object_id", f"is required: all objects together have more than {MOST_LATEST} results")
         if request.type not in FINISHED:
             return ResultData(await self._running(services, jobs.rows, request.type))
-        latest = [latest_period(ANALYSIS_RESULT, request.type)]
+        latest = [latest_period(self.table, request.type)]
         objects = [row["object_id"] for row in jobs.rows]
-        mine = [*self._mine(script), ANALYSIS_RESULT.c.type == request.type, ANALYSIS_RESULT.c.object_id.in_(objects)]
+        mine = [*self._mine(script), self.table.c.type == request.type, self.table.c.object_id.in_(objects)]
         found = await services.analysis.results.all(
-            actor, ANALYSIS_RESULT, where=[*mine, *latest], order=("object_id", "id")
+            actor, self.table, where=[*mine, *latest], order=("object_id", "id")
         )
         return ResultData([_record(services, row) for row in found.rows])
 
@@ -143,10 +149,10 @@ class ResultActions:
             return await self._running_list(services, actor, request, script)
         where = self._mine(script)
         if request.type is not None:
-            where.append(ANALYSIS_RESULT.c.type == request.type)
+            where.append(self.table.c.type == request.type)
         rows = await services.analysis.results.page(
             actor,
-            ANALYSIS_RESULT,
+            self.table,
             where=where,
             conditions=conditions_of(request),
             order_by=request.order_by.by,
@@ -195,14 +201,13 @@ class ResultActions:
         return records
 
     def _mine(self, script: Row | None) -> list[Clause]:
-        where: list[Clause] = [ANALYSIS_RESULT.c.kind == self.kind.value]
-        return where if script is None else [*where, ANALYSIS_RESULT.c.script_id == script["id"]]
+        return [] if script is None else [self.table.c.script_id == script["id"]]
 
 
 def latest_period(table: sa.Table, kind: int) -> Clause:
     """The clause that leaves the latest period of each script and object."""
     other = table.alias("other")
-    same = [other.c[name] == table.c[name] for name in ("kind", "script_id", "object_id") if name in table.c]
+    same = [other.c[name] == table.c[name] for name in ("script_id", "object_id")]
     newest = sa.select(sa.func.max(other.c.start_time)).where(*same, other.c.type == kind)
     return table.c.start_time == newest.scalar_subquery()
 

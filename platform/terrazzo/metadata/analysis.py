@@ -30,27 +30,33 @@ STATISTICS_PERIOD = sa.Table(
     sqlite_autoincrement=True,
 )
 
-ANALYSIS_RESULT = sa.Table(
-    "analysis_result",
-    METADATA,
-    sa.Column("id", BIG, primary_key=True, autoincrement=True),
-    sa.Column("kind", sa.String(16), nullable=False),  # statistics | calculate
-    sa.Column("company_id", BIG, nullable=False),
-    sa.Column("script_id", BIG, nullable=False),
-    sa.Column("script_uid", sa.String(64), nullable=False),
-    sa.Column("object_id", BIG, nullable=False),
-    sa.Column("type", sa.SmallInteger, nullable=False),
-    sa.Column("var_name", sa.Text, nullable=False),
-    sa.Column("data", sa.Text, nullable=False),
-    sa.Column("description", sa.String(64), nullable=False),
-    sa.Column("start_time", BIG, nullable=False),
-    sa.Column("end_time", BIG, nullable=False),
-    sa.Column("created", BIG, nullable=False),
-    sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
-    sa.UniqueConstraint("kind", "script_id", "object_id", "type", "start_time", "var_name"),
-    sa.Index(None, "kind", "company_id", "start_time", "id"),
-    sqlite_autoincrement=True,
-)
+
+def _results(name: str) -> sa.Table:
+    """A row for each variable of each period."""
+    return sa.Table(
+        name,
+        METADATA,
+        sa.Column("id", BIG, primary_key=True, autoincrement=True),
+        sa.Column("company_id", BIG, nullable=False),
+        sa.Column("script_id", BIG, nullable=False),
+        sa.Column("script_uid", sa.String(64), nullable=False),
+        sa.Column("object_id", BIG, nullable=False),
+        sa.Column("type", sa.SmallInteger, nullable=False),
+        sa.Column("var_name", sa.Text, nullable=False),
+        sa.Column("data", sa.Text, nullable=False),
+        sa.Column("description", sa.String(64), nullable=False),
+        sa.Column("start_time", BIG, nullable=False),
+        sa.Column("end_time", BIG, nullable=False),
+        sa.Column("created", BIG, nullable=False),
+        sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
+        sa.UniqueConstraint("script_id", "object_id", "type", "start_time", "var_name"),
+        sa.Index(None, "company_id", "start_time", "id"),
+        sqlite_autoincrement=True,
+    )
+
+
+STATISTICS_RESULT = _results("statistics_result")
+CALCULATE_RESULT = _results("calculate_result")
 
 BALANCE_RESULT = sa.Table(
     "balance_result",
@@ -103,4 +109,11 @@ ANALYSIS_TODO = sa.Table(
     sqlite_autoincrement=True,
 )
 
-ANALYSIS = (STATISTICS_PERIOD, ANALYSIS_RESULT, BALANCE_RESULT, ANALYSIS_PROGRESS, ANALYSIS_TODO)
+ANALYSIS = (
+    STATISTICS_PERIOD,
+    STATISTICS_RESULT,
+    CALCULATE_RESULT,
+    BALANCE_RESULT,
+    ANALYSIS_PROGRESS,
+    ANALYSIS_TODO,
+)

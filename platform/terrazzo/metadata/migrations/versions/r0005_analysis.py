@@ -11,7 +11,8 @@ BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 def upgrade() -> None:
     _create_statistics_period()
-    _create_analysis_result()
+    _create_statistics_result()
+    _create_calculate_result()
     _create_balance_result()
     _create_analysis_progress()
     _create_analysis_todo()
@@ -51,11 +52,10 @@ def _create_statistics_period() -> None:
     )
 
 
-def _create_analysis_result() -> None:
+def _create_statistics_result() -> None:
     op.create_table(
-        "analysis_result",
+        "statistics_result",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
-        sa.Column("kind", sa.String(length=16), nullable=False),
         sa.Column("company_id", BIG, nullable=False),
         sa.Column("script_id", BIG, nullable=False),
         sa.Column("script_uid", sa.String(length=64), nullable=False),
@@ -68,22 +68,51 @@ def _create_analysis_result() -> None:
         sa.Column("end_time", BIG, nullable=False),
         sa.Column("created", BIG, nullable=False),
         sa.Column("is_available", sa.SmallInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_analysis_result")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_statistics_result")),
         sa.UniqueConstraint(
-            "kind",
             "script_id",
             "object_id",
             "type",
             "start_time",
             "var_name",
-            name=op.f("uq_analysis_result_kind_script_id_object_id_type_start_time_var_name"),
+            name=op.f("uq_statistics_result_script_id_object_id_type_start_time_var_name"),
         ),
         sqlite_autoincrement=True,
     )
     op.create_index(
-        op.f("ix_analysis_result_kind_company_id_start_time_id"),
-        "analysis_result",
-        ["kind", "company_id", "start_time", "id"],
+        op.f("ix_statistics_result_company_id_start_time_id"), "statistics_result", ["company_id", "start_time", "id"]
+    )
+
+
+def _create_calculate_result() -> None:
+    op.create_table(
+        "calculate_result",
+        sa.Column("id", BIG, autoincrement=True, nullable=False),
+        sa.Column("company_id", BIG, nullable=False),
+        sa.Column("script_id", BIG, nullable=False),
+        sa.Column("script_uid", sa.String(length=64), nullable=False),
+        sa.Column("object_id", BIG, nullable=False),
+        sa.Column("type", sa.SmallInteger(), nullable=False),
+        sa.Column("var_name", sa.Text(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.Column("description", sa.String(length=64), nullable=False),
+        sa.Column("start_time", BIG, nullable=False),
+        sa.Column("end_time", BIG, nullable=False),
+        sa.Column("created", BIG, nullable=False),
+        sa.Column("is_available", sa.SmallInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_calculate_result")),
+        sa.UniqueConstraint(
+            "script_id",
+            "object_id",
+            "type",
+            "start_time",
+            "var_name",
+            name=op.f("uq_calculate_result_script_id_object_id_type_start_time_var_name"),
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index(
+        op.f("ix_calculate_result_company_id_start_time_id"), "calculate_result", ["company_id", "start_time", "id"]
     )
 
 

@@ -7,9 +7,9 @@ from terrazzo.live.share import WINDOW_S, Share
 
 def test_only_what_others_use_counts() -> None:
     share = Share(now_s=10.0, cpu_s=5.0)
-    share.spend(WINDOW_S, now_s=10.0 + WINDOW_S, cpu_s=5.0 + WINDOW_S)
+    share.spend(1.0, now_s=11.0, cpu_s=6.0)
     assert not share.others_are_busy, "all of it was the sender's own"
-    share.spend(0.0, now_s=10.0 + 2 * WINDOW_S, cpu_s=5.0 + 2 * WINDOW_S)
+    share.spend(0.0, now_s=12.0, cpu_s=7.0)
     assert share.others_are_busy
 
 

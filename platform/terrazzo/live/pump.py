@@ -17,7 +17,6 @@ _log = logging.getLogger(__name__)
 
 SLICE_S = 0.002  # of sending before others have their turn
 SHARE = 0.1  # of the time, while others are busy
-WRITE_S, BYTE_S = 15e-6, 1.5e-9  # what a write costs later, when the event loop hands it to the kernel (measured)
 POLL_S = 0.05  # between looks at connections that had no room
 SWEEP_S = 1.0  # between looks at everybody's rights
 
@@ -36,7 +35,6 @@ class Pump:
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._slice_began_s = 0.0
-        self._owed_s = 0.0  # of the slice, not spent yet
         self._share = Share(now_s=perf_counter(), cpu_s=process_time())
 
     def start(self) -> None:
@@ -94,7 +92,7 @@ class Pump:
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
                 subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
-            if perf_counter() - self._slice_began_s + self._owed_s > SLICE_S:
+            if perf_counter() - self._slice_began_s > SLICE_S:
                 await self._make_way()
 
     async def _send(self, subscription: Subscription) -> None:
@@ -104,17 +102,14 @@ class Pump:
         if not sink.has_room:
             self._blocked[subscription] = None
         elif await session.may_go_on(subscription):
-            data = subscription.take(sink.framing, self._hub.stats)
-            sink.write(data)
-            self._owed_s += WRITE_S + len(data) * BYTE_S
+            sink.write(subscription.take(sink.framing, self._hub.stats))
             if subscription.is_behind:
                 self._behind[subscription] = None
 
     async def _make_way(self) -> None:
         """Others have their turn; a longer one where there is much for them to do."""
         now_s = perf_counter()
-        own_s = now_s - self._slice_began_s + self._owed_s
-        self._owed_s = 0.0
+        own_s = now_s - self._slice_began_s
         self._share.spend(own_s, now_s=now_s, cpu_s=process_time())
         await asyncio.sleep(own_s / SHARE - own_s if self._share.others_are_busy else 0)
         self._slice_began_s = perf_counter()

@@ -50,6 +50,7 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Host = "127.0.0.1"
     port: Port = 31507
+    public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):

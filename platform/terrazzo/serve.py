@@ -18,6 +18,7 @@ import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo import metrics
+from terrazzo.access.key_file import load_key
 from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, UserLogin, ensure_admin
@@ -31,6 +32,9 @@ from terrazzo.api.tcp import TcpServer
 from terrazzo.audit.log import AuditLog
 from terrazzo.bridge import Bridge
 from terrazzo.bridge_metrics import bridge_metrics
+from terrazzo.campaigns.board import Board
+from terrazzo.campaigns.conductor import Campaigns
+from terrazzo.campaigns.links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLinks
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
@@ -148,6 +152,7 @@ class Platform:
             self.files = await self._open_files()
             self.terminals = await self._open_terminals()
             addresses = await self._listen()
+            await self._start_campaigns(addresses)
         except BaseException:
             await self.stop()
             raise
@@ -217,9 +222,11 @@ class Platform:
         self.analysis = await self._open_analysis(marks)
         ahead_s = self.config.limits.clock_ahead_s
         intake = Intake(self.store, bus, clock_ahead_s=ahead_s, shaper=shaper, marks=marks)
+        self.links = self._new_links()
         commands = self._new_commands(bus)
         intake.listen_answers(commands.on_answer)
         self._feed_live(intake, presence, commands)
+        self.campaigns = self._new_campaigns(intake, presence, commands)
         self._feed_happenings(shaper)
         self._follow_flags(shaper, intake, presence, bus)
         shared: dict[str, Any] = {"registry": registry, "intake": intake, "presence": presence, "seals": seals}
@@ -296,12 +303,39 @@ class Platform:
         self._run("analysis", _ANALYSIS_S, analysis.work)
         return analysis
 
+    def _new_links(self) -> SignedLinks:
+        """Where terminals fetch stored files; a command may wait before the download begins."""
+        config = self.config
+        key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
+        url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
+        lifetime_s = config.command.expiry_s + LINK_GRACE_S
+        return SignedLinks(self.files, key=key, base_url=url, lifetime_s=lifetime_s)
+
+    async def _start_campaigns(self, addresses: Addresses) -> None:
+        """Last, so that what terminals are told to fetch can be fetched."""
+        if not self.config.http.public_url:
+            self.links.base_url = addresses.http
+        await self.campaigns.start()
+        self._stack.push_async_callback(self.campaigns.stop)
+
+    def _new_campaigns(self, intake: Intake, presence: PresenceBook, commands: Commands) -> Campaigns:
+        metadata = self.metadata
+        campaigns = Campaigns(
+            metadata.entities.campaigns, Board(metadata.database), commands=commands, store=self.store
+        )
+        intake.listen(campaigns.on_records)
+        presence.watch(campaigns.on_presence)
+        commands.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
+        self.links.listen(campaigns.on_download)
+        return campaigns
+
     def _new_commands(self, bus: EmbeddedBus) -> Commands:
         return Commands(
             Journal(self.metadata.database),
             registry=self.metadata.registry,
             bus=bus,
             configurations=self.metadata.entities.configurations,
+            links=self.links,
             answers=StoredAnswers(self.store),
             expiry_s=self.config.command.expiry_s,
         )
@@ -384,6 +418,8 @@ class Platform:
             bus=self.terminals.bus,
             broker=self.terminals.bus,
             commands=self.terminals.commands,
+            campaigns=self.campaigns.board,
+            firmware=self.links,
             pusher=Pusher(self.terminals.commands, metadata.entities, metadata.registry),
             object_flags=self.flags,
             files=self.files,
@@ -437,7 +473,7 @@ class Platform:
     def _collectors(self) -> list[Collector]:
         broker, intake = self.terminals.broker.stats, self.terminals.intake.stats
         commands, login = self.terminals.commands.stats, self.terminals.login.stats
-        shaper = self.terminals.shaper
+        shaper, campaigns = self.terminals.shaper, self.campaigns.stats
         now = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes", "commit_seconds_max"})
         return [
             metrics.Numbered("terrazzo_broker", broker.counters, gauges=now),
@@ -446,6 +482,8 @@ class Platform:
             metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
             metrics.Numbered("terrazzo_mapping", lambda: _numbers(shaper.engine.stats)),
             metrics.Numbered("terrazzo_effects", lambda: _numbers(shaper.outbox.stats), gauges=frozenset({"waiting"})),
+            metrics.Numbered("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
+            metrics.Labelled("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
             metrics.Numbered("terrazzo_live", lambda: _numbers(self.live.stats), gauges=GAUGES),

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from .clock import Clock
 from .command import Command, CommandError, parse_command
+from .download import Download, DownloadError
 from .faults import Fate, FaultPlan, Faults
 from .gate import Gate
 from .link import DROPPED, Inbound, Link, LinkError, LoginRefused
@@ -31,6 +32,7 @@ class Habits:
     seed: int = 1
     reboot_s: float = 2.0
     upgrade_s: float = 3.0
+    download_bytes: int = 0  # fetch firmware over http in pieces of so many bytes; 0: only pretend to
     backoff_s: float = 0.5  # after the first failure; doubles
     backoff_most_s: float = 30.0
     faults: Faults = field(default_factory=Faults)
@@ -61,6 +63,9 @@ class Device:
         self._rebooting = False
         self._started = False
         self._timers: set[asyncio.TimerHandle] = set()
+        self._download: Download | None = None
+        self._downloads = 0
+        self._upgrading: asyncio.Task[None] | None = None
         link.on_message = self._on_message
 
     async def run(self) -> None:
@@ -74,6 +79,7 @@ class Device:
                 await self._rest()
         finally:
             self.hush()
+            await self._stop_upgrading()
 
     def hush(self) -> None:
         """Ends all that the terminal would say by itself."""
@@ -118,6 +124,13 @@ class Device:
         """Ends the connection as a power cut does."""
         self.link.cut()
 
+    def cut_power(self) -> None:
+        """Ends the connection and whatever was going on; the terminal comes up again and says who it is."""
+        self._terminal.lose_upgrades()
+        if self._upgrading is not None:
+            self._upgrading.cancel()
+        self._reboot()
+
     async def _connect(self) -> bool:
         try:
             granted = await self.link.open(self._credentials.password(self._wall_s()))
@@ -150,11 +163,11 @@ class Device:
 
     def _come_up(self) -> None:
         first, self._started = not self._started, True
-        if self._habits.interval_s is None:
+        if self._habits.interval_s is None and not self._habits.download_bytes:
             return
         for message in self._terminal.start(self._time_s()):
             self.send(message)
-        if first:
+        if first and self._habits.interval_s is not None:
             self._later(self._random.uniform(0, self._habits.interval_s), self._report)
 
     async def _rest(self) -> None:
@@ -223,7 +236,51 @@ class Device:
         else:
             self.send(answer)
         if reaction.upgrades:
+            self._begin_upgrade(str(command.values["URL"]))
+
+    def _begin_upgrade(self, url: str) -> None:
+        if not self._habits.download_bytes or not url.startswith("http"):
             self._later(self._habits.upgrade_s, self._finish_upgrade)
+            return
+        if self._download is not None and self._download.is_of(url):
+            self._statistics.resumed += not self._download.is_complete
+            self._download.take_up(url)
+        else:
+            self._download = Download(url, piece_bytes=self._habits.download_bytes)
+        if self._upgrading is not None:
+            self._upgrading.cancel()
+        self._downloads += 1
+        self._upgrading = asyncio.create_task(
+            self._upgrade(self._download, self._plan.cut_after(self._downloads)), name=f"upgrade {self.spec.uid}"
+        )
+
+    async def _upgrade(self, download: Download, cut_after: int | None) -> None:
+        """Fetches the file, installs it, and says so; or loses its power on the way."""
+        before = download.pieces
+
+        def watch(pieces: int) -> None:
+            if cut_after is not None and pieces - before >= cut_after and not download.is_complete:
+                self._statistics.power_cuts += 1
+                self.cut_power()
+
+        try:
+            await download.run(watch)
+            self._statistics.downloads += 1
+            await asyncio.sleep(self._habits.upgrade_s)
+        except DownloadError as error:
+            messages = self._terminal.fail_upgrade(str(error), self._time_s())
+        else:
+            if self._plan.is_defective:
+                messages = self._terminal.fail_upgrade("the new program does not start", self._time_s())
+            else:
+                messages = self._terminal.finish_upgrade(self._time_s())
+        for message in messages:
+            self.send(message)
+
+    async def _stop_upgrading(self) -> None:
+        if self._upgrading is not None:
+            self._upgrading.cancel()
+            await asyncio.gather(self._upgrading, return_exceptions=True)
 
     def _reboot(self) -> None:
         self._rebooting = True

@@ -17,6 +17,8 @@ class Faults:
     connection_loss: float = 0.0  # the connection is cut instead of sending
     malformed: float = 0.0  # the payload is broken
     upgrade_failure: float = 0.0  # share of the firmware upgrades
+    upgrade_defect: float = 0.0  # share of the terminals in which every upgrade fails
+    upgrade_power_cut: float = 0.0  # share of the downloads that a power cut ends; they are taken up again later
     skew_s: float = 0.0  # each terminal's clock is off by up to so much, either way
     storm_every_s: float = 0.0  # 0: never; a share of the fleet is cut at the same moment
     storm_share: float = 0.5
@@ -38,6 +40,8 @@ class FaultPlan:
         self._faults = faults
         self._fate = Noise(seed, uid, "fate")
         self._shape = Noise(seed, uid, "garble")
+        self._power = Noise(seed, uid, "power")
+        self.is_defective = Noise(seed, uid, "defect").uniform(0) < faults.upgrade_defect
         self.skew_s = Noise(seed, uid, "skew").between(-faults.skew_s, faults.skew_s)
 
     def fate(self, index: int) -> Fate:
@@ -52,6 +56,12 @@ class FaultPlan:
                 return fate
             draw -= share
         return Fate.SEND
+
+    def cut_after(self, download: int) -> int | None:
+        """After how many pieces a power cut ends the terminal's download number ``download``; None: none does."""
+        if self._power.uniform(2 * download) >= self._faults.upgrade_power_cut:
+            return None
+        return 1 + int(self._power.uniform(2 * download + 1) * 3)
 
     def garble(self, payload: bytes, index: int) -> bytes:
         """A payload that no decoder may accept."""

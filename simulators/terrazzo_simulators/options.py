@@ -100,6 +100,13 @@ def _add_habits(group: Any) -> None:
     group.add_argument("--duration", type=_number(0, 1e9), default=0, metavar="S", help="0: until SIGTERM or SIGINT")
     group.add_argument("--reboot", type=_number(0, 3_600), default=2, metavar="S", help="how long a reboot takes")
     group.add_argument("--upgrade", type=_number(0, 3_600), default=3, metavar="S", help="how long an upgrade takes")
+    group.add_argument(
+        "--download",
+        type=_whole(0, 2**30),
+        default=0,
+        metavar="BYTES",
+        help="fetch firmware in such pieces; 0: pretend",
+    )
     group.add_argument("--summary", type=_number(0.1, 3_600), default=5, metavar="S", help="between two summary lines")
     group.add_argument("--json", action="store_true", help="summaries as one JSON object a line")
 
@@ -110,6 +117,10 @@ def _add_faults(group: Any) -> None:
     group.add_argument("--disconnect", type=share, default=0, metavar="SHARE", help="of messages cut with the line")
     group.add_argument("--malformed", type=share, default=0, metavar="SHARE", help="of messages with a broken payload")
     group.add_argument("--upgrade-failure", type=share, default=0, metavar="SHARE", help="of upgrades that fail")
+    group.add_argument(
+        "--upgrade-defect", type=share, default=0, metavar="SHARE", help="of terminals that never upgrade"
+    )
+    group.add_argument("--upgrade-power-cut", type=share, default=0, metavar="SHARE", help="of downloads that are cut")
     group.add_argument("--skew", type=_number(0, 1e9), default=0, metavar="S", help="clocks are off by up to so much")
     group.add_argument("--storm-every", type=_number(0, 86_400), default=0, metavar="S", help="reconnect storms")
     group.add_argument("--storm-share", type=share, default=0.5, metavar="SHARE", help="of the fleet, in a storm")
@@ -151,6 +162,8 @@ def _fleet(given: argparse.Namespace) -> FleetOptions:
         connection_loss=given.disconnect,
         malformed=given.malformed,
         upgrade_failure=given.upgrade_failure,
+        upgrade_defect=given.upgrade_defect,
+        upgrade_power_cut=given.upgrade_power_cut,
         skew_s=given.skew,
         storm_every_s=given.storm_every,
         storm_share=given.storm_share,
@@ -161,6 +174,7 @@ def _fleet(given: argparse.Namespace) -> FleetOptions:
         seed=given.seed,
         reboot_s=given.reboot,
         upgrade_s=given.upgrade,
+        download_bytes=given.download,
         faults=faults,
     )
     link = LinkOptions(

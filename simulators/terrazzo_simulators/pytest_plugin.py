@@ -30,6 +30,7 @@ class FleetFactory(Protocol):
         session_expiry_s: int = 0,
         reboot_s: float = 0.2,
         upgrade_s: float = 0.2,
+        download_bytes: int = 0,
         timeout_s: float = 15.0,
     ) -> LiveFleet:
         """Connects terminals and waits for it, at most ``timeout_s``; raises NotConnected.

@@ -25,6 +25,9 @@ class Statistics:
     repeated: int = 0  # commands that came twice and were carried out once
     unreadable: int = 0  # commands that could not be read
     errors: int = 0  # a peer that broke the protocol
+    downloads: int = 0  # files that were fetched to their end
+    resumed: int = 0  # downloads that were taken up again after a power cut
+    power_cuts: int = 0  # on purpose, during downloads
 
     def as_dict(self) -> dict[str, int]:
         """The counters by name."""

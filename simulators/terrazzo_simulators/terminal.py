@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from .command import UNITS, Command, CommandError, shown
 from .equipment import Machine, machine_of
@@ -112,6 +113,16 @@ class Terminal:
         self.versions[_version_name(unit)] = version
         return [Message("v", _timed(self.versions, time_s))]
 
+    def fail_upgrade(self, reason: str, time_s: float) -> list[Message]:
+        """Ends the upgrade that was begun first, and says why it came to nothing."""
+        unit, _ = self._upgrades.pop(0)
+        failed = {"Act": "AXUpgrade", "Unit": unit, "Result": "failed", "Reason": reason}
+        return [Message("n", _timed(failed, time_s))]
+
+    def lose_upgrades(self) -> None:
+        """Forgets upgrades that were begun, as a power cut makes it do."""
+        self._upgrades.clear()
+
     def _points(self) -> dict[str, Any]:
         points = self.machine.points()
         for name, value in self._forced.items():
@@ -166,7 +177,7 @@ class Terminal:
             raise CommandError(f"Unit must be LUA or MCU, got {shown(unit)}")
         if not isinstance(url, str) or not url.startswith(("http://", "https://", "ftp://")):
             raise CommandError(f"URL must be an http or ftp address, got {shown(url)}")
-        version = _version_in(url) or _next_version(self.versions[_version_name(unit)])
+        version = _version_in(urlsplit(url).path) or _next_version(self.versions[_version_name(unit)])
         self._upgrades.append((unit, version))
         return {"Unit": unit}, []
 

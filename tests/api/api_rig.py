@@ -25,6 +25,8 @@ from terrazzo.api.http import build_apps
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.audit.log import AuditLog
+from terrazzo.campaigns.board import Board
+from terrazzo.campaigns.links import SignedLinks
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
@@ -168,6 +170,8 @@ async def open_rig(
         intake = Intake(store, bus, shaper=shaper)
         intake.start()
         stack.push_async_callback(intake.stop)
+        folder_of_files = FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes)
+        files = FileLibrary(database, entities.uploads, folder_of_files, allowed=KINDS)
         services = Services(
             entities=entities,
             registry=registry,
@@ -176,15 +180,12 @@ async def open_rig(
             broker=bus,
             commands=commands,
             pusher=Pusher(commands, entities, registry),
-            files=FileLibrary(
-                database,
-                entities.uploads,
-                FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes),
-                allowed=KINDS,
-            ),
+            files=files,
             object_flags=FlagBook(registry, bus, shaper.engine),
             events=EventBook(database, zone=zone),
             labels=LabelBook(database, shaper, zone=zone),
+            campaigns=Board(database),
+            firmware=SignedLinks(files, key=bytes(32), base_url="http://127.0.0.1", lifetime_s=60),
             login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,
             live=live,

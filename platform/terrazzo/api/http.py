@@ -24,6 +24,7 @@ from terrazzo.api.docs_files import document_handlers
 from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
 from terrazzo.api.export import EXPORTS, Export
+from terrazzo.api.firmware import firmware_handler
 from terrazzo.api.live import open_session
 from terrazzo.api.openapi import GATEWAY_PATH, RETAINER_PATH, build_document
 from terrazzo.api.operation import Caller, Operation
@@ -37,6 +38,7 @@ from terrazzo.api.traffic import Traffic
 from terrazzo.api.validation import Validator
 from terrazzo.api.websocket import GatewaySockets
 from terrazzo.bulk.http import BulkRoutes
+from terrazzo.campaigns.links import FIRMWARE_PATH
 from terrazzo.files.http import FileRoutes
 from terrazzo.sparse_log import SparseLog
 
@@ -67,10 +69,9 @@ def build_apps(services: Services) -> Apps:
     for app in (apps.http, apps.websocket):
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
-    routes.add("POST", GATEWAY_PATH, _gateway_handler(gateway, services.limits), upgrade=sockets.handle)
-    routes.add(
-        "POST", services.prefixes.get("retainer_base", RETAINER_PATH), _gateway_handler(gateway, services.limits)
-    )
+    handle_gateway = _gateway_handler(gateway, services.limits)
+    routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
+    routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
     for address, methods in _component_routes(services, components).items():
         routes.add_methods(address, methods)
     for address, methods in _bulk_routes(services, performer, validator):
@@ -81,6 +82,7 @@ def build_apps(services: Services) -> Apps:
         routes.add("GET", at, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
+    routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
     routes.add("GET", "/healthz", _handle_health)
     routes.add("GET", "/readyz", _readiness_handler(services))
     routes.add("GET", "/metrics", _metrics_handler(services, traffic, doorkeeper))

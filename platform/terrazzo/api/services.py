@@ -13,6 +13,8 @@ from terrazzo.access.actor import Actor
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import Entry
 from terrazzo.bus import BrokerView, MessageBus
+from terrazzo.campaigns.links import Ticket
+from terrazzo.campaigns.rollout import CampaignState
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.files.library import StoredFile
 from terrazzo.happenings.days import Days
@@ -40,6 +42,13 @@ class StampedRecords(Repository, Protocol):
 
     async def tally(self, actor: Actor, days: Days, conditions: Conditions, *, by: str) -> dict[tuple[Any, ...], int]:
         """``(day, value of the column by)`` to count."""
+
+
+class CampaignRecords(Repository, Protocol):
+    """Firmware campaigns, which are started, paused and aborted."""
+
+    async def set_state(self, actor: Actor, key: int | str, state: CampaignState, *, reason: str = "") -> Row:
+        """Brings a campaign into a state."""
 
 
 class Entities(Protocol):
@@ -86,6 +95,9 @@ class Entities(Protocol):
 
     @property
     def projects(self) -> Scripts: ...
+
+    @property
+    def campaigns(self) -> CampaignRecords: ...
 
     @property
     def services(self) -> StampedRecords: ...
@@ -192,6 +204,23 @@ class Files(Protocol):
         """Deletes a file that no record names."""
 
 
+class CampaignProgress(Protocol):
+    """How the terminals of campaigns fare."""
+
+    async def counts(self, campaign_ids: Sequence[int]) -> Mapping[int, dict[str, int]]:
+        """Terminals by state."""
+
+    async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
+        """Terminals in the order of their waves."""
+
+
+class Firmware(Protocol):
+    """What terminals download."""
+
+    async def redeem(self, ticket: Ticket, signature: str) -> StoredFile:
+        """The file that a signed address leads to."""
+
+
 class Limits(Protocol):
     """What the APIs need of the section ``limits``."""
 
@@ -233,6 +262,8 @@ class Services:
     pusher: Pusher
     object_flags: FlagSource
     files: Files
+    campaigns: CampaignProgress
+    firmware: Firmware
     events: EventBook
     labels: LabelBook
     login: UserLogin

@@ -72,7 +72,7 @@ class Board:
     async def save(self, campaign_id: int, items: Sequence[Item]) -> None:
         """Writes where terminals stand, in one transaction."""
         keys = (_columns.campaign_id == sa.bindparam("of"), _columns.terminal_id == sa.bindparam("who"))
-        values = {
+        values: dict[str, Any] = {
             name: sa.bindparam(f"new_{name}") for name in item_row(items[0]) if name not in ("terminal_id", "wave")
         }
         update = sa.update(CAMPAIGN_TERMINAL).where(*keys).values(**values)

@@ -57,6 +57,11 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         """Whether it has no command yet."""
         return self.state is ItemState.PENDING and not self.command_uid
 
+    @property
+    def is_told(self) -> bool:
+        """Whether it may have its command: the terminal is heard before the journal has written that it was sent."""
+        return self.state in UNDER_WAY or (self.state is ItemState.PENDING and bool(self.command_uid))
+
     def give(self, command_uid: str) -> None:
         """A command was journaled for it."""
         self.command_uid, self.came_back = command_uid, False
@@ -91,7 +96,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
 
     def on_notice(self, notice: Notice, *, terms: Terms, now_us: int) -> None:
         """It has said something about the upgrade."""
-        if self.state not in UNDER_WAY:
+        if not self.is_told:
             return
         if notice.is_ok:
             self.on_download(terms=terms, now_us=now_us)
@@ -100,9 +105,10 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
 
     def on_download(self, *, terms: Terms, now_us: int) -> None:
         """It fetches the file, which gives it time anew."""
-        if self.state not in UNDER_WAY:
+        if not self.is_told:
             return
-        if self.state is ItemState.SENT:
+        if self.state is not ItemState.DOWNLOADING:
+            self.sent_us = self.sent_us or now_us
             self._move(ItemState.DOWNLOADING, now_us)
         self.deadline_us = now_us + terms.timeout_us
         self.is_dirty = True

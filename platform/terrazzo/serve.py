@@ -56,6 +56,7 @@ from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.pump import Pump
 from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
 from terrazzo.live.stats import GAUGES
+from terrazzo.mapping.collected import CollectedFeed
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
 from terrazzo.mapping.shaper import Shaper
@@ -287,7 +288,11 @@ class Platform:
         """What objects make of messages; what is committed reaches the database before the stop, if it answers."""
         outbox = Outbox(Ledger(self.metadata.database))
         self._stack.push_async_callback(outbox.stop)
-        return await Shaper.open(self.store, self.metadata.entities, outbox)
+        shaper = await Shaper.open(self.store, self.metadata.entities, outbox)
+        collected = CollectedFeed(self.metadata.database, self.metadata.entities, shaper)
+        await collected.start()
+        self._stack.push_async_callback(collected.stop)
+        return shaper
 
     async def _open_analysis(self, marks: LateMarks) -> Analysis:
         """Statistics, calculations and balances, which work while the platform runs."""

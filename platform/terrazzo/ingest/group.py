@@ -46,6 +46,9 @@ class Shaper(Protocol):
     def is_dirty(self) -> bool:
         """Whether it has notes to commit."""
 
+    def take_records(self) -> Sequence[Record]:
+        """Records that no message made, to commit with the group that is sealed next."""
+
     def seal(self) -> Notes:
         """Ends a group: the notes to commit with it."""
 

@@ -273,6 +273,7 @@ class Intake:
 
     def _on_wanted(self) -> None:
         self._wake.set()
+            group.mosaic.extend(self._shaper.take_records())
         self._resume_if_drained()
 
     def _pause(self) -> None:

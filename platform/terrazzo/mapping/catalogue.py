@@ -15,7 +15,7 @@ import msgspec
 
 from terrazzo.mapping.functions import Value
 from terrazzo.mapping.labels import Labels, Rule, rules_of
-from terrazzo.mapping.plan import Run, compile_plan
+from terrazzo.mapping.plan import Run, compile_derived, compile_plan
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
 from terrazzo.mapping.table import Slot, Table, parse_table
 
@@ -165,6 +165,39 @@ class Catalogue:
             labels.keep(rules)
             bound = self._bound[object_id] = Bound(spec, self._state(object_id, table), labels, rules)
         return bound
+
+    def derived(self, object_id: int) -> Plan | None:
+        """What follows for an object from something else than a message; None for one that isn't mapped."""
+        bound, spec = self.bound(object_id), self._objects.get(object_id)
+        if bound is None or spec is None or spec.mapping_id is None:
+            return None
+        runs = self._runs[spec.mapping_id]
+        if () not in runs:
+            runs[()] = compile_derived(bound.state.table)
+        return Plan(runs[()], bound)
+
+    def alone(self, object_id: int) -> Catalogue | None:
+        """A catalogue of this object only, under the same mapping and retainers, that remembers nothing of it.
+
+        None for an object that isn't mapped.
+        """
+        bound, spec = self.bound(object_id), self._objects.get(object_id)
+        if bound is None or spec is None or spec.mapping_id is None:
+            return None
+        copy = Catalogue()
+        copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, {}
+        copy.collected[object_id] = self.collected[object_id]
+        copy.put_object(spec)
+        for retainer in self._retainers.values():
+            if object_id in retainer.objects:
+                copy.put_retainer(retainer)
+        return copy
+
+    def adopt(self, object_id: int, state: ObjectState, labels: Labels) -> None:
+        """Puts a state that another catalogue made in the place of what is known of an object."""
+        self.kept.pop(object_id, None)
+        self.states[object_id], self.labels[object_id] = state, labels
+        self._unbind(object_id)
 
     def _table(self, spec: ObjectSpec | None) -> Table | None:
         if spec is None or spec.mapping_id is None or not spec.is_available:

@@ -17,7 +17,7 @@ from terrazzo.mapping.catalogue import Bound, Catalogue, Kept, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.functions import Value, as_text
 from terrazzo.mapping.labels import Key, Labels, Rule, decode_labels
-from terrazzo.mapping.plan import Run
+from terrazzo.mapping.plan import Run, changed_values
 from terrazzo.mapping.row import Row
 from terrazzo.mapping.state import ObjectState, decode_layout, decode_state, empty_state, encode, window_notes
 from terrazzo.mapping.tree import X
@@ -56,6 +56,7 @@ class MappingEngine:
         self._effects: list[Effect] = []
         self._notes: dict[str, bytes | None] = {}  # beside the states'
         self._layouts: set[str] = set()  # that are kept already
+        self._records: list[Record] = []  # that no message made
 
     def load(self, notes: Mapping[str, bytes]) -> None:
         """Takes over what an earlier run kept; before anything else."""
@@ -75,7 +76,7 @@ class MappingEngine:
     @property
     def is_dirty(self) -> bool:
         """Whether ``seal`` has something to commit."""
-        return bool(self._changed or self._labels or self._effects or self._notes)
+        return bool(self._changed or self._labels or self._effects or self._notes or self._records)
 
     def shape(self, plans: Sequence[Plan], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
         """Takes one message; appends the mosaic records that it makes.
@@ -98,9 +99,40 @@ class MappingEngine:
                 self.stats.late += 1
                 out = {**self._late(run, points, time_us, state), **out}
             if out:
-                mosaic.append(Record(bound.series, time_us, _encode_body(out)))
-        self.stats.messages += 1
-        self.stats.records += len(mosaic) - before
+                mosaic.append(_new(Record, (bound.series, time_us, _encode_body(out))))
+        stats.messages += 1
+        stats.records += len(mosaic) - before
+
+    def collect(self, object_id: int, values: Mapping[str, Value], collected_us: int, now_us: int) -> None:
+        """Takes what was collected offline for an object: it is in its COL variables from now on.
+
+        Args:
+            values: the latest of each project, by each of the project's names.
+            collected_us: when something was collected last; what the object has taken in already changes nothing.
+        """
+        known = self.catalogue.collected[object_id]
+        known.clear()
+        known.update(values)
+        plan = self.catalogue.derived(object_id)
+        if plan is None or plan.bound.state.derived_us >= collected_us:
+            return
+        run, bound = plan
+        time_us = max(now_us, bound.state.derived_us)
+        changes, _, _ = run({}, time_us, bound.state)
+        out = changed_values(changes)
+        self._changed[object_id] = bound.state
+        if bound.state.raised:
+            self._raise(bound, "", time_us)
+        if bound.rules:
+            self._see(bound, out, "", time_us)
+        if out:
+            self._records.append(Record(bound.series, time_us, _encode_body(out)))
+            self.stats.records += 1
+
+    def take_records(self) -> list[Record]:
+        """The records that no message made, to commit with the group that is sealed next."""
+        taken, self._records = self._records, []
+        return taken
 
     def _late(self, run: Run, flat: Points, time_us: int, state: ObjectState) -> dict[str, Value]:
         """What a message that is older than what is known says by itself; it changes windows only."""

@@ -52,16 +52,50 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
     Args:
         points: slot -> the name of the point that feeds it.
     """
-    writer = _Writer(table)
-    namespace: dict[str, Any] = {**NAMESPACE, "MISSING": _MISSING, "bool": bool, "float": float, "KeyError": KeyError}
-    namespace["take"] = itemgetter(*points.values())
-    head = _HEAD.format(
-        points=", ".join(f"x{place}" for place in points), times=" = ".join(f"t[{place}]" for place in points)
-    )
-    for lines in (_ANY_HEAD, *writer.any_lines(points)), (head, *writer.lines(points)):
-        exec(compile("\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
-    run: Run = namespace["run"]
-    return run
+_DERIVED_HEAD = """
+def run(p, T, s):
+ v = s.values; t = s.times; w = s.windows
+ out = {}
+"""
+    writer = _Writer(table, points)
+    namespace: dict[str, Any] = {
+        **NAMESPACE,
+        **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
+        "MISSING": _MISSING,
+        "UNSET": msgspec.UNSET,
+        "take": itemgetter(*points.values()),
+    }
+    _compile((_ANY_HEAD, *writer.any_lines()), namespace)
+    if any(_UNSPEAKABLE & set(code) for code in writer.codes):
+        return namespace["any_run"]  # type: ignore[no-any-return]
+    namespace["Changes"] = _changes_type(writer.codes)
+    head = _HEAD.format(points=", ".join(map("x{}".format, points)), times=" = ".join(map("t[{}]".format, writer.timed)))
+    _compile((head, *writer.lines()), namespace)
+    return namespace["run"]  # type: ignore[no-any-return]
+
+
+def compile_derived(table: Table) -> Run:
+    """The function for a change that no message brought: the rows that follow from others, and events."""
+    namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
+    _compile((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()), namespace)
+    return namespace["run"]  # type: ignore[no-any-return]
+
+
+def changed_values(changes: Changes) -> Mapping[str, Value]:
+    """What a plan's function returned, by code."""
+    if changes is None or isinstance(changes, dict):
+        return changes or {}
+    values = zip(changes.__struct_encode_fields__, msgspec.structs.astuple(changes), strict=True)
+    return {code: value for code, value in values if value is not msgspec.UNSET}
+
+
+def _compile(lines: Iterable[str], namespace: dict[str, Any]) -> None:
+    exec(compile("\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
+
+
+def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:
+    names = {f"n{number}": code for number, code in enumerate(codes)}
+    return msgspec.defstruct("Changes", list(names), rename=names, gc=False)
 
 
 class _Writer:
@@ -102,7 +136,14 @@ class _Writer:
         yield "  pass"
         yield " return out, late, fed"
 
-    def _all_derived(self) -> Iterator[str]:
+    def derived_lines(self) -> Iterator[str]:
+        """No point is there."""
+        yield " s.derived_us = T"
+        yield from _indented(1, self._all_derived(self._record_timed))
+        yield from _indented(1, self._all_events())
+        yield " return out, False, True"
+
+    def _all_derived(self, keep: Callable[[Row, int], Iterable[str]]) -> Iterator[str]:
         for row in self._table.derived:
             yield from self._derived(row, self._table.place(row))
 

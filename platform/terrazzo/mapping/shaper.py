@@ -7,12 +7,13 @@ from typing import Any
 
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine
+from terrazzo.mapping.functions import Value
 from terrazzo.mapping.outbox import PREFIX, Outbox
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.entity import COMPANY
 from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Changed
-from terrazzo.store import Notes, TimeSeriesStore
+from terrazzo.store import Notes, Record, TimeSeriesStore
 from terrazzo.times import now_us
 
 
@@ -62,6 +63,10 @@ class Shaper:
         """Whether there is something to commit, with or without messages."""
         return self.engine.is_dirty
 
+    def take_records(self) -> list[Record]:
+        """Records that no message made, to commit with the group that is sealed next."""
+        return self.engine.take_records()
+
     def seal(self) -> Notes:
         """Ends a group: the notes that are committed with it."""
         sealed = self.engine.seal()
@@ -92,6 +97,11 @@ class Shaper:
         self.engine.close_label(object_id, project_id, code, now_us())
         self._nudge()
         await self.outbox.settled(self.outbox.last + 1)
+
+    def on_collected(self, object_id: int, values: Mapping[str, Value], collected_us: int) -> None:
+        """Something was collected offline for an object; as ``MappingEngine.collect``."""
+        self.engine.collect(object_id, values, collected_us, now_us())
+        self._nudge()
 
     def on_mapping(self, changed: Changed) -> None:
         """A mapping was made, changed or deleted."""

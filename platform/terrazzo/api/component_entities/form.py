@@ -99,8 +99,8 @@ class Form:
     def conditions(self, conditions: Conditions) -> Conditions:
         """Conditions with the names of columns."""
         return Conditions(
-            [(self.columns.get(name, name), *rest) for name, *rest in conditions.all_of],  # type: ignore[misc]
-            [(self.columns.get(name, name), *rest) for name, *rest in conditions.any_of],  # type: ignore[misc]
+            [(self.columns.get(name, name), *rest) for name, *rest in conditions.all_of],
+            [(self.columns.get(name, name), *rest) for name, *rest in conditions.any_of],
             [(self.columns.get(name, name), values) for name, values in conditions.within],
         )
 

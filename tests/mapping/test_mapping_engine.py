@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from mapping_rig import OBJECT, T0, Stand
+from mapping_rig import OBJECT, SECOND, T0, Stand
 
 from terrazzo.mapping.effects import EventRaised, LabelClosed, LabelOpened
 
@@ -292,3 +292,16 @@ def test_what_is_kept_of_objects_that_are_gone_is_forgotten():
     lost.engine.forget_unknown(T0)
     lost.effects()
     assert [name for name in lost.notes if name.startswith("state/")] == []
+
+
+def test_labels_of_a_script_that_was_deleted_meanwhile_close_at_the_start() -> None:
+    rows = [["RUN", "", "", "STA", "$AdapterID-1.run", ""]]
+    stand = Stand(rows)
+    stand.retain(("RUN", "on", "on", "1", "0"))
+    stand.report({"run": 1})
+    again = stand.restart(rows)
+    again.engine.forget_unknown(T0 + SECOND)
+    (closed,) = again.effects()
+    assert isinstance(closed, LabelClosed)
+    assert (closed.code, closed.closed_us, closed.by_hand) == ("RUN", T0 + SECOND, False)
+    assert again.engine.open_labels(OBJECT) == 0

@@ -94,6 +94,11 @@ class Catalogue:
         """Objects of which something is kept and that aren't there any more."""
         return [object_id for object_id in {*self.kept, *self.labels} if object_id not in self._objects]
 
+    def unknown_retainers(self) -> set[int]:
+        """Retainer scripts that have labels and aren't there any more."""
+        named = {project_id for labels in self.labels.values() for project_id, _ in labels.standings}
+        return named - self._retainers.keys()
+
     def object(self, object_id: int) -> ObjectSpec | None:
         """An object's record."""
         return self._objects.get(object_id)

@@ -25,6 +25,7 @@ from terrazzo.mapping.window import STEPS
 from terrazzo.store import Notes, Record
 
 _encode_body = msgspec.msgpack.Encoder().encode
+_new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
 class MappingStats(msgspec.Struct):
@@ -55,8 +56,8 @@ class MappingEngine:
         self._labels: dict[int, Labels] = {}  # that changed
         self._effects: list[Effect] = []
         self._notes: dict[str, bytes | None] = {}  # beside the states'
-        self._layouts: set[str] = set()  # that are kept already
         self._records: list[Record] = []  # that no message made
+        self._layouts: set[str] = set()  # that are kept already
 
     def load(self, notes: Mapping[str, bytes]) -> None:
         """Takes over what an earlier run kept; before anything else."""
@@ -85,7 +86,7 @@ class MappingEngine:
             plans: ``catalogue.plans(uid)``, not empty.
             points: flat, as ``flatten`` makes them.
         """
-        changed, before = self._changed, len(mosaic)
+        changed, stats, before = self._changed, self.stats, len(mosaic)
         for run, bound in plans:
             state = bound.state
             out, is_late, is_fed = run(points, time_us, state)
@@ -94,9 +95,9 @@ class MappingEngine:
                 if state.raised:
                     self._raise(bound, uid, time_us)
                 if bound.rules:
-                    self._see(bound, out, uid, time_us)
+                    self._see(bound, changed_values(out), uid, time_us)
             if is_late:
-                self.stats.late += 1
+                stats.late += 1
                 out = {**self._late(run, points, time_us, state), **out}
             if out:
                 mosaic.append(_new(Record, (bound.series, time_us, _encode_body(out))))
@@ -141,7 +142,7 @@ class MappingEngine:
         out, _, _ = run(flat, time_us, alone)
         found: dict[str, Value] = {
             code: value
-            for code, value in out.items()
+            for code, value in changed_values(out).items()
             if value is not None and state.times[table.places[code]] > time_us and not state.windows[table.places[code]]
         }
         for row, window in zip(table.rows, state.windows, strict=True):
@@ -226,11 +227,9 @@ class MappingEngine:
                     self._closed(spec.company_id if spec else 0, object_id, key, closed_us)
 
     def forget_unknown(self, now_us: int) -> None:
-        """Drops what is kept of objects and retainers that were deleted elsewhere; after all records were put in."""
+        """Drops what is kept of objects that were deleted elsewhere; after all records were put in."""
         for object_id in self.catalogue.unknown():
             self.drop_object(object_id, now_us)
-        for project_id in self.catalogue.unknown_retainers():
-            self.drop_retainer(project_id, now_us)
 
     def state(self, object_id: int) -> ObjectState | None:
         """What is known of an object: its variables and when it reported; None where it isn't mapped."""

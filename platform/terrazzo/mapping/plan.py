@@ -1,7 +1,7 @@
 """The rows that one terminal feeds, as one Python function: a message costs an object one call.
 
 The function takes the message's points (flat), its time and the object's state, updates the state and returns
-``(changed, is_late, is_fed)``: the variables to record, whether something was older than what the state has, and
+``(changes, is_late, is_fed)``: the variables to record, whether something was older than what the state has, and
 whether anything was taken in. What it does, row by row:
 
 - STA rows whose point is in the message, in their order: computed from the point and the values known so far.
@@ -9,26 +9,35 @@ whether anything was taken in. What it does, row by row:
 - EVNT rows: an event when the condition turns true; null leaves the edge as it is.
 
 It has two ways through: ``run`` for a message that carries all points and is newer than all that the object knows, as
-most are, and ``any_run``, which looks at each point and each time.
+most are, and ``any_run``, which looks at each point and each time. The first returns its changes as a Struct made for
+the plan, whose fields are unset where a variable is as it was: it is filled and encoded in half the time of a dict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
+
+import msgspec
 
 from terrazzo.mapping.expression import Expression
 from terrazzo.mapping.functions import Value
 from terrazzo.mapping.row import Kind, Row
-from terrazzo.mapping.source import NAMESPACE, expression_source, is_number, is_settled
+from terrazzo.mapping.source import NAMESPACE, expression_source, is_float, is_number, is_settled
 from terrazzo.mapping.state import ObjectState
 from terrazzo.mapping.table import Table
 from terrazzo.mapping.tree import X
 
-Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[dict[str, Value], bool, bool]]
+Changes = dict[str, Value] | msgspec.Struct | None
+"""Variables to record, by code; encodes as a map. None: there are none."""
+
+Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[Any, bool, bool]]
+"""``(changes, is_late, is_fed)``; the changes are a dict where the message is late."""
 
 _MISSING = object()
+_LARGE = 9 * 10**18
+_UNSPEAKABLE = frozenset('"\\')  # no Struct's field has these in its name
 _ANY_HEAD = """
 def any_run(p, T, s):
  v = s.values; t = s.times; w = s.windows; get = p.get
@@ -41,8 +50,12 @@ def run(p, T, s):
  except KeyError: return any_run(p, T, s)
  s.newest_us = T
  v = s.values; t = s.times; w = s.windows
- out = {{}}
  {times} = T
+"""
+_DERIVED_HEAD = """
+def run(p, T, s):
+ v = s.values; t = s.times; w = s.windows
+ out = {}
 """
 
 
@@ -52,11 +65,6 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
     Args:
         points: slot -> the name of the point that feeds it.
     """
-_DERIVED_HEAD = """
-def run(p, T, s):
- v = s.values; t = s.times; w = s.windows
- out = {}
-"""
     writer = _Writer(table, points)
     namespace: dict[str, Any] = {
         **NAMESPACE,
@@ -69,7 +77,8 @@ def run(p, T, s):
     if any(_UNSPEAKABLE & set(code) for code in writer.codes):
         return namespace["any_run"]  # type: ignore[no-any-return]
     namespace["Changes"] = _changes_type(writer.codes)
-    head = _HEAD.format(points=", ".join(map("x{}".format, points)), times=" = ".join(map("t[{}]".format, writer.timed)))
+    names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
+    head = _HEAD.format(points=", ".join(names), times=" = ".join(times))
     _compile((head, *writer.lines()), namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
@@ -101,36 +110,49 @@ def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:
 class _Writer:
     """Writes the body of the function; a blank in front is a level of indentation."""
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: Table, points: Mapping[int, str]) -> None:
         self._table = table
+        self._points = points
+        fed = [place for place in points if table.rows[place].kind is not Kind.EVNT]
+        derived = [table.place(row) for row in table.derived]
+        self._places = [*fed, *derived]
+        self.codes = [table.rows[place].code for place in self._places]
+        """Of the variables that the function may change."""
+        self.timed = [*points, *(place for place in derived if not table.rows[place].interval_us)]
+        """Slots whose time is that of any newer message."""
         self._samples: dict[str, list[int]] = {}  # code -> slots of the windows over it
         for row in table.derived:
             if row.kind is Kind.STT:
                 self._samples.setdefault(row.of, []).append(table.place(row))
 
-    def lines(self, points: Mapping[int, str]) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """All points are there and newer than what is known."""
         rows = self._table.rows
-        for place in points:
+        for place in self._points:
             if rows[place].kind is Kind.EVNT:
                 yield f" v[{place}] = x{place}"
             else:
-                yield from _indented(1, self._variable(rows[place], place, f"x{place}"))
+                steps = [*self._compute(rows[place].expression, f"x{place}"), *self._keep(rows[place], place)]
+                yield from _indented(1, steps)
         if self._table.derived:
             yield " s.derived_us = T"
-            yield from _indented(1, self._all_derived())
+            yield from _indented(1, self._all_derived(self._keep_spaced))
         yield from _indented(1, self._all_events())
-        yield " return out, False, True"
+        if not self._places:
+            yield " return None, False, True"
+            return
+        yield f" if {' is '.join(f'n{place}' for place in self._places)} is UNSET: return None, False, True"
+        yield f" return Changes({', '.join(f'n{place}' for place in self._places)}), False, True"
 
-    def any_lines(self, points: Mapping[int, str]) -> Iterator[str]:
+    def any_lines(self) -> Iterator[str]:
         """Whatever is there, whenever it is from."""
-        for place, point in points.items():
+        for place, point in self._points.items():
             yield from self._point(self._table.rows[place], place, point)
         yield " if fed and T > s.newest_us: s.newest_us = T"
         if self._table.derived:
             yield " if fed and T >= s.derived_us:"
             yield "  s.derived_us = T"
-            yield from _indented(2, self._all_derived())
+            yield from _indented(2, self._all_derived(self._record_timed))
         yield " if fed:"
         yield from _indented(2, self._all_events())
         yield "  pass"
@@ -145,7 +167,10 @@ class _Writer:
 
     def _all_derived(self, keep: Callable[[Row, int], Iterable[str]]) -> Iterator[str]:
         for row in self._table.derived:
-            yield from self._derived(row, self._table.place(row))
+            place = self._table.place(row)
+            if row.interval_us:
+                yield f"n{place} = UNSET"
+            yield from self._spaced(row, place, [*self._derived(row, place), *keep(row, place)])
 
     def _all_events(self) -> Iterator[str]:
         events = [(place, row) for place, row in enumerate(self._table.rows) if row.kind is Kind.EVNT]
@@ -162,23 +187,16 @@ class _Writer:
         if row.kind is Kind.EVNT:
             yield f"   v[{place}] = x"
             return
-        yield from _indented(3, self._variable(row, place, "x"))
+        yield from _indented(3, [*self._compute(row.expression, "x"), *self._record(row, place)])
         yield "  else: late = True"
-
-    def _variable(self, row: Row, place: int, x: str) -> Iterator[str]:
-        yield from self._compute(row.expression, x)
-        yield from self._record(row, place)
-        yield from self._sample(row)
 
     def _derived(self, row: Row, place: int) -> Iterator[str]:
         if row.kind is Kind.STT:
-            steps = [f"n = w[{place}].value(T)"]
-        elif row.kind is Kind.COL:
-            steps = [f"x = s.collected.get({row.project!r})", *self._compute(row.expression, "x")]
-        else:
-            steps = list(self._compute(row.expression, "x"))
-        steps += [f"t[{place}] = T", *self._record(row, place), *self._sample(row)]
-        yield from self._spaced(row, place, steps)
+            yield f"n = w[{place}].value(T)"
+            return
+        if row.kind is Kind.COL:
+            yield f"x = s.collected.get({row.project!r})"
+        yield from self._compute(row.expression, "x")
 
     def _event(self, row: Row, place: int) -> Iterator[str]:
         steps = [
@@ -204,18 +222,40 @@ class _Writer:
         if expression is None:
             yield f"n = {x}"
             return
-        places = {X: x}
-        source = expression_source(expression.tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
+        tree, places = expression.tree, {X: x}
+        source = expression_source(tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
         yield "try:"
         yield f" n = {source}"
-        if is_number(expression.tree):
+        if is_float(tree):
             yield " if not -9e18 <= n <= 9e18: n = settle(n)"
-        elif not is_settled(expression.tree):
+        elif is_number(tree):  # an integer is compared with integers: with floats it takes four times as long
+            yield f" if not ({-_LARGE} <= n <= {_LARGE} if n.__class__ is int else -9e18 <= n <= 9e18): n = settle(n)"
+        elif not is_settled(tree):
             yield " n = settle(n)"
         yield "except FAULTS: n = None"
 
     def _record(self, row: Row, place: int) -> Iterator[str]:
-        store = f"v[{place}] = out[{row.code!r}] = n"
+        """Any way through: a change goes into ``out``."""
+        yield from self._sample(row)
+        yield from self._if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
+
+    def _record_timed(self, row: Row, place: int) -> Iterator[str]:
+        yield f"t[{place}] = T"
+        yield from self._record(row, place)
+
+    def _keep(self, row: Row, place: int) -> Iterator[str]:
+        """The short way: ``n`` and the slot's number is the change, or unset."""
+        yield from self._sample(row)
+        yield from self._if_changed(row, place, f"v[{place}] = n{place} = n")
+        if not row.cycled:
+            yield f"else: n{place} = UNSET"
+
+    def _keep_spaced(self, row: Row, place: int) -> Iterator[str]:
+        if row.interval_us:
+            yield f"t[{place}] = T"
+        yield from self._keep(row, place)
+
+    def _if_changed(self, row: Row, place: int, store: str) -> Iterator[str]:
         if row.cycled:
             yield store
             return
@@ -228,6 +268,6 @@ class _Writer:
             yield f"w[{window}].add(T, n)"
 
 
-def _indented(levels: int, lines: Any) -> Iterator[str]:
+def _indented(levels: int, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
         yield " " * levels + line

@@ -2,7 +2,7 @@
 
 A missing operand, a text where a number is due and a division by zero raise, and the whole expression is null then;
 what ``and``, ``or`` and ``if`` skip does not count. Operands of arithmetic carry a unary plus, which texts and null
-refuse, so that nothing is ever repeated, formatted or concatenated.
+refuse, so that nothing is ever repeated, formatted or concatenated; where the operator refuses them itself they don't.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ NAMESPACE: dict[str, Any] = {
 _ATOM, _SIGN, _PRODUCT, _SUM, _COMPARISON, _NOT, _AND, _OR, _CHOICE = range(9, 0, -1)
 _LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 _ANY_KIND = frozenset({"min", "max", "same", "plain"})  # functions that take texts as well
+_FLOATS = frozenset({"sqrt", "log", "exp"})
+_NUMBERS_ONLY = frozenset({"-", "/", "//"})  # operators that refuse texts and null by themselves
 _DIGITS = [Constant(digits) for digits in range(1, 16)]
 _ORDERINGS = frozenset({"<", "<=", ">", ">="})
 
@@ -42,6 +44,20 @@ def expression_source(node: Node, places: Places) -> str:
 def is_number(node: Node) -> bool:
     """Whether the result can be nothing but a number."""
     return isinstance(node, Arithmetic | Sign) or (isinstance(node, Call) and node.function not in _ANY_KIND)
+
+
+def is_float(node: Node) -> bool:
+    """Whether the result can be nothing but a float."""
+    match node:
+        case Constant(value):
+            return isinstance(value, float)
+        case Sign(_, operand):
+            return is_float(operand)
+        case Arithmetic(operator, left, right):
+            return operator == "/" or (operator != "**" and (is_float(left) or is_float(right)))
+        case Call(function, _):
+            return function in _FLOATS
+    return False
 
 
 def is_settled(node: Node) -> bool:
@@ -84,6 +100,10 @@ class _Writer:
         text, own = self.value(node)
         return text if own >= level else f"({text})"
 
+    def _at_place(self, node: Node, level: int) -> str:
+        """An operand of what refuses texts and null by itself."""
+        return self._places(node.code) if isinstance(node, Name) else self._number(node, level)
+
     def _number(self, node: Node, level: int) -> str:
         """An operand of arithmetic."""
         if isinstance(node, Name):
@@ -96,6 +116,8 @@ class _Writer:
         if operator == "**":
             return f"power({self._number(left, _SUM)}, {self._number(right, _SUM)})", _ATOM
         level = _LEVELS[operator]
+        if operator in _NUMBERS_ONLY or (operator == "*" and (is_float(left) or is_float(right))):
+            return f"{self._at_place(left, level)} {operator} {self._at_place(right, level + 1)}", level
         return f"{self._number(left, level)} {operator} {self._number(right, level + 1)}", level
 
     def _comparison(self, node: Comparison) -> str:

@@ -92,7 +92,7 @@ def _result(result: Any) -> Iterator[str]:
 def _shape(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
     """An object by its fields, an array by what it holds."""
     schema = _resolve(schema, definitions)
-    if schema.get("type") == "array":
+    if schema.get("type") == "array" and "items" in schema:
         return f"array of {_shape(schema['items'], definitions)}"
     if "properties" not in schema:
         return _type(schema, definitions)

@@ -334,6 +334,20 @@ class Platform:
         self.links.listen(campaigns.on_download)
         return campaigns
 
+    async def _open_analysis(self, marks: LateMarks) -> Analysis:
+        """Statistics, calculations and balances, which work while the platform runs."""
+        metadata, days = self.metadata, self.config.store.retention_days
+        analysis = await Analysis.open(
+            self.store,
+            metadata.database,
+            metadata.entities,
+            marks=marks,
+            zone=self.config.zone,
+            retention_us=days * _DAY_US,
+        )
+        self._run("analysis", _ANALYSIS_S, analysis.work)
+        return analysis
+
     def _new_commands(self, bus: EmbeddedBus) -> Commands:
         return Commands(
             Journal(self.metadata.database),

@@ -163,7 +163,7 @@ async def test_results_outlive_the_records(stand: AnalysisStand) -> None:
 async def test_calculations_follow_statistics(stand: AnalysisStand) -> None:
     object_id = await reporting(stand, 26)
     script = await stand.start(
-        "calculate", [], [["TWICE", "AVG * 2"], ["BAD", "MISSING + 1"], ["ZERO", "1 / (AVG - AVG)"]]
+        "calculates", [], [["TWICE", "AVG * 2"], ["BAD", "MISSING + 1"], ["ZERO", "1 / (AVG - AVG)"]]
     )
     await stand.start("statistics", [object_id], COUNT)
     await stand.analysis.work()

@@ -231,6 +231,14 @@ class Rehearsal:
         request = {"action": "get_event_quantity"}
         wait_for(lambda: self.session.send(request)["result"]["data"], "the event is in the list")
 
+    def await_results(self, action: str) -> None:
+        """Until the running scripts have computed what is over."""
+
+        def total() -> int:
+            return int(self.session.send({"action": action})["result"]["total_records"])
+
+        wait_for(total, f"{action} has records")
+
     def await_delivery(self) -> None:
         """Until the terminal has taken every command."""
 
@@ -251,6 +259,9 @@ _BEFORE: dict[str, Callable[[Rehearsal], None]] = {
     "get_terminal_status": Rehearsal.connect_device,
     "get_event_list": Rehearsal.overheat,
     "get_command_list": Rehearsal.await_delivery,
+    "get_last_statistics": lambda rehearsal: rehearsal.await_results("get_statistics_list"),
+    "get_last_calculate": lambda rehearsal: rehearsal.await_results("get_calculate_list"),
+    "get_balance_result_list": lambda rehearsal: rehearsal.await_results("get_balance_result_list"),
 }
 """What has to happen before an action's example, by the action."""
 

@@ -78,7 +78,7 @@ async def handle_get_period_list(services: Services, actor: Actor, request: Peri
     if request.type not in FINISHED:
         return await _running_list(services, actor, request, conditions, either=either)
     name, descending = request.order_by.by or ("time", True)
-    if name != "time":
+    if name.lower() != "time":
         raise BadParameter("order_by", f"only time, got {name[:60]!r}")
     rows = await services.analysis.results.page(
         actor,

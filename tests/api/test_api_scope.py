@@ -33,6 +33,7 @@ from typing import Any
 import msgspec
 import pytest
 from api_rig import Rig
+from scope_components import COMPONENTS, FILE_ROUTES, fill_components
 from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket, build_world, rows_of
 
 from terrazzo.access.actor import Role
@@ -165,6 +166,7 @@ SPECIAL: dict[str, Special] = {
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout"}
+    **COMPONENTS,
 """Operations that need no token."""
 
 OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
@@ -181,6 +183,7 @@ TRIED_ELSEWHERE = {
 
 ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}
 REFUSED = {10401, 10404}  # a key that finds nothing; a reference to something that isn't there
+    **FILE_ROUTES,
 
 
 async def fill(rig: Rig, world: World) -> None:
@@ -200,6 +203,10 @@ async def fill(rig: Rig, world: World) -> None:
     event = {**named, "id": 810_001, "extension_key": MARK, "extension_value": MARK, "created": at}
     label = {**named, "id": 820_001, "project_id": 1, "class_id": "r", "opened_at": at, "created": at}
     async with rig.services.entities.terminals._database.writing() as connection:
+    await fill_components(rig, world)
+    for kind in ("statistics", "calculate", "balance"):
+        await rig.call(f"start_{kind}", uid=world.main[kind])
+    await rig.services.analysis.work()
         await connection.execute(EVENT.insert().values(**event))
         await connection.execute(LABEL.insert().values(**label))
     world.main |= {"event": str(event["id"]), "label": str(label["id"])}
@@ -226,7 +233,7 @@ def trials() -> Iterator[Trial]:
     """Every operation over the gateway, then every path; deletions last."""
     for operation in guarded():
         yield operation.name, operation, None, SPECIAL.get(operation.name, Special())
-    for path in sorted(PATHS, key=lambda path: path.operation.name.startswith("delete_")):
+    for path in sorted(PATHS, key=lambda path: "/delete" in path.path):
         yield path.path, path.operation, path, SPECIAL.get(path.path) or SPECIAL.get(path.operation.name) or Special()
 
 

@@ -13,8 +13,10 @@ import msgspec
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
 from terrazzo.api.openapi_files import describe_files, file_operations, parameters
 from terrazzo.api.openapi_schemas import GATEWAY_FAILURE, Schema, Schemas, reference
+from terrazzo.api.openapi_uploads import UPLOADED, describe_uploads
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
+from terrazzo.files.operations import DOWNLOAD
 
 GATEWAY_PATH = "/apiproxy/api"
 RETAINER_PATH = "/retainer/api"
@@ -70,7 +72,7 @@ def build_document(
 ) -> Schema:
     """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
     operations, paths = tuple(operations), tuple(paths)
-    schemas = Schemas(operations, paths, others=file_operations())
+    schemas = Schemas(operations, (*paths, UPLOADED), others=(*file_operations(), DOWNLOAD))
     of_labels = [operation for operation in operations if operation.name in _LABEL_ACTIONS]
     where = {**PREFIXES, **(prefixes or {})}
     return {
@@ -83,6 +85,7 @@ def build_document(
             GATEWAY_PATH: {"post": _gateway(operations, _GATEWAY)},
             where.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
             **_component_paths(paths, where, schemas),
+            **describe_uploads(schemas, where["object_base"], _SECURITY, _refused("404", "405", "413", "503")),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
             **_OPERATOR_PATHS,
         },

@@ -54,7 +54,9 @@ async def test_an_object_from_creation_to_deletion(rig: Rig) -> None:
     await rig.add_terminal("t1")
     await rig.add_terminal("t2")
     mapping = await add_mapping(rig)
-    control = (await rig.call("create_control", name="c", script=[["Open", "o", "开", "OBJ", "$AdapterID-1.T1", "1"]]))["uid"]
+    control = (await rig.call("create_control", name="c", script=[["Open", "o", "开", "OBJ", "$AdapterID-1.T1", "1"]]))[
+        "uid"
+    ]
     customer = (await rig.call("create_customer", name="ACME"))["uid"]
     part = await add_object(rig, name="part", mapping_id=mapping)
     given = {

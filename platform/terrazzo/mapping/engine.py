@@ -227,9 +227,11 @@ class MappingEngine:
                     self._closed(spec.company_id if spec else 0, object_id, key, closed_us)
 
     def forget_unknown(self, now_us: int) -> None:
-        """Drops what is kept of objects that were deleted elsewhere; after all records were put in."""
+        """Drops what is kept of objects and retainers that were deleted elsewhere; after all records were put in."""
         for object_id in self.catalogue.unknown():
             self.drop_object(object_id, now_us)
+        for project_id in self.catalogue.unknown_retainers():
+            self.drop_retainer(project_id, now_us)
 
     def state(self, object_id: int) -> ObjectState | None:
         """What is known of an object: its variables and when it reported; None where it isn't mapped."""

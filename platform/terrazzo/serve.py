@@ -40,6 +40,7 @@ from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config import Config, ConfigError
 from terrazzo.config_bridge import BridgeSection, bridge_settings
+from terrazzo.config_messenger import EmailSection
 from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded_bus import EmbeddedBus
 from terrazzo.errors import Unavailable
@@ -60,6 +61,10 @@ from terrazzo.mapping.collected import CollectedFeed
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
 from terrazzo.mapping.shaper import Shaper
+from terrazzo.messenger.assembly import build_projects
+from terrazzo.messenger.channels import WebhookChannel
+from terrazzo.messenger.journal import MessageJournal
+from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.changes import ChangesLost, ChangeWatcher
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
@@ -68,6 +73,8 @@ from terrazzo.metadata.secrets import Secrets
 from terrazzo.objects.changes import FLAG_GAUGES, FlagWatch
 from terrazzo.objects.flags import FlagBook
 from terrazzo.platform_hooks import PlatformHooks
+from terrazzo.rules.ledger import NoticeLedger
+from terrazzo.rules.teller import Teller
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.terminals.activation import Activations
@@ -76,6 +83,7 @@ from terrazzo.terminals.login import Login
 from terrazzo.terminals.presence import PresenceBook
 from terrazzo.terminals.registry import Registry
 from terrazzo.times import now_us
+from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.listeners.certificates import CertificateError
@@ -151,6 +159,7 @@ class Platform:
             self.store = await self._open_store()
             self.metadata = await self._open_metadata()
             self.files = await self._open_files()
+            self.messenger = await self._open_messenger()
             self.terminals = await self._open_terminals()
             addresses = await self._listen()
             await self._start_campaigns(addresses)
@@ -214,6 +223,33 @@ class Platform:
         files = FileLibrary(metadata.database, metadata.entities.uploads, folder, allowed=allowed)
         await files.remove_orphans()
         return files
+
+    async def _open_messenger(self) -> Messenger:
+        section, metadata = self.config.messenger, self.metadata
+        caller = GuardedHttp(Guard(section.allow_private))
+        rules = metadata.entities.rules
+        messenger = Messenger(
+            MessageJournal(metadata.database, zone=self.config.zone),
+            build_projects(section, mailer_of=new_mailer, caller=caller),
+            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s),
+            queued_messages=section.queued_messages,
+            attachment_bytes=section.attachment_bytes,
+        )
+        rules.vet_with(messenger.projects.find)
+        await messenger.start()
+        self._stack.push_async_callback(messenger.stop)
+        return messenger
+
+    async def _follow_rules(self, outbox: Outbox, ledger: Ledger) -> None:
+        """Rules hear of events and labels in the transaction that writes them."""
+        metadata, zone = self.metadata, self.config.zone
+        notices = NoticeLedger(metadata.database)
+        self.teller = Teller(notices, self.messenger, metadata.entities.objects, zone=zone)
+        await self.teller.load(metadata.entities.rules)
+        ledger.join(self.teller.on_effects)
+        outbox.listen(self.teller.on_happened)
+        self.teller.start()
+        self._stack.push_async_callback(self.teller.stop)
 
     async def _open_terminals(self) -> Terminals:
         registry, presence, seals = self.metadata.registry, PresenceBook(), Seals()
@@ -286,7 +322,9 @@ class Platform:
 
     async def _open_shaper(self) -> Shaper:
         """What objects make of messages; what is committed reaches the database before the stop, if it answers."""
-        outbox = Outbox(Ledger(self.metadata.database))
+        ledger = Ledger(self.metadata.database)
+        outbox = Outbox(ledger)
+        await self._follow_rules(outbox, ledger)
         self._stack.push_async_callback(outbox.stop)
         shaper = await Shaper.open(self.store, self.metadata.entities, outbox)
         collected = CollectedFeed(self.metadata.database, self.metadata.entities, shaper)
@@ -443,6 +481,7 @@ class Platform:
             object_flags=self.flags,
             files=self.files,
             events=self.events,
+            messenger=self.messenger,
             labels=LabelBook(metadata.database, self.terminals.shaper, zone=self.config.zone),
             login=UserLogin(
                 metadata.entities,
@@ -501,10 +540,13 @@ class Platform:
             metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
             metrics.Numbered("terrazzo_mapping", lambda: _numbers(shaper.engine.stats)),
             metrics.Numbered("terrazzo_effects", lambda: _numbers(shaper.outbox.stats), gauges=frozenset({"waiting"})),
+            metrics.Numbered("terrazzo_messenger", lambda: _numbers(self.messenger.stats)),
+            metrics.Numbered("terrazzo_rules", lambda: _numbers(self.teller.stats)),
             metrics.Numbered("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
             metrics.Labelled("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
             metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
             metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
+            metrics.Numbered("terrazzo_analysis", lambda: _numbers(self.analysis.stats)),
             metrics.Numbered("terrazzo_live", lambda: _numbers(self.live.stats), gauges=GAUGES),
             metrics.Numbered("terrazzo_flags", lambda: _numbers(self.flag_watch.stats), gauges=FLAG_GAUGES),
             *bridge_metrics(self.terminals.bridges),
@@ -570,6 +612,12 @@ def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, 
         return MqttBridge(BridgeSettings(**given), local, folder=folder / section.name)
     except ValueError as error:
         raise ConfigError(f"{key}.{error}") from None
+
+
+def new_mailer(section: EmailSection) -> SmtpMailer:
+    """A mail server by its section of the configuration."""
+    given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
+    return SmtpMailer(MailServer(**given))
 
 
 def broker_settings(config: Config) -> BrokerSettings:

@@ -116,13 +116,19 @@ class Intake:
     async def drain(self, timeout_s: float) -> None:
         """Waits until everything taken so far is stored and acknowledged; from now on reading stays paused."""
         self._draining = True
+        if not await self.is_idle(timeout_s):
+            _log.warning("%d messages are not stored within %g s", self.stats.backlog, timeout_s)
+
+    async def is_idle(self, timeout_s: float) -> bool:
+        """Whether everything taken is stored and acknowledged within that time; the gate should be closed."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self.stats.backlog:
                     self._committed.clear()
                     await self._committed.wait()
         except TimeoutError:
-            _log.warning("%d messages are not stored within %g s", self.stats.backlog, timeout_s)
+            return False
+        return True
 
     async def stop(self, timeout_s: float = 8.0) -> None:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
@@ -267,13 +273,13 @@ class Intake:
 
     def _seal(self, group: Group) -> None:
         if self._shaper is not None:
+            group.mosaic.extend(self._shaper.take_records())
             group.notes = self._shaper.seal()
         if self._marks is not None:
             group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
 
     def _on_wanted(self) -> None:
         self._wake.set()
-            group.mosaic.extend(self._shaper.take_records())
         self._resume_if_drained()
 
     def _pause(self) -> None:

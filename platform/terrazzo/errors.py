@@ -47,6 +47,16 @@ class Skipped(OperationError):
     """A command that no terminal is sent, and which condition it was (section 2, Pusher, rule 8). 500."""
 
 
+class ServiceFailed(OperationError):
+    """A provider of the messenger did not take a message; ``svc_`` is what it said. 500."""
+
+    def __init__(self, reason: str, *, svc_code: str, svc_ext: str, svc_msg: str) -> None:
+        super().__init__(reason)
+        self.svc_code = svc_code
+        self.svc_ext = svc_ext
+        self.svc_msg = svc_msg
+
+
 class Throttled(OperationError):
     """Too many requests or failures; try again after ``retry_after_s``. HTTP 429."""
 

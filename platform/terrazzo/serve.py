@@ -73,6 +73,10 @@ from terrazzo.metadata.secrets import Secrets
 from terrazzo.objects.changes import FLAG_GAUGES, FlagWatch
 from terrazzo.objects.flags import FlagBook
 from terrazzo.platform_hooks import PlatformHooks
+from terrazzo.replay.journal import Journal as ReplayJournal
+from terrazzo.replay.live import Live
+from terrazzo.replay.replays import Replays
+from terrazzo.replay.run import Parts
 from terrazzo.rules.ledger import NoticeLedger
 from terrazzo.rules.teller import Teller
 from terrazzo.sparse_log import SparseLog
@@ -284,6 +288,7 @@ class Platform:
         local.attach(broker)
         terminals = Terminals(broker, bus, intake, shaper, commands, login, bridges)
         await self._start_terminals(terminals, activations)
+        self.replays = self._open_replays(terminals)
         return terminals
 
     def _feed_live(self, intake: Intake, presence: PresenceBook, commands: Commands) -> None:
@@ -372,19 +377,15 @@ class Platform:
         self.links.listen(campaigns.on_download)
         return campaigns
 
-    async def _open_analysis(self, marks: LateMarks) -> Analysis:
-        """Statistics, calculations and balances, which work while the platform runs."""
-        metadata, days = self.metadata, self.config.store.retention_days
-        analysis = await Analysis.open(
-            self.store,
-            metadata.database,
-            metadata.entities,
-            marks=marks,
-            zone=self.config.zone,
-            retention_us=days * _DAY_US,
-        )
-        self._run("analysis", _ANALYSIS_S, analysis.work)
-        return analysis
+    def _open_replays(self, parts: Terminals) -> Replays:
+        """Replays of objects; those that an earlier run left begin anew."""
+        database = self.metadata.database
+        live = Live(parts.shaper, parts.intake, parts.bus)
+        journal = ReplayJournal(database, zone=self.config.zone)
+        replays = Replays(journal, Parts(self.store, database, live, self.analysis, now_us))
+        replays.start()
+        self._stack.push_async_callback(replays.stop)
+        return replays
 
     def _new_commands(self, bus: EmbeddedBus) -> Commands:
         return Commands(
@@ -493,6 +494,7 @@ class Platform:
             tokens=metadata.tokens,
             live=self.live,
             analysis=self.analysis,
+            replays=self.replays,
             audit=metadata.audit,
             limits=limits,
             zone=self.config.zone,

@@ -43,10 +43,17 @@ from terrazzo.live.pump import Pump
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
 from terrazzo.mapping.shaper import Shaper
+from terrazzo.messenger.journal import MessageJournal
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.messenger.projects import Projects
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
 from terrazzo.objects.flags import FlagBook
+from terrazzo.replay.journal import Journal as ReplayJournal
+from terrazzo.replay.live import Live
+from terrazzo.replay.replays import Replays
+from terrazzo.replay.run import Parts
 from terrazzo.terminals.presence import PresenceBook
 from terrazzo.terminals.registry import Registry
 from terrazzo.times import now_us
@@ -145,6 +152,7 @@ async def open_rig(
     clock: Callable[[], int] = now_us,
     limits: Limits | None = None,
     live: LiveHub | None = None,
+    messenger: Messenger | None = None,
 ) -> AsyncIterator[Rig]:
     """Everything started, and two companies with their users."""
     async with AsyncExitStack() as stack:
@@ -172,6 +180,11 @@ async def open_rig(
         stack.push_async_callback(intake.stop)
         folder_of_files = FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes)
         files = FileLibrary(database, entities.uploads, folder_of_files, allowed=KINDS)
+        analysis = await Analysis.open(store, database, entities, zone=zone, clock=clock)
+        parts = Parts(store, database, Live(shaper, intake, bus), analysis, clock)
+        replays = Replays(ReplayJournal(database, zone=zone), parts)
+        replays.start()
+        stack.push_async_callback(replays.stop)
         services = Services(
             entities=entities,
             registry=registry,
@@ -185,12 +198,14 @@ async def open_rig(
             events=EventBook(database, zone=zone),
             labels=LabelBook(database, shaper, zone=zone),
             campaigns=Board(database),
+            messenger=messenger or Messenger(MessageJournal(database, zone=zone), Projects()),
             firmware=SignedLinks(files, key=bytes(32), base_url="http://127.0.0.1", lifetime_s=60),
             login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,
             live=live,
             audit=audit,
-            analysis=await Analysis.open(store, database, entities, zone=zone, clock=clock),
+            analysis=analysis,
+            replays=replays,
             limits=limits or Limits(),
             zone=zone,
             prefixes=prefixes or {},

@@ -22,6 +22,7 @@ PORTS = {
     "terrazzo.store",
     "terrazzo.bus",
     "terrazzo.bridge",
+    "terrazzo.messenger.port",
     "terrazzo.errors",
     "terrazzo.times",
     "terrazzo.sparse_log",

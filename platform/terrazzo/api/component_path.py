@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
+from terrazzo.api.envelope import ComponentReply, MessengerReply, Reply
 from terrazzo.api.operation import Operation
 
 
@@ -31,3 +32,15 @@ class ComponentPath:
     result: Any  # the type that ``shape`` makes of the operation's result
     shape: Callable[[Any], Any] = as_it_is
     method: str = "GET"
+    reply: Callable[[Callable[[Any], Any]], Reply] = ComponentReply
+    takes_files: bool = False  # a form's files become its field ``attachments``
+    instead: Mapping[str, Operation] = field(default_factory=dict)  # what a field that is given makes of the operation
+
+    @property
+    def is_messenger(self) -> bool:
+        """Whether answers say what a provider said."""
+        return self.reply is MessengerReply
+
+    def choose(self, names: Collection[str]) -> Operation:
+        """The operation that a request with these fields is for."""
+        return next((each for name, each in self.instead.items() if name in names), self.operation)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import UnsetType
 
+from terrazzo.api.attachments import Attachments
 from terrazzo.api.component_entities import management, offline, service
 from terrazzo.api.component_path import ComponentPath as ComponentPath
 from terrazzo.api.component_path import as_it_is, nothing
 from terrazzo.api.dispatch import Performer
-from terrazzo.api.envelope import Answer, ComponentReply
+from terrazzo.api.envelope import Answer
 from terrazzo.api.fields import kind
 from terrazzo.api.grid import GridData, GridList, GridRecord
 from terrazzo.api.happening_paths import HAPPENING_SHAPES
+from terrazzo.api.messenger_paths import MESSENGER_PATHS
 from terrazzo.api.mosaic_paths import MOSAIC_SHAPES
 from terrazzo.api.operation import Caller
 from terrazzo.api.paging import Paged
@@ -25,6 +27,7 @@ from terrazzo.api.table import TABLE
 from terrazzo.api.validation import Validator
 from terrazzo.errors import BadParameter
 from terrazzo.files import operations as files
+from terrazzo.messenger.port import Attachment
 
 PREFIXES = {
     "grid_base": "/grid",
@@ -34,6 +37,7 @@ PREFIXES = {
     "object_base": "/object",
     "stats_base": "/stats",
     "pusher_base": "/pusher",
+    "messenger_base": "/api/send",
 }
 """Where each component stands unless configured otherwise."""
 
@@ -107,6 +111,7 @@ PATHS = (
         result=UnsetType,
         shape=nothing,
     ),
+    *MESSENGER_PATHS,
 )
 
 
@@ -118,20 +123,38 @@ class Components:
         self._validator = validator
 
     async def answer(
-        self, path: ComponentPath, fields: Sequence[tuple[str, str]], caller: Caller, *, body: bytes = b""
+        self,
+        path: ComponentPath,
+        fields: Sequence[tuple[str, str]],
+        caller: Caller,
+        *,
+        body: bytes = b"",
+        files: tuple[Attachment, ...] = (),
     ) -> Answer:
         """Answers one request.
 
         Args:
             fields: of the query string and of a form, decoded, in order.
             body: a JSON object, whose fields come before those of the query.
+            files: of a form.
         """
+        values = dict(query_values(fields))
+        operation = path.choose({*values, *_names(body)}) if path.instead else path.operation
+        given = {"attachments": Attachments(files)} if files else {}
         return await self._performer.perform(
-            path.operation,
+            operation,
             caller,
-            lambda: self._validator.from_query(path.operation, {**query_values(fields), **_object(body)}),
-            ComponentReply(path.shape),
+            lambda: self._validator.from_query(operation, {**values, **_object(body), **given}),
+            path.reply(path.shape),
         )
+
+
+def _names(body: bytes) -> Collection[str]:
+    """The fields of a body; of one that can't be read none, which is said later."""
+    try:
+        return _object(body).keys()
+    except BadParameter:
+        return ()
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from terrazzo.errors import (
     NotFound,
     NotPermitted,
     OperationError,
+    ServiceFailed,
     Throttled,
     Unavailable,
 )
@@ -80,6 +81,23 @@ class ComponentEnvelope(msgspec.Struct):
     result: Any = msgspec.UNSET
 
 
+class MessengerEnvelope(ComponentEnvelope):
+    """The messenger's answer (section 2 "Messenger")."""
+
+    svc_code: str = ""
+    svc_ext: str = ""
+    svc_msg: str = ""
+
+
+class ServiceAnswer(msgspec.Struct, frozen=True):
+    """What a provider said, and the messenger's result; ``svc_ext`` are the uids of the messages, with commas."""
+
+    svc_code: str = ""
+    svc_ext: str = ""
+    svc_msg: str = ""
+    result: Any = ""
+
+
 class Reply(Protocol):
     """How one door words its answers."""
 
@@ -136,6 +154,29 @@ class ComponentReply(msgspec.Struct, frozen=True):
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
+class MessengerReply(msgspec.Struct, frozen=True):
+    """An answer of the messenger; an empty result is an empty string."""
+
+    shape: Callable[[Any], Any] = lambda result: result
+    bad_parameter: int = FAILURE
+    not_found: int = FAILURE
+
+    def success(self, result: Any) -> Answer:
+        """With what the provider said."""
+        said: ServiceAnswer = self.shape(result)
+        return Answer(_encoder.encode(self._envelope(SUCCESS, "", said)))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With what the provider said, if it came to that."""
+        said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer()
+        envelope = self._envelope(failure.code, failure.info, said)
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+    def _envelope(self, code: int, info: str, said: ServiceAnswer) -> MessengerEnvelope:
+        service = {"svc_code": said.svc_code, "svc_ext": said.svc_ext, "svc_msg": said.svc_msg}
+        return MessengerEnvelope(code, MESSAGES[code], info, said.result, **service)
+
+
 def explain(error: Exception, reply: Reply) -> Failure:
     """The one place where an exception becomes what the client sees."""
     info = str(error)
@@ -152,6 +193,9 @@ def explain(error: Exception, reply: Reply) -> Failure:
             return Failure(FAILURE, info, 429, error.retry_after_s)
         case Unavailable() | StoreUnavailable():
             return Failure(FAILURE, info, 503)
+        case ServiceFailed():
+            said = ServiceAnswer(error.svc_code, error.svc_ext, error.svc_msg)
+            return Failure(FAILURE, info, result=said)
         case OperationError():
             return Failure(FAILURE, info)
     incident = secrets.token_hex(6)

@@ -18,11 +18,13 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
+from terrazzo.api.attachments import Form, read_form
+from terrazzo.api.component_path import as_it_is
 from terrazzo.api.components import PATHS, PREFIXES, ComponentPath, Components, query_values
 from terrazzo.api.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.docs_files import document_handlers
 from terrazzo.api.doorkeeper import Doorkeeper
-from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, ComponentReply, Failure, explain
+from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure, explain
 from terrazzo.api.export import EXPORTS, Export
 from terrazzo.api.firmware import firmware_handler
 from terrazzo.api.live import open_session
@@ -153,7 +155,7 @@ def _component_routes(services: Services, components: Components) -> Mapping[str
     routes: dict[str, dict[str, Handler]] = {}
     for path in PATHS:
         address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
-        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services.limits)
+        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services)
     return routes
 
 
@@ -179,16 +181,25 @@ def _file_routes(services: Services, performer: Performer, validator: Validator)
     )
 
 
-def _component_handler(components: Components, path: ComponentPath, limits: Limits) -> Handler:
+def _component_handler(components: Components, path: ComponentPath, services: Services) -> Handler:
+    limits = services.limits
+
     async def handle_component(request: web.Request) -> web.Response:
-        fields, body = list(request.query.items()), b""
+        fields, form = list(request.query.items()), Form([], b"", ())
         if path.method == "POST":
             try:
-                more, body = await _read_parameters(request, limits)
-            except ValueError as error:
-                return _respond(ComponentReply().failure(Failure(FAILURE, f"body: not a form: {error}")))
-            fields += more
-        return _respond(await components.answer(path, fields, _caller(request), body=body))
+                if path.takes_files and request.content_type == "multipart/form-data":
+                    most_bytes = limits.body_bytes + services.messenger.attachment_bytes
+                    _check_length(request, most_bytes)
+                    async with _in_time(limits):
+                        form = await read_form(request, most_bytes)
+                else:
+                    form = await _read_parameters(request, limits)
+            except (ValueError, RuntimeError) as error:  # aiohttp's reader of forms raises both
+                return _respond(path.reply(as_it_is).failure(Failure(FAILURE, f"body: not a form: {error}")))
+            fields += form.fields
+        caller = _caller(request)
+        return _respond(await components.answer(path, fields, caller, body=form.data, files=form.files))
 
     return handle_component
 
@@ -229,18 +240,18 @@ async def _in_time(limits: Limits) -> AsyncIterator[None]:
         raise web.HTTPRequestTimeout(text=reason) from None
 
 
-async def _read_parameters(request: web.Request, limits: Limits) -> tuple[list[tuple[str, str]], bytes]:
+async def _read_parameters(request: web.Request, limits: Limits) -> Form:
     """What a body carries: fields of a form, or JSON, which a form may have in its field ``data``."""
     _check_length(request, limits.body_bytes)
     if request.content_type not in _FORMS:
         if request.can_read_body:
             _check_media_type(request)
-        return [], await _body(request, limits)
+        return Form([], await _body(request, limits), ())
     async with _in_time(limits):
         form = await request.post()
     fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
     body = "".join(value for name, value in fields if name == "data")
-    return [field for field in fields if field[0] != "data"], body.encode()
+    return Form([field for field in fields if field[0] != "data"], body.encode(), ())
 
 
 async def _handle_health(request: web.Request) -> web.Response:

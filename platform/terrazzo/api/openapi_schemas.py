@@ -123,7 +123,24 @@ class Schemas:
         """A component's answer, successful or not."""
         result = self.result(path.result) if has_result(path) else None
         success = envelope_of("component", {"const": SUCCESS}, {}, result)
-        return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
+        if not path.is_messenger:
+            return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
+        failure = failure_of("component", COMPONENT_CODES, {"const": ""})
+        return {"oneOf": [_with_service(success), _with_service(failure)]}
+
+
+def _with_service(envelope: Schema) -> Schema:
+    """The messenger's envelope says what the provider said (section 2 "Messenger")."""
+    fields = {
+        "svc_code": {"type": "string", "description": "the provider's code, or of SMTP or HTTP"},
+        "svc_ext": {"type": "string", "description": "the uids of the messages, with commas"},
+        "svc_msg": {"type": "string", "description": "what the provider said"},
+    }
+    return {
+        **envelope,
+        "properties": {**envelope["properties"], **fields},
+        "required": [*envelope["required"], *fields],
+    }
 
 
 def reference(name: str) -> Schema:

@@ -21,8 +21,10 @@ from terrazzo.happenings.days import Days
 from terrazzo.happenings.events import EventBook
 from terrazzo.happenings.labels import LabelBook
 from terrazzo.live.hub import LiveHub
+from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.objects.flags import FlagSource
+from terrazzo.replay.replays import Replays
 from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.registry import Registry
 
@@ -122,6 +124,9 @@ class Entities(Protocol):
 
     @property
     def uploads(self) -> Repository: ...
+
+    @property
+    def rules(self) -> Scripts: ...
 
 
 class UserLogin(Protocol):
@@ -266,11 +271,13 @@ class Services:
     firmware: Firmware
     events: EventBook
     labels: LabelBook
+    messenger: Messenger
     login: UserLogin
     tokens: Tokens
     audit: AuditLog
     live: LiveHub
     analysis: Analysis
+    replays: Replays
     limits: Limits
     zone: tzinfo
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default

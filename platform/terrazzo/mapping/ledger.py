@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +28,10 @@ class Happened(NamedTuple):
     row: dict[str, Any]  # of the table ``event`` or ``label``
 
 
+Joiner = Callable[[AsyncConnection, Sequence[Happened]], Awaitable[None]]
+"""Writes what follows from what happened, in the same transaction."""
+
+
 class Ledger:
     """The tables ``event`` and ``label``, as effects change them."""
 
@@ -35,6 +39,11 @@ class Ledger:
         """``name``: of the store that keeps the effects until they are here."""
         self._database = database
         self._name = name
+        self._joiners: list[Joiner] = []
+
+    def join(self, joiner: Joiner) -> None:
+        """Has ``joiner`` write in the transaction of each effect, so that neither is without the other."""
+        self._joiners.append(joiner)
 
     async def applied(self) -> int:
         """The number of the last effects that are in the tables."""
@@ -54,12 +63,15 @@ class Ledger:
             events = await _insert(connection, EVENT, _events(effects))
             labels = await _insert(connection, LABEL, _labels(effects))
             await self._set_mark(connection, before, max(seq for seq, _ in batches))
-        return [
-            *[Happened("event", row) for row in events],
-            *closed,
-            *[Happened("opened", row) for row in labels],
-            *[Happened("closed", row) for row in labels if row["close_at"] is not None],
-        ]
+            happened = [
+                *[Happened("event", row) for row in events],
+                *closed,
+                *[Happened("opened", row) for row in labels],
+                *[Happened("closed", row) for row in labels if row["close_at"] is not None],
+            ]
+            for joiner in self._joiners:
+                await joiner(connection, happened)
+        return happened
 
     async def _mark(self, connection: AsyncConnection) -> int | None:
         query = sa.select(EFFECT_MARK.c.seq).where(EFFECT_MARK.c.name == self._name)

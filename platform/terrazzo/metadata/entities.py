@@ -36,6 +36,7 @@ from terrazzo.metadata.objects import ObjectRepository
 from terrazzo.metadata.projects import ProjectRepository
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.rule_records import RuleRepository
 from terrazzo.metadata.scripts import ScriptRepository
 from terrazzo.metadata.secrets import Secrets
 from terrazzo.metadata.stamped import StampedRepository
@@ -71,6 +72,7 @@ class Entities:
     object_dashboards: EntityRepository
     files: EntityRepository
     uploads: EntityRepository
+    rules: RuleRepository
 
     @classmethod
     def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
@@ -104,6 +106,7 @@ class Entities:
             object_dashboards=EntityRepository(OBJECT_DASHBOARD, **parts),
             files=EntityRepository(FILE, **parts),
             uploads=EntityRepository(UPLOAD, **parts),
+            rules=RuleRepository(**parts),
         )
         feed = RegistryFeed(registry)
         entities.terminals.watch(feed.on_terminal)

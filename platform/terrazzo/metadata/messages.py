@@ -71,7 +71,7 @@ RULE_NOTICE = sa.Table(
     sa.Column("value", sa.Text, nullable=False),
     sa.Column("time_us", BIG, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),  # waiting | told | done
-    sa.Column("told_us", BIG),  # first
+    sa.Column("told_us", BIG),  # last
     sa.Column("again_us", BIG),  # the next repetition
     sa.Column("told", BIG, nullable=False, default=0),  # times
     sa.Index(None, "state", "again_us"),

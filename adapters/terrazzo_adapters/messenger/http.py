@@ -1,0 +1,99 @@
+"""HTTP requests to providers and webhooks: guarded addresses, no redirects, no proxies, no cookies, bounded answers."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from terrazzo.messenger.port import HttpAnswer, HttpCall, Outcome
+from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, GuardedResolver
+
+MOST_BYTES = 65_536  # of an answer; the rest is left
+_CONNECT_S = 10.0
+
+
+@dataclass
+class _Progress:
+    """Whether anything of the request has left, after which nobody can say that it didn't arrive."""
+
+    has_left: bool = False
+
+
+class GuardedHttp:
+    """Implements ``messenger.port.HttpCaller``. Every request has a connection of its own: one that was kept could be
+    dead already, and a request on it would have an unknown end."""
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+        self._trace = aiohttp.TraceConfig()
+        self._trace.on_request_headers_sent.append(_on_headers_sent)
+
+    async def call(self, call: HttpCall) -> HttpAnswer:
+        """Sends one request; see the port."""
+        progress = _Progress()
+        try:
+            url = URL(call.url)
+            self._guard.check(url.host or "")
+            return await self._exchange(url, call, progress)
+        except AddressRefused as error:
+            return HttpAnswer(outcome=Outcome.FAILED, reason=str(error))
+        except aiohttp.InvalidURL as error:
+            return HttpAnswer(outcome=Outcome.FAILED, reason=f"not an address: {error}")
+        except TimeoutError:
+            return _lost(progress, f"no answer within {call.timeout_s:g} s")
+        except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
+            refused = _refusal(error)
+            if refused is not None:
+                return HttpAnswer(outcome=Outcome.FAILED, reason=str(refused))
+            return _lost(progress, str(error) or type(error).__name__)
+
+    async def _exchange(self, url: URL, call: HttpCall, progress: _Progress) -> HttpAnswer:
+        timeout = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=min(_CONNECT_S, call.timeout_s))
+        connector = aiohttp.TCPConnector(
+            resolver=GuardedResolver(self._guard), use_dns_cache=False, force_close=True, ssl=_context_of(call.tls_ca)
+        )
+        async with (
+            aiohttp.ClientSession(
+                connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(), trace_configs=[self._trace]
+            ) as session,
+            session.request(
+                call.method,
+                url,
+                data=call.body,
+                headers=dict(call.headers),
+                allow_redirects=False,
+                trace_request_ctx=progress,
+            ) as response,
+        ):
+            body = await response.content.read(MOST_BYTES)
+            text = body.decode(response.get_encoding() if response.charset else "utf-8", "replace")
+            return HttpAnswer(outcome=Outcome.SENT, status=response.status, body=text)
+
+
+async def _on_headers_sent(_session: Any, context: SimpleNamespace, _params: Any) -> None:
+    progress: _Progress = context.trace_request_ctx
+    progress.has_left = True
+
+
+def _context_of(tls_ca: str) -> ssl.SSLContext | bool:
+    return ssl.create_default_context(cafile=tls_ca) if tls_ca else True
+
+
+def _lost(progress: _Progress, reason: str) -> HttpAnswer:
+    return HttpAnswer(outcome=Outcome.UNKNOWN if progress.has_left else Outcome.LATER, reason=reason)
+
+
+def _refusal(error: BaseException) -> AddressRefused | None:
+    """The refusal that is behind an error of the connector."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, AddressRefused):
+            return seen
+        inner = getattr(seen, "os_error", None)
+        seen = inner if isinstance(inner, BaseException) and inner is not seen else seen.__cause__
+    return None

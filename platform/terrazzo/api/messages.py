@@ -1,0 +1,101 @@
+"""The journal of messages: what was sent to whom, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.api.conditions import ListRequest, conditions_of
+from terrazzo.api.operation import Operation
+from terrazzo.api.paging import Paged, paged
+from terrazzo.api.record import record_of
+from terrazzo.api.services import Services
+from terrazzo.messenger.message import State
+from terrazzo.metadata.port import Row
+from terrazzo.times import format_spaced
+
+
+class MessageKey(msgspec.Struct, kw_only=True):
+    """Which message."""
+
+    id: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
+class MessageRecord(msgspec.Struct):
+    """A message and what came of it; times are null for what has not happened."""
+
+    id: int
+    uid: str
+    project_id: int  # 0: a rule's webhook
+    object_id: str | None
+    rule_id: int | None
+    channel: str
+    recipients: list[str]
+    pending: list[str]  # those that it has still to be sent to
+    content: dict[str, Any]
+    request: Any  # of the last attempt, secrets masked
+    response: Any
+    state: State
+    svc_code: str
+    svc_msg: str
+    reason: str
+    attempts: int
+    created: str
+    next: str | None  # the next attempt
+    ended: str | None
+    created_by: int  # 0: the platform
+    is_available: int
+
+
+async def handle_get_message_list(services: Services, actor: Actor, request: ListRequest) -> Paged[MessageRecord]:
+    """Newest first unless ordered otherwise."""
+    rows = await services.messenger.journal.page(
+        actor,
+        page_index=request.page_index,
+        page_size=request.page_size,
+        conditions=conditions_of(request),
+        order_by=request.order_by.by,
+    )
+    return paged(request, [_present(row, services.zone) for row in rows.rows], rows.total)
+
+
+async def handle_get_message_item(services: Services, actor: Actor, request: MessageKey) -> MessageRecord:
+    """One message."""
+    return _present(await services.messenger.journal.item(actor, request.id), services.zone)
+
+
+def _present(row: Row, zone: tzinfo) -> MessageRecord:
+    is_waiting = row["state"] == State.QUEUED.value
+    told = {
+        "pending": row["pending"] or [] if is_waiting else [],
+        "object_id": None if row["object_id"] is None else str(row["object_id"]),
+        "state": State(row["state"]),
+        "created": format_spaced(row["created"], zone),
+        "next": format_spaced(row["next_us"], zone) if is_waiting else None,
+        "ended": None if row["ended_us"] is None else format_spaced(row["ended_us"], zone),
+    }
+    return record_of(MessageRecord, row, told)
+
+
+OPERATIONS = (
+    Operation(
+        name="get_message_list",
+        summary="A page of the messages that were sent or wait to be, newest first",
+        request=ListRequest,
+        result=Paged[MessageRecord],
+        permission=Role.OPERATOR,
+        handler=handle_get_message_list,
+    ),
+    Operation(
+        name="get_message_item",
+        summary="One message, with request, response and outcome",
+        request=MessageKey,
+        result=MessageRecord,
+        permission=Role.OPERATOR,
+        handler=handle_get_message_item,
+    ),
+)

@@ -1,0 +1,231 @@
+"""The channels: from a message to what a mail server or a provider is handed, and from its answer to a receipt."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import parseaddr
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from terrazzo.config_messenger import EmailSection, HttpSection, parse_body
+from terrazzo.messenger.masking import Mask, secrets_of
+from terrazzo.messenger.message import Message, Receipt
+from terrazzo.messenger.port import Attachment, HttpAnswer, HttpCall, HttpCaller, Mail, Mailer, Outcome, Verdict
+from terrazzo.messenger.signature import signed_headers
+from terrazzo.messenger.template import as_text, fill, fill_text, flatten
+from terrazzo.times import now_us
+
+MOST_KEPT = 4_096  # characters of an answer
+_REFUSED_FOR_NOW = {408, 425, 429, 503}  # statuses that say that nothing was done
+_WORST = (Outcome.UNKNOWN, Outcome.FAILED, Outcome.LATER, Outcome.SENT)
+
+
+class EmailChannel:
+    """E-mail by SMTP."""
+
+    def __init__(self, mailer: Mailer, section: EmailSection) -> None:
+        self.resend_unknown = section.resend_unknown
+        self._mailer = mailer
+        self._sender = section.sender
+        self._mask = Mask([section.password])
+
+    async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
+        """Hands the mail over for those that have not got it yet."""
+        mail = self._mail(message, attachments)
+        verdicts = await self._mailer.send(mail)
+        earlier = message.response if isinstance(message.response, dict) else {}
+        told = {**earlier.get("recipients", {}), **{to: self._told(each) for to, each in verdicts.items()}}
+        worst = min(verdicts.values(), key=lambda each: _WORST.index(each.outcome))
+        later = tuple(to for to, each in verdicts.items() if each.outcome is Outcome.LATER)
+        outcome = Outcome.LATER if later else _sum_up(told)
+        request = {"to": list(mail.envelope), "subject": mail.subject, "files": [file.name for file in attachments]}
+        return Receipt(
+            outcome=outcome,
+            svc_code=worst.code,
+            svc_msg=self._mask.hide(worst.message)[:MOST_KEPT],
+            reason=_reason(outcome, told),
+            request=request,
+            response={"message_id": mail.message_id, "recipients": told},
+            pending=later or tuple(to for to, each in verdicts.items() if each.outcome is Outcome.UNKNOWN),
+        )
+
+    def _told(self, verdict: Verdict) -> dict[str, str]:
+        message = self._mask.hide(verdict.message)[:MOST_KEPT]
+        return {"outcome": verdict.outcome.value, "code": verdict.code, "message": message}
+
+    def _mail(self, message: Message, attachments: tuple[Attachment, ...]) -> Mail:
+        domain = parseaddr(self._sender)[1].rpartition("@")[2]
+        return Mail(
+            message_id=f"<{message.uid}@{domain}>",  # the same of every attempt: whoever gets it twice sees it once
+            sender=self._sender,
+            to=message.recipients,
+            envelope=message.pending,
+            subject=message.content["EmailSubject"],
+            text=message.content["EmailContent"],
+            date_us=message.created,
+            attachments=attachments,
+        )
+
+
+class HttpChannel:
+    """SMS, app push and official-account messages by an HTTP provider."""
+
+    def __init__(self, caller: HttpCaller, section: HttpSection) -> None:
+        self.resend_unknown = section.resend_unknown
+        self._caller = caller
+        self._section = section
+        self._template = parse_body(section)
+        self._mask = Mask(secrets_of(section.url, section.headers, self._template))
+
+    async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
+        """Makes one request."""
+        call = self._call(message)
+        answer = await self._caller.call(call)
+        request = {
+            "method": call.method,
+            "url": self._mask.hide(call.url),
+            "body": self._mask.hide(call.body.decode("utf-8", "replace")),
+        }
+        return judge(answer, self._section, self._mask, request, message)
+
+    def _call(self, message: Message) -> HttpCall:
+        section, values = self._section, values_of(message)
+        body = fill(self._template, values)
+        is_form = section.format == "form"
+        media_type = "application/x-www-form-urlencoded" if is_form else "application/json"
+        sent = urlencode({k: as_text(v) for k, v in body.items()}).encode() if is_form else msgspec.json.encode(body)
+        filled = {name: header_text(fill_text(value, values)) for name, value in section.headers.items()}
+        return HttpCall(
+            method=section.method,
+            url=section.url,
+            headers={"Content-Type": media_type, **filled},
+            body=sent,
+            timeout_s=section.timeout_s,
+            tls_ca=section.tls_ca,
+        )
+
+
+class WebhookChannel:
+    """Signed requests to addresses that rules name.
+
+    Args:
+        secret_of: the address and the secret of a rule; None where there is no such rule any more.
+    """
+
+    resend_unknown = True  # receivers know a delivery again by its id
+
+    def __init__(
+        self,
+        caller: HttpCaller,
+        secret_of: Callable[[int], Awaitable[tuple[str, str] | None]],
+        *,
+        timeout_s: float,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self._caller = caller
+        self._secret_of = secret_of
+        self._timeout_s = timeout_s
+        self._clock = clock
+
+    async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
+        """Makes one request, signed anew: the time is part of the signature."""
+        found = await self._secret_of(message.rule_id or 0)
+        if found is None:
+            return Receipt(outcome=Outcome.FAILED, reason="the rule was deleted")
+        url, secret = found
+        body = msgspec.json.encode(message.content)
+        headers = signed_headers(body, secret, time_s=self._clock() // 1_000_000, delivery=message.uid)
+        call = HttpCall(
+            method="POST",
+            url=url,
+            headers={"Content-Type": "application/json", **headers},
+            body=body,
+            timeout_s=self._timeout_s,
+        )
+        answer = await self._caller.call(call)
+        mask = Mask([secret, *secrets_of(url, {}, {})])
+        return judge(answer, _WEBHOOK, mask, {"method": "POST", "url": mask.hide(url)}, message)
+
+
+class _Webhook(msgspec.Struct, frozen=True):
+    code_field: str = ""
+    message_field: str = ""
+    success: tuple[str, ...] = ()
+
+
+_WEBHOOK = _Webhook()
+
+
+def judge(
+    answer: HttpAnswer, section: HttpSection | _Webhook, mask: Mask, request: Mapping[str, Any], message: Message
+) -> Receipt:
+    """What an HTTP answer, or the lack of one, means."""
+    if answer.outcome is not Outcome.SENT:
+        reason = mask.hide(answer.reason)
+        return Receipt(outcome=answer.outcome, svc_msg=reason, reason=reason, request=request, pending=message.pending)
+    body = mask.hide(answer.body[:MOST_KEPT])
+    content = _read(answer.body)
+    code = _member(content, section.code_field) or str(answer.status)
+    said = mask.hide(_member(content, section.message_field) or body)[:MOST_KEPT]
+    is_accepted = 200 <= answer.status < 300
+    is_success = is_accepted and (not section.success or code in section.success)
+    outcome = Outcome.SENT if is_success else Outcome.LATER if answer.status in _REFUSED_FOR_NOW else Outcome.FAILED
+    return Receipt(
+        outcome=outcome,
+        svc_code=code[:64],
+        svc_msg=said,
+        reason="" if is_success else f"the provider answered {answer.status}, code {code[:64]}",
+        request=request,
+        response={"status": answer.status, "body": body},
+        pending=message.pending if outcome is Outcome.LATER else (),
+    )
+
+
+def values_of(message: Message) -> dict[str, Any]:
+    """What templates may name."""
+    return {
+        **flatten(message.content),
+        "recipients": list(message.recipients),
+        "recipient": message.recipients[0] if message.recipients else "",
+        "project_id": message.project_id,
+        "object_id": message.object_id,
+        "message_id": message.uid,
+        "created": message.created // 1_000_000,
+    }
+
+
+def header_text(value: str) -> str:
+    """A value as it may stand in a header: what would end it is left out."""
+    return "".join(character for character in value if character.isprintable())
+
+
+def _sum_up(told: Mapping[str, Mapping[str, str]]) -> Outcome:
+    """What became of all attempts together: the worst that became of one recipient."""
+    return min((Outcome(each["outcome"]) for each in told.values()), key=_WORST.index)
+
+
+def _reason(outcome: Outcome, told: Mapping[str, Mapping[str, str]]) -> str:
+    if outcome is Outcome.SENT:
+        return ""
+    missing = [
+        f"{to}: {each['code']} {each['message']}".strip() for to, each in told.items() if each["outcome"] != "sent"
+    ]
+    return "; ".join(missing)[:MOST_KEPT]
+
+
+def _read(body: str) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None  # providers may answer anything; their status still counts
+
+
+def _member(content: Any, path: str) -> str:
+    """A member of a JSON answer by its path with dots, as text; empty where there is none."""
+    if not path:
+        return ""
+    for name in path.split("."):
+        content = content.get(name) if isinstance(content, dict) else None
+    return "" if content is None else as_text(content)

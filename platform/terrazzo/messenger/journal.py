@@ -1,0 +1,248 @@
+"""The journal of messages in the database: each is here before it is sent, and what came of it afterwards."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.audit.entry import Entry
+from terrazzo.audit.log import write_entries
+from terrazzo.errors import Conflict
+from terrazzo.happenings.book import Book
+from terrazzo.messenger.message import Draft, Message, Receipt, State
+from terrazzo.messenger.port import Attachment
+from terrazzo.messenger.rate import MINUTE_US
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.field import flag, moment, number, text
+from terrazzo.metadata.messages import MESSAGE, MESSAGE_FILE
+from terrazzo.metadata.port import Row
+
+MOST_KEPT_BYTES = 65_536  # of ``request``, and of ``response``
+
+_columns = MESSAGE.c
+_FIELDS = (
+    text("uid", 32),
+    number("project_id"),
+    number("object_id", default=None),
+    number("rule_id", default=None),
+    text("channel", 16),
+    text("state", 16),
+    text("svc_code", 64),
+    number("attempts"),
+    moment("created"),
+    moment("ended_us"),
+    number("created_by"),
+    flag("is_available"),
+)
+_JSON = ("recipients", "pending", "content", "request", "response")
+
+
+class MessageJournal(Book):
+    """Reads and writes the table ``message``; rows have their JSON columns decoded."""
+
+    def __init__(self, database: Database, *, zone: tzinfo) -> None:
+        super().__init__(database, MESSAGE, _FIELDS, moment="created", zone=zone)
+
+    # Before the attempt
+
+    async def add(
+        self, connection: AsyncConnection, drafts: Sequence[Draft], *, expires_us: int, now: int
+    ) -> list[Row]:
+        """Journals messages inside a transaction; their rows."""
+        rows: list[Row] = []
+        for draft in drafts:
+            values = _values(draft, expires_us=expires_us, now=now)
+            found = await connection.execute(MESSAGE.insert().values(**values).returning(MESSAGE))
+            rows.append(_decoded(found.mappings().one()))
+            for file in draft.attachments:
+                await connection.execute(
+                    MESSAGE_FILE.insert().values(
+                        message_id=rows[-1]["id"], name=file.name, media_type=file.media_type, content=file.content
+                    )
+                )
+        return rows
+
+    async def submit(
+        self, actor: Actor, drafts: Sequence[Draft], *, expires_us: int, now: int
+    ) -> tuple[list[Row], bool]:
+        """Journals what a user asks for, and in the audit log that it was asked.
+
+        With an ``idempotency_key`` that was used before, returns what was journaled then, and False.
+
+        Raises:
+            Conflict: the key was used for something else.
+        """
+        first = drafts[0]
+        async with self._database.writing() as connection:
+            if first.idempotency_key is not None:
+                query = sa.select(MESSAGE).where(
+                    _columns.company_id == first.company_id, _columns.idempotency_key == first.idempotency_key
+                )
+                found = (await connection.execute(query.order_by(_columns.id))).mappings().all()
+                if found:
+                    return _same([_decoded(row) for row in found], drafts), False
+            rows = await self.add(connection, drafts, expires_us=expires_us, now=now)
+            await write_entries(connection, [_entry(actor, row) for row in rows], now)
+            return rows, True
+
+    async def waiting(self, project_id: int) -> int:
+        """How many messages of a project have not ended."""
+        query = sa.select(sa.func.count()).where(_columns.project_id == project_id, _columns.state == "queued")
+        async with self._database.reading() as connection:
+            return int((await connection.execute(query)).scalar_one())
+
+    async def attempt_times(self, project_id: int, now: int) -> list[int]:
+        """When a project's messages of the last minute were tried."""
+        query = sa.select(_columns.attempted_us).where(
+            _columns.project_id == project_id, _columns.attempted_us > now - MINUTE_US
+        )
+        async with self._database.reading() as connection:
+            return [int(time) for time in (await connection.execute(query)).scalars()]
+
+    async def next_due_us(self, project_id: int) -> int | None:
+        """When the next message of a project is due."""
+        query = sa.select(sa.func.min(_columns.next_us)).where(
+            _columns.project_id == project_id, _columns.state == State.QUEUED.value
+        )
+        async with self._database.reading() as connection:
+            found: int | None = (await connection.execute(query)).scalar()
+        return found
+
+    async def claim(self, project_id: int, now: int) -> tuple[Message, tuple[Attachment, ...]] | None:
+        """The next message that is due, journaled as being sent."""
+        due = (
+            sa.select(MESSAGE)
+            .where(_columns.project_id == project_id, _columns.state == State.QUEUED.value, _columns.next_us <= now)
+            .order_by(_columns.next_us, _columns.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.writing() as connection:
+            found = (await connection.execute(due)).mappings().first()
+            if found is None:
+                return None
+            change = {"state": State.SENDING.value, "attempts": found["attempts"] + 1, "attempted_us": now}
+            await connection.execute(MESSAGE.update().where(_columns.id == found["id"]).values(**change))
+            files = sa.select(MESSAGE_FILE).where(MESSAGE_FILE.c.message_id == found["id"]).order_by(MESSAGE_FILE.c.id)
+            attachments = [
+                Attachment(file["name"], file["media_type"], file["content"])
+                for file in (await connection.execute(files)).mappings()
+            ]
+        return _message({**_decoded(found), **change}), tuple(attachments)
+
+    # After it
+
+    async def finish(self, message: Message, receipt: Receipt, state: State, *, next_us: int, now: int) -> Row:
+        """Journals what came of an attempt; the row as it is then. The files of what has ended are deleted."""
+        has_ended = state is not State.QUEUED
+        change: dict[str, Any] = {
+            "state": state.value,
+            "svc_code": receipt.svc_code,
+            "svc_msg": receipt.svc_msg,
+            "reason": receipt.reason,
+            "request": _encoded(receipt.request),
+            "response": _encoded(receipt.response),
+            "pending": _encoded(list(receipt.pending)),
+            "next_us": next_us,
+            "ended_us": now if has_ended else None,
+        }
+        async with self._database.writing() as connection:
+            update = MESSAGE.update().where(_columns.id == message.id).values(**change).returning(MESSAGE)
+            row = _decoded((await connection.execute(update)).mappings().one())
+            if has_ended:
+                await connection.execute(MESSAGE_FILE.delete().where(MESSAGE_FILE.c.message_id == message.id))
+        return row
+
+    async def drop_orphans(self, project_ids: Collection[int], now: int) -> int:
+        """Ends messages that wait for projects that are no longer configured; how many."""
+        change = {"state": State.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
+        orphans = _columns.state == State.QUEUED.value, _columns.project_id.not_in(project_ids)
+        async with self._database.writing() as connection:
+            return (await connection.execute(MESSAGE.update().where(*orphans).values(**change))).rowcount
+
+    async def interrupted(self) -> list[Message]:
+        """Messages that were being sent when an earlier run ended."""
+        query = sa.select(MESSAGE).where(_columns.state == State.SENDING.value).order_by(_columns.id)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).mappings().all()
+        return [_message(_decoded(row)) for row in found]
+
+    async def _complete(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> list[Row]:
+        return [_decoded(row) for row in rows]
+
+
+def _values(draft: Draft, *, expires_us: int, now: int) -> dict[str, Any]:
+    recipients = _encoded(list(draft.recipients))
+    return {
+        "uid": secrets.token_hex(16),
+        "company_id": draft.company_id,
+        "project_id": draft.project_id,
+        "object_id": draft.object_id,
+        "rule_id": draft.rule_id,
+        "channel": draft.channel,
+        "recipients": recipients,
+        "pending": recipients,
+        "content": msgspec.json.encode(draft.content).decode(),
+        "state": State.QUEUED.value,
+        "created": now,
+        "next_us": now,
+        "expires_us": expires_us,
+        "created_by": draft.created_by,
+        "idempotency_key": draft.idempotency_key,
+    }
+
+
+def _decoded(found: Mapping[Any, Any]) -> dict[str, Any]:
+    row = dict(found)
+    for name in _JSON:
+        row[name] = msgspec.json.decode(row[name]) if row[name] else None
+    return row
+
+
+def _encoded(value: Any) -> str:
+    """As JSON; what is too long is replaced by its beginning."""
+    if value is None:
+        return ""
+    encoded = msgspec.json.encode(value)
+    if len(encoded) <= MOST_KEPT_BYTES:
+        return encoded.decode()
+    return msgspec.json.encode(f"{encoded[:1_000].decode('utf-8', 'replace')}... ({len(encoded)} bytes)").decode()
+
+
+def _message(row: Mapping[str, Any]) -> Message:
+    return Message(
+        **{
+            **{name: row[name] for name in Message.__struct_fields__},
+            "recipients": tuple(row["recipients"]),
+            "pending": tuple(row["pending"] or ()),
+        }
+    )
+
+
+def _same(found: list[Row], drafts: Sequence[Draft]) -> list[Row]:
+    """The messages of the first use of a key, if that was for the same."""
+    before = [(row["channel"], row["project_id"], tuple(row["recipients"]), row["content"]) for row in found]
+    asked = [(each.channel, each.project_id, each.recipients, dict(each.content)) for each in drafts]
+    if before != msgspec.convert(msgspec.to_builtins(asked), type=list[tuple[str, int, tuple[str, ...], Any]]):
+        raise Conflict("idempotency_key: was used for another message")
+    return found
+
+
+def _entry(actor: Actor, row: Row) -> Entry:
+    told = {name: row[name] for name in ("channel", "project_id", "object_id", "recipients") if row[name] is not None}
+    return Entry(
+        actor=actor,
+        company_id=row["company_id"],
+        action="send",
+        entity="message",
+        record_id=row["id"],
+        uid=row["uid"],
+        after=told,
+    )

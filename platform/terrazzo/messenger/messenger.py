@@ -1,0 +1,171 @@
+"""The messenger: journals what is to be sent, sends it, and knows what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.access.actor import Actor
+from terrazzo.errors import BadParameter, Throttled
+from terrazzo.messenger.journal import MessageJournal
+from terrazzo.messenger.lane import Lane, LaneStats
+from terrazzo.messenger.message import WEBHOOKS, Channel, Draft, Message, Receipt
+from terrazzo.messenger.port import Outcome
+from terrazzo.messenger.projects import Project, Projects
+from terrazzo.messenger.rate import RateWindow
+from terrazzo.metadata.port import Row
+from terrazzo.times import now_us
+
+_log = logging.getLogger(__name__)
+
+WEBHOOK_ATTEMPTS, WEBHOOK_EXPIRY_S = 8, 6 * 3_600
+ANSWER_S = 60.0  # how long a request waits for the first attempt
+MAX_KEY = 128
+_BUSY_S = 10.0  # to wait before asking again where too many wait
+_INTERRUPTED = "the platform ended while it was being sent: it may have arrived"
+
+
+class Messenger:
+    """Sends messages of all projects. ``start`` it before anything is submitted.
+
+    Args:
+        webhooks: the channel of rules' webhooks.
+        queued_messages: how many of one project may wait.
+        attachment_bytes: how large the files of one message may be together.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        journal: MessageJournal,
+        projects: Projects,
+        *,
+        webhooks: Channel | None = None,
+        queued_messages: int = 10_000,
+        attachment_bytes: int = 5 * 2**20,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.journal = journal
+        self.projects = projects
+        self.attachment_bytes = attachment_bytes
+        self.stats = LaneStats()
+        self._webhooks = webhooks
+        self._queued_messages = queued_messages
+        self._clock = clock
+        self._lanes: dict[int, Lane] = {}
+        self._waiters: dict[int, asyncio.Future[Row]] = {}
+
+    async def start(self) -> None:
+        """Says of what was being sent that its end is unknown, and sends what waits."""
+        for project in self.projects.all():
+            section = project.section
+            times = await self.journal.attempt_times(section.id, self._clock())
+            window = RateWindow(section.per_minute, times)
+            self._lanes[section.id] = self._lane(section.id, project.channels, window, section.attempts)
+        if self._webhooks is not None:
+            channels = {"webhook": self._webhooks}
+            self._lanes[WEBHOOKS] = self._lane(WEBHOOKS, channels, RateWindow(0), WEBHOOK_ATTEMPTS)
+        await self.journal.drop_orphans([*self._lanes], self._clock())
+        for message in await self.journal.interrupted():
+            await self._recover(message)
+        for lane in self._lanes.values():
+            lane.start()
+
+    async def stop(self) -> None:
+        """Ends all sending."""
+        await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+
+    async def submit(self, actor: Actor, draft: Draft) -> Sequence[Row]:
+        """Journals a message, one for each recipient where the provider wants it so, and makes the first attempt.
+
+        Returns:
+            The rows as they are after it: sent, failed, unknown, or queued for another attempt.
+
+        Raises:
+            BadParameter: names the field.
+            Throttled: the project's rate limit is reached, or too many of its messages wait; nothing was journaled.
+            Conflict: the idempotency key was used for another message.
+        """
+        key = draft.idempotency_key
+        if key is not None and not (0 < len(key) <= MAX_KEY and key.isprintable()):
+            raise BadParameter("idempotency_key", f"expected 1 to {MAX_KEY} printable characters")
+        project = self.projects.find(draft.company_id, draft.project_id, draft.channel)
+        await self._check_room(project)
+        now, drafts = self._clock(), split(project, draft)
+        expires_us = now + project.section.expiry_s * 1_000_000
+        rows, is_new = await self.journal.submit(actor, drafts, expires_us=expires_us, now=now)
+        return await self._first_attempts(draft.project_id, rows) if is_new else rows
+
+    async def put(self, connection: AsyncConnection, drafts: Sequence[Draft]) -> None:
+        """Journals messages inside a transaction; call ``wake`` after its commit. They wait for the rate limit."""
+        now = self._clock()
+        for draft in drafts:
+            project = self.projects.get(draft.project_id)
+            expiry_s = draft.expiry_s or (project.section.expiry_s if project else WEBHOOK_EXPIRY_S)
+            each = split(project, draft) if project else [draft]
+            await self.journal.add(connection, each, expires_us=now + expiry_s * 1_000_000, now=now)
+
+    def wake(self) -> None:
+        """Something was ``put``."""
+        for lane in self._lanes.values():
+            lane.wake()
+
+    async def _first_attempts(self, project_id: int, rows: Sequence[Row]) -> Sequence[Row]:
+        """The rows after their first attempts; those that take too long as they are."""
+        loop = asyncio.get_running_loop()
+        futures = {row["id"]: loop.create_future() for row in rows}
+        self._waiters.update(futures)
+        self._lanes[project_id].wake()
+        try:
+            await asyncio.wait(futures.values(), timeout=ANSWER_S)
+        finally:
+            for number in futures:
+                self._waiters.pop(number, None)
+        return [futures[row["id"]].result() if futures[row["id"]].done() else row for row in rows]
+
+    async def _check_room(self, project: Project) -> None:
+        lane, now = self._lanes[project.section.id], self._clock()
+        free_us = lane.window.free_us(now)
+        if free_us > now:
+            self.stats.refused += 1
+            limit = f"project {project.section.id} sends {project.section.per_minute} messages a minute at most"
+            raise Throttled(f"{limit} (messenger.project.per_minute)", (free_us - now) / 1e6)
+        if await self.journal.waiting(project.section.id) >= self._queued_messages:
+            self.stats.refused += 1
+            raise Throttled(f"{self._queued_messages} messages wait already (messenger.queued_messages)", _BUSY_S)
+
+    async def _recover(self, message: Message) -> None:
+        lane = self._lanes.get(message.project_id)
+        if lane is None:  # its project is no longer configured
+            lane = self._lane(message.project_id, {}, RateWindow(0), 1)
+        _log.warning("message %s: %s", message.uid, _INTERRUPTED)
+        reason = _INTERRUPTED
+        await lane.settle(message, Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending))
+
+    def _lane(self, number: int, channels: Mapping[str, Channel], window: RateWindow, attempts: int) -> Lane:
+        return Lane(
+            number,
+            channels,
+            journal=self.journal,
+            window=window,
+            attempts=attempts,
+            stats=self.stats,
+            on_done=self._on_done,
+            clock=self._clock,
+        )
+
+    def _on_done(self, row: Row) -> None:
+        waiter = self._waiters.get(row["id"])
+        if waiter is not None and not waiter.done():
+            waiter.set_result(row)
+
+
+def split(project: Project, draft: Draft) -> list[Draft]:
+    """A draft for each recipient, where each one gets a request of its own."""
+    if not project.is_single(draft.channel):
+        return [draft]
+    return [msgspec.structs.replace(draft, recipients=(recipient,)) for recipient in draft.recipients]

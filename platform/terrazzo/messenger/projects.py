@@ -1,0 +1,57 @@
+"""The messenger's projects, as configured: who may use them, and what they can send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from terrazzo.config_messenger import HttpSection, MessengerProjectSection, SmsSection
+from terrazzo.errors import BadParameter
+from terrazzo.messenger.message import Channel
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project and its channels, by name."""
+
+    section: MessengerProjectSection
+    channels: Mapping[str, Channel]
+
+    @property
+    def sms_variant(self) -> str:
+        """Which attributes an ``sms_group`` has to have."""
+        sms = self.section.sms
+        return sms.variant if isinstance(sms, SmsSection) else "a"
+
+    def is_single(self, channel: str) -> bool:
+        """Whether each recipient gets a message of its own."""
+        section = getattr(self.section, channel, None)
+        return isinstance(section, HttpSection) and section.per_recipient
+
+
+class Projects:
+    """All projects, by number."""
+
+    def __init__(self, projects: Iterable[Project] = ()) -> None:
+        self._projects = {project.section.id: project for project in projects}
+
+    def all(self) -> Iterable[Project]:
+        """Every project."""
+        return self._projects.values()
+
+    def get(self, number: int) -> Project | None:
+        """The project of this number, whosever it is."""
+        return self._projects.get(number)
+
+    def find(self, company_id: int, number: int, channel: str) -> Project:
+        """A project that a company may use and that has this channel.
+
+        Raises:
+            BadParameter: names the field.
+        """
+        project = self._projects.get(number)
+        if project is None or project.section.company_id not in (0, company_id):
+            raise BadParameter("project_id", f"no messenger project {number}")
+        if channel not in project.channels:
+            raise BadParameter("project_id", f"project {number} sends no {channel}")
+        return project

@@ -1,0 +1,117 @@
+"""Notices in the database: they come with the events and labels, and go with the messages that tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.mapping.ledger import Happened
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.metadata.messages import RULE_NOTICE
+from terrazzo.rules.notice import DONE, TOLD, WAITING, Notice, notice_row
+from terrazzo.rules.rule import Rule, RuleBook
+
+MOST_AT_ONCE = 1_000  # notices that one message tells of in detail
+
+_columns = RULE_NOTICE.c
+
+
+class NoticeLedger:
+    """The table ``rule_notice``."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    async def note(self, connection: AsyncConnection, book: RuleBook, happened: Sequence[Happened]) -> int:
+        """Adds what rules have to tell, inside the transaction of what happened; how many notices."""
+        rows = [notice_row(rule, each) for each in happened for rule in book.matching(each)]
+        if rows:
+            await connection.execute(RULE_NOTICE.insert(), rows)
+        return len(rows)
+
+    async def waiting(self) -> dict[int, int]:
+        """Of each rule with something to tell, when it told something last (0: never)."""
+        waiting = sa.select(_columns.rule_id).where(_columns.state == WAITING).distinct()
+        last = (
+            sa.select(_columns.rule_id, sa.func.max(_columns.told_us))
+            .where(_columns.rule_id.in_(waiting))
+            .group_by(_columns.rule_id)
+        )
+        async with self.database.reading() as connection:
+            return {rule_id: told_us or 0 for rule_id, told_us in (await connection.execute(last)).all()}
+
+    async def due_again(self, now: int) -> tuple[list[int], int | None]:
+        """The rules that have to repeat something, and when the next ones have."""
+        due = sa.select(_columns.rule_id).where(_columns.state == TOLD, _columns.again_us <= now).distinct()
+        later = sa.select(sa.func.min(_columns.again_us)).where(_columns.state == TOLD, _columns.again_us > now)
+        async with self.database.reading() as connection:
+            rules = list((await connection.execute(due)).scalars())
+            return rules, (await connection.execute(later)).scalar()
+
+    async def fresh(self, connection: AsyncConnection, rule_id: int) -> tuple[list[Notice], int]:
+        """What a rule has not told yet, and how many there are in all."""
+        return await self._some(connection, [_columns.rule_id == rule_id, _columns.state == WAITING])
+
+    async def unheeded(self, connection: AsyncConnection, rule_id: int, now: int) -> tuple[list[Notice], int]:
+        """What a rule has to repeat: nobody has acknowledged the event, or the label is still open."""
+        due = [_columns.rule_id == rule_id, _columns.state == TOLD, _columns.again_us <= now]
+        await connection.execute(
+            RULE_NOTICE.update().where(*due, sa.not_(_is_open())).values(state=DONE, again_us=None)
+        )
+        return await self._some(connection, due)
+
+    async def told(self, connection: AsyncConnection, rule: Rule, upto: Sequence[Any], now: int) -> None:
+        """Writes that a message tells of these; what is to be repeated is due again after the rule's interval."""
+        is_over = sa.or_(_columns.kind == "closed", _columns.told >= rule.repeat_times)
+        again_us = now + rule.repeat_s * 1_000_000
+        await connection.execute(
+            RULE_NOTICE.update()
+            .where(*upto)
+            .values(
+                state=sa.case((is_over, DONE), else_=TOLD),
+                again_us=sa.case((is_over, None), else_=again_us),
+                told_us=now,
+                told=_columns.told + 1,
+            )
+        )
+
+    async def end(self, rule_id: int) -> None:
+        """A rule that is stopped has nothing more to tell."""
+        is_open = [_columns.rule_id == rule_id, _columns.state.in_((WAITING, TOLD))]
+        async with self.database.writing() as connection:
+            await connection.execute(RULE_NOTICE.update().where(*is_open).values(state=DONE, again_us=None))
+
+    async def forget_before(self, time_us: int) -> None:
+        """Deletes what has long been told."""
+        old = [_columns.state == DONE, sa.func.coalesce(_columns.told_us, 0) < time_us]
+        async with self.database.writing() as connection:
+            await connection.execute(RULE_NOTICE.delete().where(*old))
+
+    async def _some(self, connection: AsyncConnection, where: list[Any]) -> tuple[list[Notice], int]:
+        query = sa.select(RULE_NOTICE).where(*where).order_by(_columns.id).limit(MOST_AT_ONCE)
+        found = (await connection.execute(query)).mappings().all()
+        total = len(found)
+        if total == MOST_AT_ONCE:
+            counted = sa.select(sa.func.count()).select_from(RULE_NOTICE).where(*where)
+            total = int((await connection.execute(counted)).scalar_one())
+        return [Notice(**{name: row[name] for name in Notice.__struct_fields__}) for row in found], total
+
+
+def fresh_of(rule: Rule) -> list[Any]:
+    """The clause of what a rule has not told yet."""
+    return [_columns.rule_id == rule.id, _columns.state == WAITING]
+
+
+def due_of(rule: Rule, now: int) -> list[Any]:
+    """The clause of what a rule has to repeat."""
+    return [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now]
+
+
+def _is_open() -> sa.ColumnElement[bool]:
+    raised = sa.exists().where(EVENT.c.id == _columns.record_id, EVENT.c.state == "raised")
+    label_open = sa.exists().where(LABEL.c.id == _columns.record_id, LABEL.c.close_at.is_(None))
+    return sa.or_(sa.and_(_columns.kind == "event", raised), sa.and_(_columns.kind == "opened", label_open))

@@ -1,0 +1,48 @@
+"""One thing that a rule has to tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from terrazzo.mapping.ledger import Happened
+from terrazzo.rules.rule import Rule
+
+WAITING, TOLD, DONE = "waiting", "told", "done"
+"""Not told yet; told, and told again until somebody sees to it; nothing more to tell."""
+
+_MOMENTS = {"event": "created", "opened": "opened_at", "closed": "close_at"}
+
+
+class Notice(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a rule has to tell."""
+
+    id: int
+    rule_id: int
+    kind: str
+    record_id: int
+    object_id: int
+    code: str
+    label: str
+    value: str
+    time_us: int
+    told: int
+
+
+def notice_row(rule: Rule, happened: Happened) -> dict[str, Any]:
+    """The row of a new notice."""
+    row = happened.row
+    return {
+        "company_id": rule.company_id,
+        "rule_id": rule.id,
+        "kind": happened.kind,
+        "record_id": row["id"],
+        "object_id": row["object_id"],
+        "code": row["code"],
+        "label": row["label_en"] or row["label_cn"] or row["code"],
+        "value": row["value"],
+        "time_us": row[_MOMENTS[happened.kind]],
+        "state": WAITING,
+        "told": 0,
+    }

@@ -1,0 +1,88 @@
+"""Rules as they are matched, and all of them in one hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from terrazzo.mapping.ledger import Happened
+from terrazzo.metadata.entity import COMPANY
+from terrazzo.metadata.repository import Changed
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule that is started. Empty sets match everything."""
+
+    id: int
+    company_id: int
+    name: str
+    kinds: frozenset[str]
+    objects: frozenset[int]
+    codes: frozenset[str]
+    channel: str
+    project_id: int
+    recipients: tuple[str, ...]
+    subject: str
+    template: str
+    repeat_s: int
+    repeat_times: int
+    window_s: int
+    quiet_start: str
+    quiet_end: str
+
+    def matches(self, happened: Happened) -> bool:
+        """Whether the rule is about this."""
+        row = happened.row
+        return (
+            happened.kind in self.kinds
+            and row["company_id"] == self.company_id
+            and (not self.objects or row["object_id"] in self.objects)
+            and (not self.codes or row["code"] in self.codes)
+        )
+
+
+def rule_of(row: Mapping[str, Any]) -> Rule:
+    """The rule in a record."""
+    same = ("id", "name", "channel", "project_id", "subject", "template", "repeat_s", "repeat_times", "window_s")
+    return Rule(
+        **{name: row[name] for name in (*same, "quiet_start", "quiet_end")},
+        company_id=row[COMPANY],
+        kinds=frozenset(row["kinds"]),
+        objects=frozenset(int(each) for each in row["object_list"] or ()),
+        codes=frozenset(row["codes"] or ()),
+        recipients=tuple(row["recipients"] or ()),
+    )
+
+
+class RuleBook:
+    """The rules that are started."""
+
+    def __init__(self) -> None:
+        self._rules: dict[int, Rule] = {}
+        self._by_company: dict[int, dict[int, Rule]] = {}
+
+    def on_changed(self, changed: Changed) -> None:
+        """A rule was made, changed, started, stopped or deleted."""
+        before = self._rules.pop(changed.record_id, None)
+        if before is not None:
+            del self._by_company[before.company_id][before.id]
+        if changed.row is not None:
+            self.put(changed.row)
+
+    def put(self, row: Mapping[str, Any]) -> None:
+        """Takes a record up, if it is started and in use."""
+        if row["is_active"] and row["is_available"]:
+            rule = rule_of(row)
+            self._rules[rule.id] = rule
+            self._by_company.setdefault(rule.company_id, {})[rule.id] = rule
+
+    def get(self, rule_id: int) -> Rule | None:
+        """The rule of this id, while it is started."""
+        return self._rules.get(rule_id)
+
+    def matching(self, happened: Happened) -> list[Rule]:
+        """The rules that are about this."""
+        rules = self._by_company.get(happened.row["company_id"])
+        return [rule for rule in rules.values() if rule.matches(happened)] if rules else []

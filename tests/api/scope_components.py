@@ -64,9 +64,9 @@ async def fill_components(rig: Rig, world: World) -> None:
     """A record of each kind that no action makes, and one to delete of each kind that a path deletes."""
     main, entities = world.main, rig.services.entities
 
-    async def make(name: str, kept_in: str, **values: Any) -> None:
+    async def make(record: str, kept_in: str, /, **values: Any) -> None:
         row = await getattr(entities, kept_in).create(SYSTEM, values)
-        main[name] = row["uid"]
+        main[record] = row["uid"]
 
     marked = {"name": MARK, "description": MARK}
     item, board = main["object"], main["dashboard"]

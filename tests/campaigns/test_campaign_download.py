@@ -1,0 +1,157 @@
+"""Stored firmware over HTTP: signed addresses, byte ranges and conditions, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+
+from api.api_rig import Rig, open_rig
+from terrazzo.access.actor import SYSTEM
+from terrazzo.api.byte_ranges import Span, choose_span
+from terrazzo.campaigns.links import SignedLinks
+from terrazzo.errors import BadParameter
+
+CONTENT = bytes(range(256)) * 40
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        await opened.add_terminal("t1")
+        yield opened
+
+
+async def pieces(content: bytes) -> AsyncIterator[bytes]:
+    yield content
+
+
+async def address(rig: Rig, name: str = "lua-3.0.0.bin") -> str:
+    """The signed path and query for terminal t1."""
+    row = await rig.services.files.add(SYSTEM, name, pieces(CONTENT))
+    links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
+    assert isinstance(links, SignedLinks)
+    assert terminal is not None
+    return (await links.link(terminal, row["uid"])).removeprefix("http://127.0.0.1")
+
+
+async def test_it_is_fetched_whole_and_in_parts(rig: Rig) -> None:
+    path = await address(rig)
+    assert urlsplit(path).path.endswith("/lua-3.0.0.bin")
+    async with rig.http.get(path) as response:
+        assert (response.status, await response.read()) == (200, CONTENT)
+        etag = response.headers["ETag"]
+        assert response.headers["Accept-Ranges"] == "bytes"
+    async with rig.http.get(path, headers={"Range": "bytes=100-199", "If-Range": etag}) as response:
+        assert (response.status, await response.read()) == (206, CONTENT[100:200])
+        assert response.headers["Content-Range"] == f"bytes 100-199/{len(CONTENT)}"
+    async with rig.http.get(path, headers={"Range": "bytes=100-199", "If-Range": '"other"'}) as response:
+        assert (response.status, await response.read()) == (200, CONTENT)
+    async with rig.http.get(path, headers={"Range": f"bytes={len(CONTENT)}-"}) as response:
+        assert (response.status, await response.read()) == (416, b"")
+        assert response.headers["Content-Range"] == f"bytes */{len(CONTENT)}"
+    async with rig.http.get(path, headers={"If-None-Match": etag}) as response:
+        assert (response.status, await response.read()) == (304, b"")
+    async with rig.http.head(path) as response:
+        assert (response.status, response.headers["Content-Length"]) == (200, str(len(CONTENT)))
+        assert response.headers["ETag"] == etag
+
+
+@pytest.mark.parametrize("part", ["signature", "expires", "terminal", "company", "file", "name"])
+async def test_whatever_is_changed_the_signature_is_wrong(rig: Rig, part: str) -> None:
+    path = await address(rig)
+    whole = urlsplit(path)
+    query = {name: values[0] for name, values in parse_qs(whole.query).items()}
+    _, _, company, file, name = whole.path.split("/")
+    match part:
+        case "company":
+            company = "2"
+        case "file":
+            file = "0" * 32
+        case "name":
+            name = "other.bin"
+        case "expires":
+            query["expires"] = str(int(query["expires"]) + 1)
+        case _:
+            query[part] = "0" * 64
+    async with rig.http.get(f"/firmware/{company}/{file}/{name}", params=query) as response:
+        answer = await response.json()
+    assert (response.status, answer["code"], answer["info"]) == (403, 10403, "signature: wrong")
+
+
+@pytest.mark.parametrize("query", ["", "expires=x&signature=y", "terminal=%ff&expires=1&signature=%ff"])
+async def test_no_signature_is_a_wrong_one(rig: Rig, query: str) -> None:
+    path = urlsplit(await address(rig)).path
+    async with rig.http.get(f"{path}?{query}") as response:
+        assert (response.status, (await response.json())["code"]) == (403, 10403)
+
+
+async def test_an_expired_address(rig: Rig) -> None:
+    links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
+    assert isinstance(links, SignedLinks)
+    old = SignedLinks(links._files, key=bytes(32), base_url="", lifetime_s=-1)
+    row = await rig.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
+    assert terminal is not None
+    async with rig.http.get(await old.link(terminal, row["uid"])) as response:
+        answer = await response.json()
+    assert (response.status, answer["code"], answer["info"]) == (403, 10403, "expires: the address has expired")
+
+
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "%2e%2e/%2e%2e/x", "..%2f..%2fadmin-password", "a/b/c/d"])
+async def test_no_path_leads_out_of_the_store(rig: Rig, path: str) -> None:
+    for name in (path, quote(path, safe="")):
+        async with rig.http.get(
+            f"/firmware/1/{name}/x?terminal=t1&expires=9999999999&signature={'0' * 64}"
+        ) as response:
+            assert response.status in (403, 404)
+            assert b"root:" not in await response.read()
+
+
+async def test_a_file_that_is_not_there(rig: Rig) -> None:
+    terminal = rig.services.registry.terminal("t1")
+    links = rig.services.firmware
+    assert isinstance(links, SignedLinks)
+    assert terminal is not None
+    with pytest.raises(BadParameter, match="the platform has no file"):
+        await links.link(terminal, "0" * 32)
+    assert await links.link(terminal, "http://files.example/a.bin") == "http://files.example/a.bin"
+    path = await address(rig)
+    await rig.services.files.remove(SYSTEM, urlsplit(path).path.split("/")[3])
+    async with rig.http.get(path) as response:
+        assert (response.status, (await response.json())["code"]) == (404, 10404)
+
+
+async def test_other_methods_are_refused(rig: Rig) -> None:
+    path = await address(rig)
+    async with rig.http.post(path) as response:
+        assert (response.status, (await response.json())["code"]) == (405, 10401)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("bytes=0-0", Span(206, 0, 1)),
+        ("bytes=5-", Span(206, 5, 10)),
+        ("bytes=-3", Span(206, 7, 10)),
+        ("bytes=-30", Span(206, 0, 10)),
+        ("bytes=8-99", Span(206, 8, 10)),
+        ("bytes=10-", Span(416, 0, 0)),
+        ("bytes=-0", Span(416, 0, 0)),
+        ("bytes=5-4", Span(200, 0, 10)),
+        ("bytes=-", Span(200, 0, 10)),
+        ("bytes=0-1,3-4", Span(200, 0, 10)),
+        ("lines=0-1", Span(200, 0, 10)),
+        ("", Span(200, 0, 10)),
+    ],
+)
+def test_ranges(text: str, expected: Span) -> None:
+    assert choose_span({"Range": text}, size=10, etag="e") == expected
+    assert choose_span({"Range": text}, size=10, etag="e", method="HEAD") == Span(200, 0, 10)
+
+
+@pytest.mark.parametrize("text", ['"e"', 'W/"e"', '"a", "e"', "*"])
+def test_what_the_client_has_is_not_sent(text: str) -> None:
+    assert choose_span({"If-None-Match": text}, size=10, etag="e").status == 304
+    assert choose_span({"If-None-Match": text}, size=10, etag="f").status == (304 if text == "*" else 200)

@@ -191,7 +191,6 @@ class Catalogue:
             return None
         copy = Catalogue()
         copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, {}
-        copy.collected[object_id] = self.collected[object_id]
         copy.put_object(spec)
         for retainer in self._retainers.values():
             if object_id in retainer.objects:
@@ -201,6 +200,7 @@ class Catalogue:
     def adopt(self, object_id: int, state: ObjectState, labels: Labels) -> None:
         """Puts a state that another catalogue made in the place of what is known of an object."""
         self.kept.pop(object_id, None)
+        state.collected = self.collected[object_id]
         self.states[object_id], self.labels[object_id] = state, labels
         self._unbind(object_id)
 

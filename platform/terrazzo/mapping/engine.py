@@ -226,6 +226,14 @@ class MappingEngine:
                 if closed_us is not None:
                     self._closed(spec.company_id if spec else 0, object_id, key, closed_us)
 
+    def adopt(self, object_id: int, state: ObjectState, labels: Labels) -> Notes:
+        """Puts what was found anew in the place of what is known of an object; the notes that say so."""
+        self.catalogue.adopt(object_id, state, labels)
+        self._changed[object_id], self._labels[object_id] = state, labels
+        layout = state.table.layout
+        slots = encode(state.table.slots)
+        return {**state.all_notes(), f"layout/{layout}": slots, f"labels/{object_id}": labels.note()}
+
     def forget_unknown(self, now_us: int) -> None:
         """Drops what is kept of objects and retainers that were deleted elsewhere; after all records were put in."""
         for object_id in self.catalogue.unknown():

@@ -10,6 +10,7 @@ from terrazzo.metadata.entity import METADATA
 from terrazzo.metadata.field import BIG
 from terrazzo.metadata.happenings import HAPPENINGS
 from terrazzo.metadata.messages import MESSAGES
+from terrazzo.metadata.replays import REPLAY
 
 OBJECT_TERMINAL = sa.Table(
     "object_terminal",
@@ -126,4 +127,5 @@ ALL_TABLES = (
     *HAPPENINGS,
     *ANALYSIS,
     *MESSAGES,
+    REPLAY,
 )

@@ -1,0 +1,1 @@
+"""Replay: an object's mosaic, events and labels of a past range, made again from what its terminals reported."""

@@ -1,0 +1,171 @@
+"""The labels of a range made anew: which rows change, come and go. Pure.
+
+What lies before the range and after it stays as it is. A label that reaches across an edge of the range is one label
+where the rows and the replay agree that it was open there; where they don't, it ends or begins at the edge. A closing
+by hand is no report and comes back in no replay: it is kept, and cuts the label that the replay finds.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from terrazzo.mapping.effects import LabelOpened
+from terrazzo.mapping.labels import Key
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A label as the replay finds it. ``close_us`` None: open at the end of the range."""
+
+    opened: LabelOpened
+    close_us: int | None
+    by_hand: bool = False
+
+    @property
+    def key(self) -> Key:
+        """What names the label."""
+        return self.opened.project_id, self.opened.code
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is made anew, both ends inclusive; ``end_us`` None: up to now, and open labels stay open."""
+
+    start_us: int
+    end_us: int | None
+
+    def holds(self, time_us: int) -> bool:
+        """Whether a time is in it."""
+        return self.start_us <= time_us and (self.end_us is None or time_us <= self.end_us)
+
+
+@dataclass(slots=True)
+class Changes:
+    """Rows of one table: new values by id, new rows, ids that go."""
+
+    updates: dict[int, dict[str, Any]] = field(default_factory=dict)
+    inserts: list[dict[str, Any]] = field(default_factory=list)
+    deletes: list[int] = field(default_factory=list)
+
+
+def merge_labels(rows: Iterable[Row], intervals: Iterable[Interval], span: Range) -> Changes:
+    """What has to change in the table ``label``.
+
+    Args:
+        rows: of one object and of the retainers that were replayed: all that reach into the range, and all that were
+            closed by hand.
+    """
+    by_key: defaultdict[Key, tuple[list[Row], list[Interval]]] = defaultdict(lambda: ([], []))
+    for row in rows:
+        by_key[row["project_id"], row["code"]][0].append(row)
+    for interval in intervals:
+        by_key[interval.key][1].append(interval)
+    changes = Changes()
+    for known, found in by_key.values():
+        _Label(known, span, changes).merge(found)
+    return changes
+
+
+def still_open(rows: Iterable[Row], intervals: Iterable[Interval]) -> set[Key]:
+    """The labels that are open at the end and weren't closed by hand."""
+    hands: defaultdict[Key, list[int]] = defaultdict(list)
+    for row in rows:
+        if row["by_hand"]:
+            hands[row["project_id"], row["code"]].append(row["close_at"])
+    return {each.key for each in intervals if _cut(each, hands[each.key]).close_us is None}
+
+
+class _Label:
+    """The rows of one label."""
+
+    def __init__(self, rows: Sequence[Row], span: Range, changes: Changes) -> None:
+        self._span = span
+        self._changes = changes
+        self._hands = [row["close_at"] for row in rows if row["by_hand"]]
+        touching = sorted((row for row in rows if self._reaches(row)), key=lambda row: row["opened_at"])
+        self._before = next((row for row in reversed(touching) if row["opened_at"] < span.start_us), None)
+        self._after = next((row for row in reversed(touching) if self._outlasts(row)), None)
+        self._within = {row["opened_at"]: row for row in touching if row["opened_at"] >= span.start_us}
+        self._doubles = [row for row in touching if row["opened_at"] >= span.start_us and not self._is_within(row)]
+
+    def _is_within(self, row: Row) -> bool:
+        return self._within[row["opened_at"]] is row
+
+    def _reaches(self, row: Row) -> bool:
+        end_us, close_us = self._span.end_us, row["close_at"]
+        return (end_us is None or row["opened_at"] <= end_us) and (close_us is None or close_us >= self._span.start_us)
+
+    def _outlasts(self, row: Row) -> bool:
+        end_us, close_us = self._span.end_us, row["close_at"]
+        return end_us is not None and (close_us is None or close_us > end_us)
+
+    def merge(self, found: Iterable[Interval]) -> None:
+        """Writes into the changes what these intervals make of the rows."""
+        intervals = [cut for each in found if self._counts(cut := _cut(each, self._hands))]
+        was_open = is_open = False
+        for interval in sorted(intervals, key=lambda each: each.opened.opened_us):
+            if interval.opened.opened_us < self._span.start_us:
+                was_open = True
+            is_open = is_open or interval.close_us is None
+            self._put(interval)
+        if self._before is not None and not was_open:
+            self._set(self._before, {"close_at": self._span.start_us, "by_hand": 0})
+        if self._after is not None and not is_open:
+            self._keep_rest(self._after)
+        self._changes.deletes += [row["id"] for row in (*self._within.values(), *self._doubles)]
+
+    def _counts(self, interval: Interval) -> bool:
+        """One that was closed by hand before the range is no matter of the range."""
+        return interval.close_us is None or interval.close_us >= self._span.start_us
+
+    def _put(self, interval: Interval) -> None:
+        ending = self._ending(interval)
+        opened_us = interval.opened.opened_us
+        if opened_us < self._span.start_us and self._before is not None:
+            self._set(self._before, ending)
+            return
+        opened_us = max(opened_us, self._span.start_us)
+        values = msgspec.structs.asdict(interval.opened) | ending
+        del values["opened_us"]
+        row = self._within.pop(opened_us, None)
+        if row is None:
+            self._changes.inserts.append(values | {"opened_at": opened_us, "created": opened_us})
+        else:
+            self._set(row, values)
+
+    def _ending(self, interval: Interval) -> dict[str, Any]:
+        if interval.close_us is not None:
+            return {"close_at": interval.close_us, "by_hand": int(interval.by_hand)}
+        if self._after is not None:
+            return {"close_at": self._after["close_at"], "by_hand": self._after["by_hand"]}
+        return {"close_at": self._span.end_us, "by_hand": 0}
+
+    def _keep_rest(self, row: Row) -> None:
+        """What of a row lies behind the range."""
+        end_us = self._span.end_us
+        assert end_us is not None  # otherwise nothing outlasts it
+        times = {"opened_at": end_us + 1, "created": end_us + 1}
+        if self._within.get(row["opened_at"]) is row:
+            del self._within[row["opened_at"]]
+            self._set(row, times)
+        elif row["close_at"] is None or row["close_at"] > end_us + 1:
+            self._changes.inserts.append({name: value for name, value in row.items() if name != "id"} | times)
+
+    def _set(self, row: Row, values: Row) -> None:
+        changed = {name: value for name, value in values.items() if row[name] != value}
+        if changed:
+            self._changes.updates[row["id"]] = changed
+
+
+def _cut(interval: Interval, hands: Collection[int]) -> Interval:
+    """Ends it where somebody closed it by hand."""
+    opened_us, close_us = interval.opened.opened_us, interval.close_us
+    cuts = [at for at in hands if at is not None and at >= opened_us and (close_us is None or at < close_us)]
+    return replace(interval, close_us=min(cuts), by_hand=True) if cuts else interval

@@ -1,0 +1,200 @@
+"""An object with two terminals, without a broker: ingest, mapping, analysis and replays on a real store and database.
+
+``python replay_stand.py FOLDER`` opens the stand of a folder, works off the replays, and waits to be killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from terrazzo.access.actor import Actor, Role
+from terrazzo.access.users import SYSTEM
+from terrazzo.analysis.analysis import Analysis
+from terrazzo.analysis.late import LateMarks
+from terrazzo.ingest.intake import Intake
+from terrazzo.ingest.report import make_tag
+from terrazzo.mapping.ledger import Ledger
+from terrazzo.mapping.outbox import Outbox
+from terrazzo.mapping.shaper import Shaper
+from terrazzo.metadata.database import Database
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.metadata.secrets import Secrets
+from terrazzo.replay.journal import UNFINISHED, Journal
+from terrazzo.replay.live import Live
+from terrazzo.replay.replays import Replays
+from terrazzo.replay.run import Parts
+from terrazzo.terminals.acl import ReportTopic
+from terrazzo.terminals.presence import Trace
+from terrazzo.terminals.registry import Registry
+from terrazzo.terminals.terminal import Terminal
+from terrazzo.times import now_us
+from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_broker.hooks import Inbound
+
+T0 = 1_700_000_000_000_000
+SECOND = 1_000_000
+ALL = 2**62
+
+PLAIN = [
+    ["T", "Temperature", "", "STA", "$AdapterID-1.T", ""],
+    ["RUN", "Runs", "", "STA", "$AdapterID-2.RUN", ""],
+    ["HOT", "Hot", "", "EVNT", "$AdapterID-1.T", "", "x > 80"],
+]
+RICH = [
+    ["T", "Temperature in K", "", "STA", "$AdapterID-1.T", "x + 273"],
+    ["RUN", "Runs", "", "STA", "$AdapterID-2.RUN", "1 - x if x < 2 else x"],
+    ["BOTH", "", "", "FUNC", "Changed", "", "@Expr", "T * RUN"],
+    ["N", "", "", "STT", "Changed", "600", "", {"fn": "count", "of": "T"}],
+    ["HOT", "Very hot", "", "EVNT", "$AdapterID-1.T", "", "x > 60 and RUN > 0"],
+]
+RETAINER = [["RUN", "on", "on", "1", ""], ["T", "fifty", "fifty", "50", "0"]]
+
+
+class Stand:
+    """Times are seconds after ``T0``."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.holders: set[str] = set()
+
+    async def create(self, script: list[Any]) -> None:
+        """What an earlier start has not left."""
+        entities = self.entities
+        company = await entities.companies.create(SYSTEM, {"name": "c"})
+        actor = Actor(user_id=1, username="u", company_id=company["id"], role=Role.ADMIN)
+        config = await entities.configurations.create(actor, {"name": "c"})
+        for uid in ("t1", "t2"):
+            terminal = {"uid": uid, "name": uid, "type": "Other", "mode": "pwd", "username": uid, "pin": "p"}
+            await entities.terminals.create(actor, {**terminal, "config_id": config["uid"]})
+        mapping = await entities.mappings.create(actor, {"name": "m", "script": script})
+        given = {"name": "o", "mapping_id": mapping["uid"], "terminal_list": ["t1", "t2"]}
+        await entities.objects.create(actor, given)
+        retainer = {"name": "r", "object_list": ["1"], "script": RETAINER}
+        made = await entities.retainers.create(actor, retainer)
+        await entities.retainers.set_active(actor, made["uid"], True)
+
+    async def start(self, script: list[Any] | None = None) -> Stand:
+        """On a new folder with a ``script``, or on one that was left."""
+        self.database = await Database.open("", data_dir=self.folder)
+        self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
+        self.store = await RocksStore.open(self.folder / "series")
+        if script is not None:
+            await self.create(script)
+        self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
+        self.outbox = Outbox(Ledger(self.database))
+        self.shaper = await Shaper.open(self.store, self.entities, self.outbox)
+        marks = LateMarks()
+        self.analysis = await Analysis.open(self.store, self.database, self.entities, marks=marks)
+        self.intake = Intake(self.store, self, shaper=self.shaper, marks=marks)
+        self.intake.start()
+        live = Live(self.shaper, self.intake, self)
+        parts = Parts(self.store, self.database, live, self.analysis, now_us)
+        self.replays = Replays(Journal(self.database, zone=None), parts)
+        self.replays.start()
+        return self
+
+    async def stop(self) -> None:
+        await self.replays.stop()
+        await self.intake.stop()
+        await self.outbox.stop()
+        await self.store.close()
+        await self.database.close()
+
+    def pause_intake(self, holder: str = "store") -> None:
+        self.holders.add(holder)
+
+    def resume_intake(self, holder: str = "store") -> None:
+        self.holders.discard(holder)
+
+    def send(self, *reports: tuple[float, str, dict[str, Any]]) -> asyncio.Event:
+        """Hands reports over: second, terminal, points; set when they are acknowledged."""
+        done = asyncio.Event()
+        messages = [
+            Inbound(_tag(uid), json.dumps({**points, "Time": T0 / SECOND + at_s}).encode())
+            for at_s, uid, points in reports
+        ]
+        batch = SimpleNamespace(
+            client=SimpleNamespace(client_id="t1", protocol=5),
+            messages=messages,
+            arrived_us=now_us(),
+            settle=lambda refusals=None: done.set(),
+        )
+        self.intake.take(batch)
+        return done
+
+    async def report(self, *reports: tuple[float, str, dict[str, Any]]) -> None:
+        """Returns when they are stored, and what they raised is in the database."""
+        if reports:
+            await self.send(*reports).wait()
+            await self.outbox.settled(self.outbox.last)
+
+    async def remap(self, script: list[Any]) -> None:
+        await self.entities.mappings.update(self.actor, 1, {"script": script})
+
+    async def submit(self, start_s: float, end_s: float | None, *, dry_run: bool = False) -> int:
+        whose = await self.entities.objects.item(self.actor, 1)
+        end_us = None if end_s is None else T0 + round(end_s * SECOND)
+        return await self.replays.submit(self.actor, whose, T0 + round(start_s * SECOND), end_us, dry_run=dry_run)
+
+    async def ended(self, replay_id: int) -> dict[str, Any]:
+        """The replay's row when it has ended."""
+        async with asyncio.timeout(60):
+            while (row := await self.replays.item(self.actor, replay_id))["state"] in UNFINISHED:  # noqa: ASYNC110 - it is a row of the database
+                await asyncio.sleep(0.005)
+        return dict(row)
+
+    async def replay(self, start_s: float, end_s: float | None, **options: Any) -> dict[str, Any]:
+        """The row of a replay that is done."""
+        row = await self.ended(await self.submit(start_s, end_s, **options))
+        assert (row["state"], row["info"]) == ("done", "")
+        return row
+
+    async def mosaic(self) -> list[tuple[float, dict[str, Any]]]:
+        page = await self.store.page(["m/1"], 0, ALL, offset=0, limit=1_000_000)
+        return [((each.time_us - T0) / SECOND, msgspec.msgpack.decode(each.body)) for each in reversed(page.records)]
+
+    async def rows(self, table: sa.Table) -> list[dict[str, Any]]:
+        order = table.c.opened_at if table is LABEL else table.c.created
+        async with self.database.reading() as connection:
+            found = await connection.execute(sa.select(table).order_by(order, table.c.code, table.c.id))
+            return [dict(row) for row in found.mappings()]
+
+    async def events(self) -> list[tuple[float, str, str]]:
+        """Second, code, value."""
+        return [((row["created"] - T0) / SECOND, row["code"], row["value"]) for row in await self.rows(EVENT)]
+
+    async def labels(self) -> list[tuple[str, float, float | None]]:
+        """Code, from when, until when."""
+        rows = await self.rows(LABEL)
+        return [(row["code"], _second(row["opened_at"]), _second(row["close_at"])) for row in rows]
+
+    async def everything(self) -> tuple[Any, Any, Any]:
+        return await self.mosaic(), await self.events(), await self.labels()
+
+
+def _second(time_us: int | None) -> float | None:
+    return None if time_us is None else (time_us - T0) / SECOND
+
+
+def _tag(uid: str) -> Any:
+    terminal = Terminal(id=1, uid=uid, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
+    return make_tag(ReportTopic(f"g/{uid}/r", terminal, "r"), trace=Trace(), seal=None)
+
+
+async def _serve(folder: Path) -> None:
+    await Stand(folder).start()
+    print("ready", flush=True)
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(Path(sys.argv[1])))

@@ -114,6 +114,16 @@ class ObjectState:
                 window.changed.clear()
         return notes
 
+    def all_notes(self) -> dict[str, bytes | None]:
+        """What has to be written for the state to stand in the place of another; what that one had goes."""
+        notes: dict[str, bytes | None] = {}
+        for row, window in zip(self.table.rows, self.windows, strict=True):
+            if window is not None:
+                notes.update(dict.fromkeys(f"window/{self.object_id}/{step}/{row.code}" for step in range(STEPS)))
+                window.changed.update(window.steps)
+        notes.update(self.notes())
+        return notes
+
     def restore(self, note: StateNote, slots: tuple[Slot, ...], steps: Mapping[str, list[StepNote]]) -> None:
         """Takes over what was kept, perhaps under an earlier version of the mapping: slots that are equal.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 from analysis_stand import HOUR_US, analysis_stand, plainly, starts
 
-ROUNDS = 8
+ROUNDS = 6
 SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "duration(A==1)", "A"]]
 
 

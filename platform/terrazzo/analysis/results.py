@@ -123,10 +123,13 @@ class Writer:
     async def _upsert(self, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> None:
         """Inserts rows; those whose key is there already are written over and keep their id."""
         insert = (sqlite if self._connection.dialect.name == "sqlite" else postgresql).insert
+        if not rows:
+            return
+        statement = insert(table)
+        changed = {name: statement.excluded[name] for name in rows[0] if name not in key}
+        statement = statement.on_conflict_do_update(index_elements=list(key), set_=changed)
         for some in _pieces(rows):
-            statement = insert(table).values([dict(row) for row in some])
-            changed = {name: statement.excluded[name] for name in some[0] if name not in key}
-            await self._connection.execute(statement.on_conflict_do_update(index_elements=list(key), set_=changed))
+            await self._connection.execute(statement, [dict(row) for row in some])
 
     def _named(self, period: Period) -> dict[str, Any]:
         return {

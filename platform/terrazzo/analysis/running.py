@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import NamedTuple
 
 from terrazzo.analysis.calculations import calculate
@@ -10,8 +9,7 @@ from terrazzo.analysis.periods import FINISHED, HOUR_US, RUNNING, Period, Period
 from terrazzo.analysis.progress import Progress
 from terrazzo.analysis.results import read_summaries
 from terrazzo.analysis.scripts import Job, Kind, Script
-from terrazzo.analysis.stand import Stand, series_of
-from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.stand import Stand
 from terrazzo.analysis.tally import Summary, join
 from terrazzo.store import Value
 
@@ -99,9 +97,4 @@ class RunningResults:
     async def _edge(self, script: Script, job: Job, start_us: int, end_us: int) -> Summary:
         sheet = script.body
         carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
-        summarizer = Summarizer(sheet, (start_us, end_us), carried)
-        pieces = self._stand.store.scan([series_of(job.object_id)], start_us, end_us - 1, keys=sheet.codes)
-        async for piece in pieces:
-            summarizer.feed(piece)
-            await asyncio.sleep(0)
-        return summarizer.finish()[0]
+        return (await self._stand.summarize(sheet, job.object_id, (start_us, end_us), carried))[0]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from terrazzo.analysis.late import LateMarks
 from terrazzo.analysis.periods import Calendar
 from terrazzo.analysis.progress import Progress
 from terrazzo.analysis.scripts import Catalogue, Job
+from terrazzo.analysis.sheet import Sheet
+from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.tally import Summary
 from terrazzo.metadata.database import Database
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.store import TimeSeriesStore, Value
 
 DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
 HISTORY_US = 3_660 * 86_400 * 1_000_000
+_RECORDS_AT_ONCE = 500  # that hold the event loop
 _DAY_US = 86_400 * 1_000_000
 _LOOKS_BACK_US = (_DAY_US, 32 * _DAY_US)
 
@@ -55,6 +60,17 @@ class Stand:
                     found[code] = parse_mosaic(page.records[0].body).get(code)
                     break
         return found
+
+    async def summarize(
+        self, sheet: Sheet, object_id: int, bounds: Sequence[int], carried: Mapping[str, Value]
+    ) -> list[Summary]:
+        """A summary for each of consecutive periods, from a stream of records; others have their turn meanwhile."""
+        summarizer = Summarizer(sheet, bounds, carried)
+        async for piece in self.store.scan([series_of(object_id)], bounds[0], bounds[-1] - 1, keys=sheet.codes):
+            for at in range(0, len(piece), _RECORDS_AT_ONCE):
+                summarizer.feed(piece[at : at + _RECORDS_AT_ONCE])
+                await asyncio.sleep(0)
+        return summarizer.finish()
 
 
 def series_of(object_id: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -14,10 +13,8 @@ from terrazzo.analysis.progress import Progress, Todo, add_todo, finish_todo, sa
 from terrazzo.analysis.results import Summarized, Writer, read_summaries
 from terrazzo.analysis.scripts import Job, Script
 from terrazzo.analysis.sheet import Sheet
-from terrazzo.analysis.stand import DELAY_US, Stand, series_of
-from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.stand import DELAY_US, Stand
 from terrazzo.analysis.tally import Summary, join
-from terrazzo.store import Value
 
 _MOST_HOURS = 168
 _MOST_VALUES = 5_000  # of the hours of one piece
@@ -57,7 +54,7 @@ class StatisticsWork:
             past = first_us is None or first_us >= closed_us
             start_us = closed_us if past or first_us is None else self._hour(first_us)
         bounds = self._bounds(sheet, start_us, closed_us)
-        summaries = await self._summarize(script, job, bounds, carried) if start_us < closed_us else []
+        summaries = await self._stand.summarize(sheet, job.object_id, bounds, carried) if bounds[1:] else []
         moved = msgspec.structs.replace(progress, done_us=bounds[-1])
         async with self._stand.database.writing() as connection:
             await self._write(
@@ -79,7 +76,7 @@ class StatisticsWork:
             return
         carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
         bounds = self._bounds(sheet, start_us, end_us)
-        summaries = await self._summarize(script, job, bounds, carried)
+        summaries = await self._stand.summarize(sheet, job.object_id, bounds, carried)
         async with self._stand.database.writing() as connection:
             await self._write(connection, script, job, bounds, summaries, done_us=progress.done_us, since_us=bounds[-1])
             await save_progress(connection, script, job, moved)
@@ -101,16 +98,6 @@ class StatisticsWork:
         """Of as many hours as one piece takes."""
         most = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(sheet.measures))))
         return self._stand.calendar.bounds(start_us, min(end_us, start_us + (most + 2) * 3_600_000_000))[: most + 1]
-
-    async def _summarize(
-        self, script: Script, job: Job, bounds: Sequence[int], carried: dict[str, Value]
-    ) -> list[Summary]:
-        summarizer = Summarizer(script.body, bounds, carried)
-        pieces = self._stand.store.scan([series_of(job.object_id)], bounds[0], bounds[-1] - 1, keys=script.body.codes)
-        async for piece in pieces:
-            summarizer.feed(piece)
-            await asyncio.sleep(0)
-        return summarizer.finish()
 
     async def _write(
         self,

@@ -45,7 +45,7 @@ def any_run(p, T, s):
 """
 _HEAD = """
 def run(p, T, s):
- if T < s.newest_us: return any_run(p, T, s)
+ if {older}: return any_run(p, T, s)
  try: {points} = take(p)
  except KeyError: return any_run(p, T, s)
  s.newest_us = T
@@ -78,7 +78,11 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
         return namespace["any_run"]  # type: ignore[no-any-return]
     namespace["Changes"] = _changes_type(writer.codes)
     names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
-    head = _HEAD.format(points=", ".join(names), times=" = ".join(times))
+    head = _HEAD.format(
+        older="T < s.newest_us or T < s.derived_us" if table.derived else "T < s.newest_us",
+        points=", ".join(names),
+        times=" = ".join(times),
+    )
     _compile((head, *writer.lines()), namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
@@ -237,7 +241,7 @@ class _Writer:
     def _record(self, row: Row, place: int) -> Iterator[str]:
         """Any way through: a change goes into ``out``."""
         yield from self._sample(row)
-        yield from self._if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
+        yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
 
     def _record_timed(self, row: Row, place: int) -> Iterator[str]:
         yield f"t[{place}] = T"
@@ -246,7 +250,7 @@ class _Writer:
     def _keep(self, row: Row, place: int) -> Iterator[str]:
         """The short way: ``n`` and the slot's number is the change, or unset."""
         yield from self._sample(row)
-        yield from self._if_changed(row, place, f"v[{place}] = n{place} = n")
+        yield from _if_changed(row, place, f"v[{place}] = n{place} = n")
         if not row.cycled:
             yield f"else: n{place} = UNSET"
 
@@ -255,17 +259,18 @@ class _Writer:
             yield f"t[{place}] = T"
         yield from self._keep(row, place)
 
-    def _if_changed(self, row: Row, place: int, store: str) -> Iterator[str]:
-        if row.cycled:
-            yield store
-            return
-        yield f"o = v[{place}]"
-        yield "if n != o or (n.__class__ is not o.__class__ and (n.__class__ is bool or o.__class__ is bool)):"
-        yield f" {store}"
-
     def _sample(self, row: Row) -> Iterator[str]:
         for window in self._samples.get(row.code, ()):
             yield f"w[{window}].add(T, n)"
+
+
+def _if_changed(row: Row, place: int, store: str) -> Iterator[str]:
+    if row.cycled:
+        yield store
+        return
+    yield f"o = v[{place}]"
+    yield "if n != o or (n.__class__ is not o.__class__ and (n.__class__ is bool or o.__class__ is bool)):"
+    yield f" {store}"
 
 
 def _indented(levels: int, lines: Iterable[str]) -> Iterator[str]:

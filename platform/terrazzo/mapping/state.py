@@ -24,8 +24,8 @@ from terrazzo.mapping.window import STEPS, Step, Window
 NEVER = -1
 
 
-class StateNote(msgspec.Struct, array_like=True):
-    """What of a state is written with each commit that changed it."""
+class StateNote(msgspec.Struct, array_like=True, gc=False):
+    """What of a state is written with each commit that changed it; ``edges`` and ``marks`` are empty without rows."""
 
     layout: str
     values: list[Value]
@@ -97,16 +97,13 @@ class ObjectState:
 
     def notes(self) -> dict[str, bytes]:
         """What has to be written for the state as it is; forgets which windows had changed."""
-        note = StateNote(
-            self.table.layout,
-            self.values,
-            self.times,
-            self.edges,
-            self.marks,
-            self.derived_us,
-        )
+        table = self.table
+        edges = self.edges if table.has_edges else []
+        marks = self.marks if table.has_marks else []
+        note = StateNote(table.layout, self.values, self.times, edges, marks, self.derived_us)
         notes = {f"state/{self.object_id}": encode(note)}
-        for row, window in zip(self.table.rows, self.windows, strict=True):
+        for place in table.windowed:
+            row, window = table.rows[place], self.windows[place]
             if window is not None and window.changed:
                 for number in window.changed:
                     name = f"window/{self.object_id}/{number % STEPS}/{row.code}"
@@ -139,7 +136,8 @@ class ObjectState:
                 continue
             self.values[place], self.times[place] = note.values[before], note.times[before]
             if slot in places:
-                self.edges[place], self.marks[place] = note.edges[before], note.marks[before]
+                self.edges[place] = note.edges[before] if note.edges else False
+                self.marks[place] = note.marks[before] if note.marks else NEVER
         self.derived_us = note.derived_us
         self.newest_us = max(self.derived_us, *self.times) if self.times else NEVER
         for row, window in zip(self.table.rows, self.windows, strict=True):

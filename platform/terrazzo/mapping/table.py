@@ -43,6 +43,21 @@ class Table:
         """The same for tables whose states are laid out alike."""
         return hashlib.blake2b(msgspec.msgpack.encode(self.slots), digest_size=9).hexdigest()
 
+    @cached_property
+    def has_edges(self) -> bool:
+        """Whether there are events."""
+        return any(row.kind is Kind.EVNT for row in self.rows)
+
+    @cached_property
+    def has_marks(self) -> bool:
+        """Whether there are rows with an interval."""
+        return any(row.interval_us for row in self.rows)
+
+    @cached_property
+    def windowed(self) -> tuple[int, ...]:
+        """The slots of rolling statistics."""
+        return tuple(place for place, row in enumerate(self.rows) if row.kind is Kind.STT)
+
     def place(self, row: Row) -> int:
         """The slot of a row."""
         return self.places[row.code]

@@ -88,6 +88,8 @@ class ServerProcess:
 class Platform(ServerProcess):
     """``terrazzo serve`` on a data folder; ports stay the same over restarts."""
 
+    program: tuple[str, ...] = ("-m", "terrazzo")
+
     def __init__(
         self,
         data: Path,
@@ -110,7 +112,7 @@ class Platform(ServerProcess):
         }
         self.arguments = arguments
         self.client = Client(self.url)
-        command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data), *arguments]
+        command = [sys.executable, *self.program, "serve", "--data", str(data), *arguments]
         data.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
         self.wait_ready(lambda: answers(f"{self.url}/readyz"))

@@ -88,7 +88,7 @@ class _Label:
     def __init__(self, rows: Sequence[Row], span: Range, changes: Changes) -> None:
         self._span = span
         self._changes = changes
-        self._hands = [row["close_at"] for row in rows if row["by_hand"]]
+        self._hands = [row["close_at"] for row in rows if row["by_hand"] and not self._outlasts(row)]
         touching = sorted((row for row in rows if self._reaches(row)), key=lambda row: row["opened_at"])
         self._before = next((row for row in reversed(touching) if row["opened_at"] < span.start_us), None)
         self._after = next((row for row in reversed(touching) if self._outlasts(row)), None)

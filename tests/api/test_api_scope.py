@@ -42,6 +42,8 @@ from terrazzo.api.http import GATEWAY_PATH, RETAINER_PATH, build_apps
 from terrazzo.api.operation import Operation
 from terrazzo.api.table import TABLE
 from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.metadata.messages import MESSAGE
+from terrazzo.metadata.replays import REPLAY
 from terrazzo.store import Record
 from terrazzo.times import parse_time
 
@@ -91,6 +93,8 @@ _ROWS = {
     "calculate": [["T2", "T"]],
     "dashboard": {"title": "@mark"},
 }
+_RULE = {"kinds": ["event"], "channel": "sms", "recipients": ["@mark"]}
+_RULE |= dict.fromkeys(("codes", "subject", "template", "url", "secret"))
 _IMPORTED: dict[str, dict[str, Any]] = {
     "terminal_configs": {"name": "@mark"},
     "terminals": {
@@ -135,6 +139,10 @@ SPECIAL: dict[str, Special] = {
         fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None}, stranger=200
     ),
     **dict.fromkeys(("get_mosaic_chart", "get_grid_chart"), Special(unmarked="numbers only")),
+    "create_terminal_config": Special(fields={"lua_file": "http://files.example/@mark.bin", "lua_version": "1.0"}),
+    "create_campaign": Special(fields={"unit": "LUA"}),
+    "get_campaign_terminal_list": Special(fields={"uid": "@campaign"}, unmarked="uids and states of terminals only"),
+    **dict.fromkeys(("pause_campaign", "resume_campaign", "abort_campaign"), Special(fields={"uid": "@campaign"})),
     "get_audit_list": Special(fields={"username": None, "start_time": None}),
     **{
         f"{verb}_{name}": Special(fields={"script": rows})
@@ -146,6 +154,8 @@ SPECIAL: dict[str, Special] = {
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
     **dict.fromkeys(("get_event_item", "acknowledge_event", "clear_event"), Special(fields={"id": "@event"})),
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
+    "get_replay_item": Special(fields={"id": "@replay"}),
+    "cancel_replay": Special(fields={"id": "@replay"}, code=500),  # it has ended
     "get_retainer_label_item": Special(fields={"id": "@label"}),
     "close_retainer": Special(fields={"code": "T", "template_id": "@retainer"}, code=10404),  # it isn't open
     **{
@@ -159,14 +169,30 @@ SPECIAL: dict[str, Special] = {
         ("get_balance_result_list", "get_last_balance_result"), Special(unmarked="numbers, and uids of scripts")
     ),
     **{f"/api/v1/statos/{name}": Special(fields=_STATOS) for name in ("getList", "getItem", "getLastItem")},
+    **dict.fromkeys(("create_rule", "update_rule"), Special(fields=_RULE)),
+    "get_message_item": Special(fields={"id": "@message"}),
+    "/send-email": Special(
+        fields={
+            "project_id": 1,
+            "email_group": {"EmailSubject": "@mark", "EmailContent": "@mark"},
+            "send_user_group": ["a@x.example"],
+        },
+        code=500,
+        stranger=500,
+    ),
+    "/send-sms": Special(fields={"sms_group": {"msgdata": "@mark"}, "send_user_group": ["+1"]}, code=500, stranger=500),
+    "/send-app-push": Special(code=500, stranger=500),
+    "/send-wechat": Special(
+        fields={"open_ids": ["@mark"], "data_msg": {"first": {"value": "@mark"}}}, code=500, stranger=500
+    ),
     "create_company": Special(code=10403, stranger=10403),
     "update_company": Special(code=10403),
     "delete_company": Special(code=10404),
+    **COMPONENTS,
 }
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout"}
-    **COMPONENTS,
 """Operations that need no token."""
 
 OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
@@ -175,15 +201,16 @@ OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 
 _BULK = ("controls", "customers", "mappings", "objects", "terminal_configs", "terminals")
 TRIED_ELSEWHERE = {
+    "/firmware/{company_id}/{file}/{name}": "campaigns/test_campaign_download.py",
     **{f"/bulk/{name}": "bulk/test_bulk_http.py" for name in _BULK},
     "/export/mosaic/{object_id}": "api/test_api_export.py",
     "/export/grid/{terminal_id}": "api/test_api_export.py",
+    **FILE_ROUTES,
 }
 """Routes that stream or take files: route to test file."""
 
 ROLES = {"viewer": Role.VIEWER, "operator": Role.OPERATOR, "admin": Role.ADMIN, "root": Role.ADMIN}
 REFUSED = {10401, 10404}  # a key that finds nothing; a reference to something that isn't there
-    **FILE_ROUTES,
 
 
 async def fill(rig: Rig, world: World) -> None:
@@ -198,18 +225,27 @@ async def fill(rig: Rig, world: World) -> None:
     for kind in ("statistics", "calculate", "balance"):
         await rig.call(f"start_{kind}", uid=world.main[kind])
     await rig.services.analysis.work()
+    await fill_components(rig, world)
     named = {"company_id": 1, "object_id": int(world.main["object"]), "terminal_id": uid}
     named |= dict.fromkeys(("code", "label_en", "label_cn", "value"), MARK)
     event = {**named, "id": 810_001, "extension_key": MARK, "extension_value": MARK, "created": at}
     label = {**named, "id": 820_001, "project_id": 1, "class_id": "r", "opened_at": at, "created": at}
+    replay = {"id": 830_001, "company_id": 1, "object_id": int(world.main["object"]), "start_us": at, "dry_run": 1}
+    replay |= {"state": "done", "created_by": 1, "username": MARK, "created": at}
+    message = {"id": 830_001, "uid": "0" * 32, "company_id": 1, "project_id": 1, "channel": "sms", "state": "sent"}
+    message |= {"recipients": f'["{MARK}"]', "pending": "[]", "content": "{}", "created": at, "created_by": 1}
+    message |= {"next_us": at, "expires_us": at}
     async with rig.services.entities.terminals._database.writing() as connection:
-    await fill_components(rig, world)
-    for kind in ("statistics", "calculate", "balance"):
-        await rig.call(f"start_{kind}", uid=world.main[kind])
-    await rig.services.analysis.work()
         await connection.execute(EVENT.insert().values(**event))
         await connection.execute(LABEL.insert().values(**label))
-    world.main |= {"event": str(event["id"]), "label": str(label["id"])}
+        await connection.execute(MESSAGE.insert().values(**message))
+        await connection.execute(REPLAY.insert().values(**replay))
+    world.main |= {
+        "event": str(event["id"]),
+        "label": str(label["id"]),
+        "message": str(message["id"]),
+        "replay": str(replay["id"]),
+    }
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from terrazzo.metadata.migrations import REVISIONS
+from terrazzo.metadata.name_search import ensure_name_search
 
 _LOCK = 0x7E44A221  # PostgreSQL's advisory lock of whoever migrates
 
@@ -66,6 +67,7 @@ async def migrate(engine: AsyncEngine) -> None:
     """
     async with _turn(engine):
         await _migrate(engine)
+        await ensure_name_search(engine)
 
 
 async def _migrate(engine: AsyncEngine) -> None:

@@ -57,7 +57,7 @@ class MailServer:
     def _protocol(self) -> SMTP:
         def authenticate(_server: Any, _session: Any, _envelope: Any, _mechanism: str, data: Any) -> AuthResult:
             assert isinstance(data, LoginPassword)
-            return AuthResult(success=(data.login, data.password) == (USER.encode(), PASSWORD.encode()))
+            return AuthResult(success=(data.login, data.password) == (USER.encode(), PASSWORD.encode()), handled=False)
 
         return SMTP(
             self.box,

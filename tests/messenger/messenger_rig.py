@@ -72,15 +72,11 @@ async def running_messenger(
 
 def email(*recipients: str, project_id: int = 1, **more: Any) -> Draft:
     content = {"EmailSubject": "Überlauf", "EmailContent": "Tank 7\nis full", "EmailFile": []}
-    return Draft(
-        company_id=1, project_id=project_id, channel="email", recipients=recipients, content=content, **more
-    )
+    return Draft(company_id=1, project_id=project_id, channel="email", recipients=recipients, content=content, **more)
 
 
 def sms(*recipients: str, text: str = 'say "hi" \\ \n{recipient}', **more: Any) -> Draft:
-    return Draft(
-        company_id=1, project_id=1, channel="sms", recipients=recipients, content={"msgdata": text}, **more
-    )
+    return Draft(company_id=1, project_id=1, channel="sms", recipients=recipients, content={"msgdata": text}, **more)
 
 
 @dataclass

@@ -155,7 +155,7 @@ class ComponentReply(msgspec.Struct, frozen=True):
 
 
 class MessengerReply(msgspec.Struct, frozen=True):
-    """An answer of the messenger; an empty result is an empty string."""
+    """An answer of the messenger, which says what the provider said."""
 
     shape: Callable[[Any], Any] = lambda result: result
     bad_parameter: int = FAILURE
@@ -168,7 +168,7 @@ class MessengerReply(msgspec.Struct, frozen=True):
 
     def failure(self, failure: Failure) -> Answer:
         """With what the provider said, if it came to that."""
-        said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer()
+        said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer(result={})
         envelope = self._envelope(failure.code, failure.info, said)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
@@ -194,7 +194,7 @@ def explain(error: Exception, reply: Reply) -> Failure:
         case Unavailable() | StoreUnavailable():
             return Failure(FAILURE, info, 503)
         case ServiceFailed():
-            said = ServiceAnswer(error.svc_code, error.svc_ext, error.svc_msg)
+            said = ServiceAnswer(error.svc_code, error.svc_ext, error.svc_msg, {})
             return Failure(FAILURE, info, result=said)
         case OperationError():
             return Failure(FAILURE, info)

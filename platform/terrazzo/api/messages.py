@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from datetime import tzinfo
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.api.conditions import ListRequest, conditions_of
+from terrazzo.api.fields import Key
 from terrazzo.api.operation import Operation
 from terrazzo.api.paging import Paged, paged
 from terrazzo.api.record import record_of
 from terrazzo.api.services import Services
+from terrazzo.errors import NotFound
 from terrazzo.messenger.message import State
+from terrazzo.metadata.lookup import as_id
 from terrazzo.metadata.port import Row
 from terrazzo.times import format_spaced
 
@@ -22,7 +24,7 @@ from terrazzo.times import format_spaced
 class MessageKey(msgspec.Struct, kw_only=True):
     """Which message."""
 
-    id: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+    id: Key
 
 
 class MessageRecord(msgspec.Struct):
@@ -65,7 +67,10 @@ async def handle_get_message_list(services: Services, actor: Actor, request: Lis
 
 async def handle_get_message_item(services: Services, actor: Actor, request: MessageKey) -> MessageRecord:
     """One message."""
-    return _present(await services.messenger.journal.item(actor, request.id), services.zone)
+    number = as_id(request.id)
+    if number is None:
+        raise NotFound("id", request.id)
+    return _present(await services.messenger.journal.item(actor, number), services.zone)
 
 
 def _present(row: Row, zone: tzinfo) -> MessageRecord:

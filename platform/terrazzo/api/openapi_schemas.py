@@ -125,7 +125,7 @@ class Schemas:
         success = envelope_of("component", {"const": SUCCESS}, {}, result)
         if not path.is_messenger:
             return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
-        failure = failure_of("component", COMPONENT_CODES, {"const": ""})
+        failure = failure_of("component", COMPONENT_CODES, NOTHING)
         return {"oneOf": [_with_service(success), _with_service(failure)]}
 
 

@@ -15,11 +15,10 @@ NewStand = Callable[[list[Any]], Awaitable[Stand]]
 @pytest.fixture
 async def new_stand(tmp_path_factory) -> AsyncIterator[NewStand]:
     """Makes stands under a mapping."""
-    folder, numbers, made = tmp_path_factory.mktemp("stands"), count(), []
+    folder, numbers, made = tmp_path_factory.mktemp, count(), []
 
     async def new(script: list[Any]) -> Stand:
-        stand = Stand(folder / str(next(numbers)))
-        stand.folder.mkdir()
+        stand = Stand(folder(f"stand-{next(numbers)}"))
         made.append(await stand.start(script))
         return stand
 

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
+import zlib
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,13 +84,28 @@ class Stand:
         made = await entities.retainers.create(actor, retainer)
         await entities.retainers.set_active(actor, made["uid"], True)
 
-    async def start(self, script: list[Any] | None = None) -> Stand:
-        """On a new folder with a ``script``, or on one that was left."""
+    async def _copy(self, script: list[Any]) -> None:
+        """From a folder beside this one that is made once: migrations take a while."""
+        template = self.folder.parent / f"template-{zlib.crc32(repr(script).encode())}"
+        if not template.exists():
+            made = Stand(template)
+            template.mkdir()
+            await made._open()
+            await made.create(script)
+            await made.store.close()
+            await made.database.close()
+        shutil.copytree(template, self.folder, dirs_exist_ok=True)
+
+    async def _open(self) -> None:
         self.database = await Database.open("", data_dir=self.folder)
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
         self.store = await RocksStore.open(self.folder / "series")
+
+    async def start(self, script: list[Any] | None = None) -> Stand:
+        """On a new folder with a ``script``, or on one that was left."""
         if script is not None:
-            await self.create(script)
+            await self._copy(script)
+        await self._open()
         self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
         self.outbox = Outbox(Ledger(self.database))
         self.shaper = await Shaper.open(self.store, self.entities, self.outbox)
@@ -144,6 +161,13 @@ class Stand:
         whose = await self.entities.objects.item(self.actor, 1)
         end_us = None if end_s is None else T0 + round(end_s * SECOND)
         return await self.replays.submit(self.actor, whose, T0 + round(start_s * SECOND), end_us, dry_run=dry_run)
+
+    async def submit_for_other(self) -> int:
+        """A replay of another object, which waits if one runs."""
+        given = {"name": "p", "mapping_id": 1, "terminal_list": ["t2"]}
+        whose = await self.entities.objects.create(self.actor, given)
+        whose = await self.entities.objects.item(self.actor, whose["id"])
+        return await self.replays.submit(self.actor, whose, T0, T0 + SECOND, dry_run=False)
 
     async def ended(self, replay_id: int) -> dict[str, Any]:
         """The replay's row when it has ended."""

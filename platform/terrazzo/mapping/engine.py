@@ -57,6 +57,7 @@ class MappingEngine:
         self._effects: list[Effect] = []
         self._notes: dict[str, bytes | None] = {}  # beside the states'
         self._records: list[Record] = []  # that no message made
+        self._shaped = self._made = 0  # messages and their records that ``stats`` doesn't have yet
         self._layouts: set[str] = set()  # that are kept already
 
     def load(self, notes: Mapping[str, bytes]) -> None:
@@ -86,7 +87,7 @@ class MappingEngine:
             plans: ``catalogue.plans(uid)``, not empty.
             points: flat, as ``flatten`` makes them.
         """
-        changed, stats, before = self._changed, self.stats, len(mosaic)
+        changed = self._changed
         for run, bound in plans:
             state = bound.state
             out, is_late, is_fed = run(points, time_us, state)
@@ -97,12 +98,12 @@ class MappingEngine:
                 if bound.rules:
                     self._see(bound, changed_values(out), uid, time_us)
             if is_late:
-                stats.late += 1
+                self.stats.late += 1
                 out = {**self._late(run, points, time_us, state), **out}
             if out:
                 mosaic.append(_new(Record, (bound.series, time_us, _encode_body(out))))
-        stats.messages += 1
-        stats.records += len(mosaic) - before
+                self._made += 1
+        self._shaped += 1
 
     def collect(self, object_id: int, values: Mapping[str, Value], collected_us: int, now_us: int) -> None:
         """Takes what was collected offline for an object: it is in its COL variables from now on.
@@ -261,6 +262,9 @@ class MappingEngine:
                 self._layouts.add(layout)
                 notes[f"layout/{layout}"] = encode(state.table.slots)
         notes.update({f"labels/{object_id}": labels.note() for object_id, labels in self._labels.items()})
+        self.stats.messages += self._shaped
+        self.stats.records += self._made
+        self._shaped = self._made = 0
         sealed = Sealed(notes, self._effects)
         self._changed, self._labels, self._effects, self._notes = {}, {}, [], {}
         return sealed

@@ -1,0 +1,123 @@
+"""Mapping as users meet it: QoS 1 publishes through the broker, stored and acknowledged, without and with mapping.
+
+``python benchmarks/mapping_broker.py [--messages N] [--rounds N]`` starts the platform with 1,000 terminals that feed
+500 objects of 20 variables (those of ``mapping.py``). Two other processes publish precoded 10-point JSON on 1,000
+connections, with the mapping switched off and on in turn; what is compared is messages per second until the last
+acknowledgement, and the platform's CPU a message, connecting left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from publishers import Load, credentials
+
+from mapping import rows
+from running import Platform
+
+GENERATORS = 2
+TERMINALS = 1_000
+WINDOW = 25  # publishes that each connection has unacknowledged
+SETTLED_S = 2.0  # for what the run before left to the background
+ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
+
+
+class Figure(NamedTuple):
+    rate: float  # messages per second, stored and acknowledged
+    cpu_us: float  # of the platform, a message
+
+
+def prepare(platform: Platform, uids: list[str]) -> str:
+    """Terminals, objects and their mapping; its uid."""
+    platform.login()
+    config = platform.add_config()
+    for uid in uids:
+        username, pin = credentials(uid)
+        platform.add_terminal(uid, config, username=username, pin=pin)
+    mapping: str = platform.call("create_mapping", **record(on=True))["uid"]
+    for pair in zip(uids[::2], uids[1::2], strict=True):
+        platform.call("create_object", name=pair[0], mapping_id=mapping, terminal_list=list(pair))
+    return mapping
+
+
+def record(*, on: bool) -> dict:
+    """The mapping's record."""
+    return {"name": "m", "script": json.dumps(rows()), "created_by": 1, "last_modified_by": 1, "is_available": int(on)}
+
+
+def records(platform: Platform, uids: list[str]) -> int:
+    """How many grid records of these terminals are stored."""
+    span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1}
+    pages = [platform.call("get_grid_list", terminal_id=uid, topic=[], **span) for uid in uids]
+    return sum(page["total_records"] for page in pages)
+
+
+def publish(platform: Platform, load: Load) -> Figure:
+    """Runs the load from several processes until the last acknowledgement."""
+    parts = [replace(load, uids=load.uids[n::GENERATORS], seed=n) for n in range(GENERATORS)]
+    command = [sys.executable, str(Path(__file__).with_name("publishers.py"))]
+    workers = [
+        subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for part in parts
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        if worker.stdout.readline() != "connected\n":
+            raise SystemExit("the load could not connect")
+    time.sleep(SETTLED_S)
+    process, total = psutil.Process(platform.pid), load.messages * len(load.uids)
+    started, before = time.perf_counter(), process.cpu_times()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()  # printed after the last acknowledgement, before it exits
+    spent, after = time.perf_counter() - started, process.cpu_times()
+    for worker in workers:
+        worker.communicate()
+    used = after.user + after.system - before.user - before.system
+    return Figure(total / spent, used / total * 1e6)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=200, help="a connection, a multiple of 25")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    uids, figures = [f"l{number:04}" for number in range(TERMINALS)], []
+    with tempfile.TemporaryDirectory() as folder, Platform(Path(folder) / "terrazzo", env=ENVIRONMENT) as platform:
+        mapping = prepare(platform, uids)
+        load = Load("127.0.0.1", platform.mqtt, uids, arguments.messages, window=WINDOW)
+        for _ in range(arguments.rounds):
+            platform.call("update_mapping", uid=mapping, **record(on=False))
+            plain = publish(platform, load)
+            platform.call("update_mapping", uid=mapping, **record(on=True))
+            mapped = publish(platform, load)
+            figures.append((mapped.rate / plain.rate, plain.cpu_us / mapped.cpu_us))
+            texts = [f"{figure.rate:>9,.0f} msg/s {figure.cpu_us:>5.1f} us CPU" for figure in (plain, mapped)]
+            ratios = "ratio {:.2f}, by CPU {:.2f}".format(*figures[-1])
+            print(f"without {texts[0]}   with mapping {texts[1]}   {ratios}", flush=True)
+        sent = 2 * arguments.rounds * arguments.messages * TERMINALS
+        if records(platform, uids) != sent:
+            raise SystemExit(f"acknowledged {sent}, stored {records(platform, uids)}")
+    by_rate, by_cpu = (statistics.median(column) for column in zip(*figures, strict=True))
+    print(f"median ratio {by_rate:.2f}, by CPU {by_cpu:.2f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""The four paths of the messenger, each row of its table: parameters, shapes, additional fields; on a whole platform."""
+"""The four paths of the messenger, each row of its table: parameters, shapes, what providers say; a whole platform."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ IOS = {
     "Extra": {"id": 5, "type": "alert"},
     "DesText": "",
 }
+AUTHORS = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
 WECHAT = {name: {"value": name, "color": "#173177"} for name in ("first", "keyword1", "keyword2", "remark")}
 FIELDS = {"code", "msg", "info", "svc_code", "svc_ext", "svc_msg", "result"}
 
@@ -120,8 +121,8 @@ def add_object(platform: Platform) -> int:
     """An object with a terminal and a mapping; its id."""
     platform.add_terminal("T7", platform.add_config())
     rows = [["L", "Level", "L", "STA", "$AdapterID-1.L", "", ""]]
-    mapping = platform.call("create_mapping", name="tank", script=rows)["uid"]
-    return int(platform.call("create_object", name="Tank 7", mapping_id=mapping, terminal_list=["T7"])["id"])
+    mapping = platform.call("create_mapping", name="tank", script=rows, **AUTHORS)["uid"]
+    return int(platform.call("create_object", name="Tank 7", mapping_id=mapping, terminal_list=["T7"], **AUTHORS)["id"])
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +233,7 @@ def test_what_a_provider_says_of_a_failure(world: World) -> None:
 
 BAD = [
     ("send-email", {}, "project_id: is required; email_group: is required; send_user_group: is required; object_id"),
-    ("send-email", {"email_group": {"EmailSubject": "", "EmailContent": "x"}}, "email_group: EmailSubject: "),
+    ("send-email", {"email_group": {"EmailSubject": "", "EmailContent": "x"}}, "email_group: in EmailSubject: expected str of length >= 1"),
     ("send-email", {"email_group": "{"}, "email_group: not valid JSON"),
     ("send-email", {"send_user_group": ["a@x", "b c@x"]}, "send_user_group: entry 2: 'b c@x' is not an e-mail address"),
     ("send-email", {"send_user_group": ["a@x\r\nBcc: b@x"]}, "send_user_group: entry 1"),
@@ -242,7 +243,7 @@ BAD = [
     ("send-sms", {"project_id": 1}, "sms_group: is required"),
     ("send-app-push", {"project_id": 1}, "send_android_user_group: names no device"),
     ("send-app-push", {"send_ios_user_group": ["x"]}, "ios_msg_group: is required"),
-    ("send-app-push", {"ios_msg_group": {"APS": {}}}, "ios_msg_group: APS: Object missing required field AlertTitle"),
+    ("send-app-push", {"ios_msg_group": {"APS": {}}}, "ios_msg_group: in APS: object missing required field AlertTitle"),
     ("send-wechat", {"open_ids": ["x"]}, "data_msg: is required"),
 ]
 

@@ -30,6 +30,8 @@ class Attachments(Parsed):
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
         """Files don't come as JSON."""
+        if isinstance(value, cls):
+            return value
         if value is None:
             return cls()
         raise ValueError("expected files as parts of a form, multipart/form-data")

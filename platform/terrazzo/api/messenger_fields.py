@@ -117,7 +117,7 @@ class Group(Parsed, Generic[S]):
             return cls(msgspec.convert(found, cls.shape))
         except msgspec.ValidationError as error:
             reason, _, path = str(error).replace("`", "").partition(" - at $")
-            raise ValueError(f"{path.lstrip('.')}: {reason}" if path else reason) from None
+            raise ValueError(f"in {path.lstrip('.')}: {reason[:1].lower() + reason[1:]}" if path else reason) from None
 
 
 class Email(Group[EmailGroup]):

@@ -57,7 +57,9 @@ def cpu_seconds(servers: list[Server]) -> float:
 
 def publish(load: Load) -> float:
     """Runs the load from several processes; seconds until the last acknowledgement."""
-    parts = [replace(load, uids=load.uids[n::GENERATORS], seed=n) for n in range(GENERATORS)]
+    parts = [
+        replace(load, uids=load.uids[n::GENERATORS], seed=n, rate=load.rate / GENERATORS) for n in range(GENERATORS)
+    ]
     command = [sys.executable, str(HERE / "publishers.py")]
     workers = [
         subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

@@ -1,10 +1,11 @@
 """Live: what subscribers cost the ingest, and how long a report takes to reach them.
 
-``python benchmarks/live.py [--subscribers N] [--messages N] [--connections N] [--rounds N]`` has terminals publish at
-full speed (QoS 1, 10-point JSON), first with no live subscriber, then with N WebSocket subscribers of one object that
-one of the terminals serves, then with the same N beside nothing but a terminal that reports ten times a second. Prints
-messages per second, CPU seconds per million, their ratios, frames delivered and lost, and delivery latency. Load,
-subscribers and server share the machine.
+``python benchmarks/live.py [--subscribers N] [--messages N] [--connections N] [--rounds N]`` has terminals publish
+(QoS 1, 10-point JSON) at full speed and at half of that, each with no live subscriber and with N WebSocket subscribers
+of one object that a terminal of the load and a timed one (ten reports a second) serve; then only the timed one. All of
+it twice: with the server on one processor and load and subscribers on another, and with everything everywhere. Prints
+messages per second, the server's CPU per message, PUBACK times of the timed terminal, frames delivered and lost,
+delivery latency, and the ratios with subscribers to without.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ import argparse
 import asyncio
 import json
 import os
-import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Self
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
@@ -35,7 +37,9 @@ from running import Platform
 
 HERE = Path(__file__)
 TIMER = "timer"  # the terminal whose reports carry the time, so that latency can be told
-TIMED_REPORTS, TIMED_INTERVAL_S = 100, 0.1
+TIMED_INTERVAL_S = 0.1
+IDLE_S = 10.0  # with nothing but the timed reports
+SERVER, OTHERS = {0}, {1}  # processors, where they are apart
 
 
 @dataclass(frozen=True)
@@ -54,10 +58,20 @@ class Delivered:
     lost: int
     latencies_ms: list[float]
 
-    def quantile(self, share: float) -> float:
-        """The latency that this share of the timed frames did not exceed."""
-        ordered = sorted(self.latencies_ms)
-        return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("nan")
+
+@dataclass(frozen=True)
+class Figures:
+    """One run of the load, beside the timed terminal."""
+
+    ingested: Ingested
+    acknowledged_ms: list[float]  # of the timed terminal
+    delivered: Delivered
+
+
+def quantiles(times_ms: list[float]) -> str:
+    """Median and 99th percentile."""
+    ordered = sorted(times_ms)
+    return " / ".join(f"{ordered[int(share * len(ordered))]:,.0f}" for share in (0.5, 0.99)) if ordered else "-"
 
 
 class Followers:
@@ -152,16 +166,32 @@ async def follow(port: int, token: str, object_id: int, count: int, nice: int) -
     print(json.dumps(asdict(total)))
 
 
-def report_times(platform: Platform) -> None:
-    """The timed terminal: each report carries the time at which it was sent."""
-    with socket.create_connection(("127.0.0.1", platform.mqtt)) as connection:
-        connection.sendall(login(TIMER, *credentials(TIMER)))
-        connection.recv(4)
-        for number in range(TIMED_REPORTS):
-            body = json.dumps({"sent": time.time() * 1e3}).encode()
-            connection.sendall(publish_packet(f"g/{TIMER}/r", body, packet_id=number + 1))
+class Timer:
+    """The timed terminal, while the ``with`` block runs: each report carries the time at which it was sent."""
+
+    def __init__(self, platform: Platform) -> None:
+        self.acknowledged_ms: list[float] = []
+        self._port = platform.mqtt
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._report, name="timed reports")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _report(self) -> None:
+        with socket.create_connection(("127.0.0.1", self._port)) as connection:
+            connection.sendall(login(TIMER, *credentials(TIMER)))
             connection.recv(4)
-            time.sleep(TIMED_INTERVAL_S)
+            while not self._stop.wait(TIMED_INTERVAL_S):
+                sent_ms = time.time() * 1e3
+                connection.sendall(publish_packet(f"g/{TIMER}/r", json.dumps({"sent": sent_ms}).encode(), packet_id=1))
+                connection.recv(4)
+                self.acknowledged_ms.append(time.time() * 1e3 - sent_ms)
 
 
 def ingest(platform: Platform, load: Load) -> Ingested:
@@ -172,61 +202,82 @@ def ingest(platform: Platform, load: Load) -> Ingested:
     return Ingested(total / seconds, (cpu_seconds([platform]) - cpu) / total * 1e6)
 
 
-def prepare(platform: Platform, uids: list[str]) -> tuple[int, int]:
-    """The terminals, and two objects: of one terminal of the load, and of the timed one."""
+def prepare(platform: Platform, uids: list[str]) -> int:
+    """The terminals, and the object that one of the load and the timed one serve; its id."""
     platform.login()
     config = platform.add_config()
     for uid in (*uids, TIMER):
         username, pin = credentials(uid)
         platform.add_terminal(uid, config, username=username, pin=pin)
-    objects = [
-        platform.call("create_object", name=uid, mapping_id="", terminal_list=[uid])["id"] for uid in (uids[0], TIMER)
-    ]
-    return objects[0], objects[1]
+    return int(platform.call("create_object", name="o", mapping_id="", terminal_list=[uids[0], TIMER])["id"])
 
 
-def show(name: str, ingested: Ingested) -> None:
-    print(f"{name:40} {ingested.rate:>10,.0f} msg/s   {ingested.cpu_per_million:>6.1f} CPU s per million", flush=True)
+class Bench:
+    """One platform under load, with and without subscribers."""
+
+    def __init__(self, platform: Platform, arguments: argparse.Namespace, *, where: str) -> None:
+        self._platform = platform
+        self._where = where
+        self._subscribers = arguments.subscribers
+        uids = [f"load-{n:04}" for n in range(arguments.connections)]
+        self._object_id = prepare(platform, uids)
+        self._load = Load("127.0.0.1", platform.mqtt, uids, arguments.messages)
+        self.rates: dict[str, list[float]] = {}  # ratios, by kind of load
+        self.cpus: dict[str, list[float]] = {}
+
+    def run(self, rounds: int) -> None:
+        """Warms up, then each round at full speed and at half of the speed without subscribers; medians."""
+        ingest(self._platform, self._load)
+        for _ in range(rounds):
+            full = self._compare("full", self._load)
+            self._compare("half", replace(self._load, rate=full / 2))
+        for name, ratios in self.rates.items():
+            rate, cpu = statistics.median(ratios), statistics.median(self.cpus[name])
+            print(f"| {self._where} | {name} | median ratio | {rate:.2f} | {cpu:.2f} | | | | |", flush=True)
+
+    def idle(self) -> None:
+        """Nothing but the timed reports."""
+        followers = Followers(self._platform, self._object_id, self._subscribers)
+        with Timer(self._platform) as timer:
+            time.sleep(IDLE_S)
+        figures = Figures(Ingested(1 / TIMED_INTERVAL_S, float("nan")), timer.acknowledged_ms, followers.finish())
+        self._show("timed reports only", self._subscribers, figures)
+
+    def _compare(self, name: str, load: Load) -> float:
+        """Without and with subscribers; the rate without."""
+        without, during = self._measure(name, load, 0), self._measure(name, load, self._subscribers)
+        self.rates.setdefault(name, []).append(during.ingested.rate / without.ingested.rate)
+        self.cpus.setdefault(name, []).append(during.ingested.cpu_per_million / without.ingested.cpu_per_million)
+        return without.ingested.rate
+
+    def _measure(self, name: str, load: Load, subscribers: int) -> Figures:
+        # at the lowest priority: clients that live elsewhere
+        followers = Followers(self._platform, self._object_id, subscribers, nice=19) if subscribers else None
+        with Timer(self._platform) as timer:
+            ingested = ingest(self._platform, load)
+        delivered = followers.finish() if followers else Delivered(0, 0, [])
+        figures = Figures(ingested, timer.acknowledged_ms, delivered)
+        self._show(name, subscribers, figures)
+        return figures
+
+    def _show(self, name: str, subscribers: int, figures: Figures) -> None:
+        ingested, delivered = figures.ingested, figures.delivered
+        cells = [self._where, name, f"{subscribers:,}", f"{ingested.rate:,.0f}", f"{ingested.cpu_per_million:.1f}"]
+        cells += [quantiles(figures.acknowledged_ms), f"{delivered.frames:,}", f"{delivered.lost:,}"]
+        print("| " + " | ".join([*cells, quantiles(delivered.latencies_ms)]) + " |", flush=True)
 
 
-def show_delivery(name: str, delivered: Delivered) -> None:
-    late = "   ".join(f"p{share * 100:g} {delivered.quantile(share):,.0f} ms" for share in (0.5, 0.99))
-    late = late if delivered.latencies_ms else ""
-    print(f"{name:40} {delivered.frames:>10,} frames   {delivered.lost:,} lost   {late}", flush=True)
-
-
-def run_round(folder: Path, arguments: argparse.Namespace) -> tuple[float, float]:
-    """One platform; the ratios of rate and of CPU, with subscribers to without."""
-    uids = [f"load-{n:04}" for n in range(arguments.connections)]
+def run_apart(folder: Path, arguments: argparse.Namespace, *, apart: bool) -> None:
+    """All rounds on one platform, which stays on its processor if it is to."""
+    everywhere = os.sched_getaffinity(0)
+    if apart:
+        os.sched_setaffinity(0, SERVER)
     with Platform(folder / "terrazzo") as platform:
-        busy, timed = prepare(platform, uids)
-        load = Load("127.0.0.1", platform.mqtt, uids, arguments.messages)
-        ingest(platform, load)  # warms up
-        before = ingest(platform, load)
-        show("no subscriber", before)
-        followers = Followers(platform, busy, arguments.subscribers, nice=19)  # clients that live elsewhere
-        during = ingest(platform, load)
-        show(f"{arguments.subscribers:,} subscribers of one object", during)
-        show_delivery("  delivered", followers.finish())
-        followers = Followers(platform, timed, arguments.subscribers)
-        report_times(platform)
-        show_delivery("ten reports a second, nothing else", followers.finish())
-        followers = Followers(platform, timed, arguments.subscribers)
-        command = [sys.executable, str(HERE), "--load", load.to_json()]
-        workers = subprocess.Popen(command, process_group=0)  # SIGINT is for it alone, not for its publishers
-        report_times(platform)
-        show_delivery("ten reports a second beside full ingest", followers.finish())
-        workers.send_signal(signal.SIGINT)
-        workers.wait()
-    return during.rate / before.rate, during.cpu_per_million / before.cpu_per_million
-
-
-def keep_loading(load: Load) -> None:
-    """Full ingest until interrupted, to the end of what has begun."""
-    signal.signal(signal.SIGINT, lambda *_: stopped.append(True))
-    stopped: list[bool] = []
-    while not stopped:
-        publish(load)
+        os.sched_setaffinity(0, OTHERS if apart else everywhere)
+        bench = Bench(platform, arguments, where="apart" if apart else "together")
+        bench.run(arguments.rounds)
+        bench.idle()
+    os.sched_setaffinity(0, everywhere)
 
 
 def main() -> None:
@@ -236,23 +287,18 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=2_500, help="a connection")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--follow", help=argparse.SUPPRESS)
-    parser.add_argument("--load", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.follow:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(follow(**json.loads(arguments.follow)))
         return
-    if arguments.load:
-        keep_loading(Load(**json.loads(arguments.load)))
-        return
-    ratios = []
-    for number in range(arguments.rounds):
-        print(f"round {number + 1}")
+    print(
+        "| processors | load | subscribers | msg/s | CPU us | PUBACK p50 / p99 ms | frames | lost | live p50 / p99 ms |"
+    )
+    print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
+    for apart in (True, False):
         with tempfile.TemporaryDirectory() as name:
-            ratios.append(run_round(Path(name), arguments))
-        print("ratio of rates {:.2f}, of CPU {:.2f}".format(*ratios[-1]))
-    rates, cpus = zip(*ratios, strict=True)
-    print(f"median ratio of rates {statistics.median(rates):.2f}, of CPU {statistics.median(cpus):.2f}")
+            run_apart(Path(name), arguments, apart=apart)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ class Load:
     messages: int  # a connection
     window: int = 200
     seed: int = 1
+    rate: float = 0.0  # messages a second of all connections together; 0: as fast as they are acknowledged
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -54,6 +55,7 @@ class Connection:
 
     def __init__(self, load: Load, uid: str) -> None:
         self.left = load.messages
+        self.allowed = 0 if load.rate else load.messages  # of those left, that may go out by now
         self.unacknowledged = 0
         self.window = load.window
         self.surplus = 0  # bytes of a PUBACK that is not complete yet
@@ -87,9 +89,10 @@ class Connection:
         self.unacknowledged -= acknowledged
 
     def send(self) -> None:
-        while not self.out and self.left and self.unacknowledged + BLOCK <= self.window:
+        while not self.out and self.left and self.allowed and self.unacknowledged + BLOCK <= self.window:
             self.out = next(self.blocks)
             self.left -= BLOCK
+            self.allowed -= BLOCK
             self.unacknowledged += BLOCK
             self._flush()
         if self.out:
@@ -100,6 +103,25 @@ class Connection:
             self.out = self.out[self.socket.send(self.out) :]
         except BlockingIOError:
             return
+
+
+class Pace:
+    """Lets the connections send block by block, in turn, at the rate of the load, where it has one."""
+
+    def __init__(self, load: Load, connections: list[Connection]) -> None:
+        self._blocks_per_s = load.rate / BLOCK
+        self._connections = connections
+        self._blocks = load.messages // BLOCK * len(connections) if load.rate else 0
+        self._given = 0
+        self.poll_s = 0.002 if load.rate else None
+
+    def give(self, passed_s: float) -> None:
+        """What is due by now."""
+        while self._given < min(self._blocks, passed_s * self._blocks_per_s):
+            connection = self._connections[self._given % len(self._connections)]
+            connection.allowed += BLOCK
+            self._given += 1
+            connection.send()
 
 
 def run(load: Load) -> float:
@@ -115,9 +137,10 @@ def run(load: Load) -> float:
         connection.send()
         wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.out else 0)
         selector.register(connection.socket, wanted, connection)
-    open_connections = len(connections)
+    open_connections, pace = len(connections), Pace(load, connections)
     while open_connections:
-        for key, ready in selector.select():
+        pace.give(time.perf_counter() - started)
+        for key, ready in selector.select(pace.poll_s):
             connection = key.data
             if ready & selectors.EVENT_READ:
                 connection.receive()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import paho.mqtt.client as paho
 import pytest
 
@@ -116,25 +118,55 @@ def test_each_step_of_a_command(platform: Platform, listener: Listener) -> None:
     device.close()
 
 
-def test_reports_reach_a_subscriber_over_the_http_port_too(platform: Platform) -> None:
-    import asyncio
+def over_websocket(platform: Platform, port: int, request: dict[str, Any], act: Callable[[], None], frames: int) -> Any:
+    """The data of the first live frames after a subscription and an act, over a WebSocket."""
 
-    import aiohttp
-
-    async def follow(device: Device) -> Any:
+    async def follow() -> list[Any]:
         headers = {"Authorization": f"Bearer {platform.token}"}
-        url = f"ws://127.0.0.1:{platform.http}/apiproxy/api"
+        url = f"ws://127.0.0.1:{port}/apiproxy/api"
         async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=headers) as connection:
-            await connection.send_json({"action": "subscribe", "kinds": "grid", "terminal_id": "a1"})
+            await connection.send_json({"action": "subscribe", **request})
             assert (await connection.receive_json(timeout=10))["code"] == 200
-            await asyncio.to_thread(device.report, x=7)
-            return await connection.receive_json(timeout=10)
+            await asyncio.to_thread(act)
+            return [(await connection.receive_json(timeout=10))["data"] for _ in range(frames)]
 
+    return asyncio.run(follow())
+
+
+def test_reports_reach_a_subscriber_over_the_http_port_too(platform: Platform) -> None:
     device = Device(platform, "a1")
     try:
-        assert asyncio.run(follow(device))["data"]["payload"] == {"x": 7}
+        request = {"kinds": "grid", "terminal_id": "a1"}
+        [data] = over_websocket(platform, platform.http, request, lambda: device.report(x=7), 1)
     finally:
         device.close()
+    assert data["payload"] == {"x": 7}
+
+
+def test_what_the_mapping_makes_of_reports_reaches_a_subscriber_of_the_object(platform: Platform) -> None:
+    rows = [
+        ["TEMP", "Temperature", "温度", "STA", "$AdapterID-1.t", "x / 10", ""],
+        ["HOT", "Hot", "热", "STA", "$AdapterID-1.t", "1 if x > 500 else 0", ""],
+        ["LOAD", "Load", "负载", "STA", "$AdapterID-1.l", "", ""],
+    ]
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    mapping = platform.call("create_mapping", name="oven", script=json.dumps(rows), **by)["uid"]
+    made = platform.call("create_object", name="oven", mapping_id=mapping, terminal_list=["a1"])
+    device = Device(platform, "a1")
+
+    def act() -> None:
+        device.report(t=215, l=3)
+        device.report(l=4)  # none of the keys
+        device.report(t=612)
+
+    request = {"kinds": ["mosaic"], "object_id": made["id"], "keys": ["TEMP", "HOT"]}
+    try:
+        frames = over_websocket(platform, platform.websocket, request, act, 2)
+    finally:
+        device.close()
+    assert [frame["value"] for frame in frames] == [{"TEMP": 21.5, "HOT": 0}, {"TEMP": 61.2, "HOT": 1}]
+    assert {frame["object_id"] for frame in frames} == {str(made["id"])}
+    platform.call("delete_object", uid=made["uid"])
 
 
 def test_a_number_from_before_a_restart_is_a_gap(tmp_path: Path) -> None:

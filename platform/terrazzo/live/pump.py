@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
-from time import perf_counter, process_time
+from collections.abc import Collection, Iterable
+from time import perf_counter, thread_time
 
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
-from terrazzo.live.share import Share
+from terrazzo.live.share import LONGEST_S, Share
 from terrazzo.live.subscription import Subscription
 
 _log = logging.getLogger(__name__)
 
-SLICE_S = 0.002  # of sending before others have their turn
-SHARE = 0.1  # of the time, while others are busy
 POLL_S = 0.05  # between looks at connections that had no room
 SWEEP_S = 1.0  # between looks at everybody's rights
 
@@ -34,8 +32,8 @@ class Pump:
         self._blocked: dict[Subscription, None] = {}  # their connections had no room
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._slice_began_s = 0.0
-        self._share = Share(now_s=perf_counter(), cpu_s=process_time())
+        self._since_s = thread_time()  # since then the time is its own
+        self._share = Share(now_s=self._since_s)
 
     def start(self) -> None:
         """Begins to send."""
@@ -62,16 +60,15 @@ class Pump:
     async def _run(self) -> None:
         while True:
             await self._wait()
+            self._since_s = thread_time()
             feeds = list(self._marked)
             self._marked.clear()
             readers = self._behind | self._blocked
             self._behind, self._blocked = {}, {}
             for feed in feeds:
                 readers.update(feed.subscriptions)
-            self._slice_began_s = perf_counter()
             await self._serve(readers)
-            for feed in {reader.feed: None for reader in readers}:
-                feed.forget_cuts()
+            self._forget_cuts(readers)
 
     async def _wait(self) -> None:
         if self._marked or self._behind:
@@ -84,7 +81,7 @@ class Pump:
         except TimeoutError:
             return
 
-    async def _serve(self, readers: Iterable[Subscription]) -> None:
+    async def _serve(self, readers: Collection[Subscription]) -> None:
         """A batch for each."""
         for subscription in readers:
             try:
@@ -92,8 +89,9 @@ class Pump:
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
                 subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
-            if perf_counter() - self._slice_began_s > SLICE_S:
-                await self._make_way()
+            self._account()
+            if self._share.is_used_up and await self._make_way():
+                self._forget_cuts(readers)  # so that those whose turn is later get what came meanwhile
 
     async def _send(self, subscription: Subscription) -> None:
         session, sink = subscription.session, subscription.session.sink
@@ -106,13 +104,31 @@ class Pump:
             if subscription.is_behind:
                 self._behind[subscription] = None
 
-    async def _make_way(self) -> None:
-        """Others have their turn; a longer one where there is much for them to do."""
-        now_s = perf_counter()
-        own_s = now_s - self._slice_began_s
-        self._share.spend(own_s, now_s=now_s, cpu_s=process_time())
-        await asyncio.sleep(own_s / SHARE - own_s if self._share.others_are_busy else 0)
-        self._slice_began_s = perf_counter()
+    def _account(self) -> None:
+        now_s = thread_time()
+        own_s, self._since_s = now_s - self._since_s, now_s
+        self._hub.stats.send_seconds += own_s
+        self._share.spend(own_s, now_s=now_s)
+
+    async def _make_way(self) -> bool:
+        """Others have their turn; True when it takes a while, because there is much for them to do."""
+        share, began_s, has_paused = self._share, perf_counter(), False
+        while True:
+            left_s = perf_counter()
+            await asyncio.sleep(0)
+            back_s, self._since_s = perf_counter(), thread_time()
+            share.spend(0.0, now_s=self._since_s)
+            pause_s = min(share.pause_s(back_s - left_s), began_s + LONGEST_S - back_s)
+            if pause_s <= 0:
+                share.forgive()
+                return has_paused
+            await asyncio.sleep(pause_s)
+            has_paused = True
+
+    @staticmethod
+    def _forget_cuts(readers: Iterable[Subscription]) -> None:
+        for feed in {reader.feed: None for reader in readers}:
+            feed.forget_cuts()
 
     async def _sweep(self) -> None:
         while True:

@@ -13,6 +13,7 @@ class LiveStats(msgspec.Struct):
     bytes_kept: int = 0  # now, roughly, for subscribers who are behind or come back
     frames_published: int = 0  # things that happened and somebody wanted
     frames_sent: int = 0
+    send_seconds: float = 0.0  # of the processor, spent on sending them
     frames_dropped: int = 0  # overwritten before a slow subscriber had read them
     gaps: int = 0  # times that a subscriber was told that frames are missing
     ended: int = 0  # subscriptions whose user lost the right to them

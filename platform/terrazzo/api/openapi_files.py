@@ -13,6 +13,7 @@ from terrazzo.bulk.exporting import MEDIA_TYPES as BULK_TYPES
 from terrazzo.bulk.http import BULK_PATH
 from terrazzo.bulk.operations import bulk_operations
 from terrazzo.bulk.report import Report
+from terrazzo.campaigns.links import FIRMWARE_PATH
 from terrazzo.mosaic.files import MEDIA_TYPES as SERIES_TYPES
 
 _JSON = "application/json"
@@ -58,7 +59,32 @@ def describe_files(schemas: Schemas, security: list[Schema], refused: dict[str, 
             **body,
             "responses": {"200": _file(path.gives) if path.gives else _report(path.operation, schemas), **refused},
         }
-    return found
+    return found | {FIRMWARE_PATH: {"get": _firmware()}}
+
+
+def _firmware() -> Schema:
+    """What terminals fetch: the address itself is the permission."""
+    signed = [("terminal", "query"), ("expires", "query"), ("signature", "query")]
+    signed += [("company_id", "path"), ("file", "path"), ("name", "path")]
+    content = {"application/octet-stream": {"schema": {"type": "string"}}}
+    refusal = {"description": "An envelope", "content": {_JSON: {"schema": reference(GATEWAY_FAILURE)}}}
+    return {
+        "operationId": "get_firmware",
+        "tags": ["components"],
+        "summary": "A stored file under an address that an AXUpgrade named; with ranges",
+        "security": [],
+        "parameters": [
+            {"name": name, "in": where, "required": True, "schema": {"type": "string"}} for name, where in signed
+        ],
+        "responses": {
+            "200": {"description": "The file", "content": content},
+            "206": {"description": "The part of it that Range names", "content": content},
+            "304": {"description": "If-None-Match names it as it is"},
+            "403": {**refusal, "description": "The signature is wrong, or the address has expired"},
+            "404": {**refusal, "description": "The file has been deleted"},
+            "416": {"description": "The range lies behind its end"},
+        },
+    }
 
 
 def parameters(fields: Schema, at: str = "") -> Iterator[Schema]:

@@ -154,6 +154,7 @@ SPECIAL: dict[str, Special] = {
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
     **dict.fromkeys(("get_event_item", "acknowledge_event", "clear_event"), Special(fields={"id": "@event"})),
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
+    "replay": Special(fields={"dry_run": 1}),  # the event of `fill` comes of no report
     "get_replay_item": Special(fields={"id": "@replay"}),
     "cancel_replay": Special(fields={"id": "@replay"}, code=500),  # it has ended
     "get_retainer_label_item": Special(fields={"id": "@label"}),

@@ -10,7 +10,7 @@ import typer
 from terrazzo.config import ConfigError
 from terrazzo.errors import OperationError
 
-MODULES = ("serve", "simulate", "user", "import_", "export", "doctor")
+MODULES = ("serve", "simulate", "user", "import_", "export", "replay", "doctor")
 """In the order of ``terrazzo --help``. They import what is heavy inside their functions."""
 
 

@@ -156,7 +156,7 @@ SPECIAL: dict[str, Special] = {
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
     "replay": Special(fields={"dry_run": 1}),  # the event of `fill` comes of no report
     "get_replay_item": Special(fields={"id": "@replay"}),
-    "cancel_replay": Special(fields={"id": "@replay"}, code=500),  # it has ended
+    "cancel_replay": Special(fields={"id": "@replay"}),
     "get_retainer_label_item": Special(fields={"id": "@label"}),
     "close_retainer": Special(fields={"code": "T", "template_id": "@retainer"}, code=10404),  # it isn't open
     **{
@@ -171,7 +171,6 @@ SPECIAL: dict[str, Special] = {
     ),
     **{f"/api/v1/statos/{name}": Special(fields=_STATOS) for name in ("getList", "getItem", "getLastItem")},
     **dict.fromkeys(("create_rule", "update_rule"), Special(fields=_RULE)),
-    "get_message_item": Special(fields={"id": "@message"}),
     "/send-email": Special(
         fields={
             "project_id": 1,

@@ -224,16 +224,18 @@ def test_what_a_provider_says_of_a_failure(world: World) -> None:
     world.sent()
     listed = world.platform.call("get_message_list", where_and=[["uid", "=", answer["svc_ext"]]])["data"]
     assert [(each["state"], each["svc_code"], each["channel"]) for each in listed] == [("failed", "17", "sms")]
-    item = world.platform.call("get_message_item", id=listed[0]["id"])
-    assert item == listed[0]
-    assert item["response"]["status"] == 200
+    assert listed[0]["response"]["status"] == 200
     audit = world.platform.call("get_audit_list", entity="message")["data"]
     assert {each["action"] for each in audit} == {"send"}
 
 
 BAD = [
     ("send-email", {}, "project_id: is required; email_group: is required; send_user_group: is required; object_id"),
-    ("send-email", {"email_group": {"EmailSubject": "", "EmailContent": "x"}}, "email_group: in EmailSubject: expected str of length >= 1"),
+    (
+        "send-email",
+        {"email_group": {"EmailSubject": "", "EmailContent": "x"}},
+        "email_group: in EmailSubject: expected str",
+    ),
     ("send-email", {"email_group": "{"}, "email_group: not valid JSON"),
     ("send-email", {"send_user_group": ["a@x", "b c@x"]}, "send_user_group: entry 2: 'b c@x' is not an e-mail address"),
     ("send-email", {"send_user_group": ["a@x\r\nBcc: b@x"]}, "send_user_group: entry 1"),
@@ -243,7 +245,11 @@ BAD = [
     ("send-sms", {"project_id": 1}, "sms_group: is required"),
     ("send-app-push", {"project_id": 1}, "send_android_user_group: names no device"),
     ("send-app-push", {"send_ios_user_group": ["x"]}, "ios_msg_group: is required"),
-    ("send-app-push", {"ios_msg_group": {"APS": {}}}, "ios_msg_group: in APS: object missing required field AlertTitle"),
+    (
+        "send-app-push",
+        {"ios_msg_group": {"APS": {}}},
+        "ios_msg_group: in APS: object missing required field",
+    ),
     ("send-wechat", {"open_ids": ["x"]}, "data_msg: is required"),
 ]
 

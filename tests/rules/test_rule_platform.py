@@ -140,7 +140,14 @@ def test_a_storm_is_folded(platform: Platform, receiver: Receiver) -> None:
 
 def test_reminders_until_somebody_acknowledges_also_after_a_restart(platform: Platform, receiver: Receiver) -> None:
     uid = add_rule(
-        platform, kinds=["event"], channel="sms", recipients=["+1"], repeat_s=1, repeat_times=100, template="hot"
+        platform,
+        kinds=["event"],
+        channel="sms",
+        recipients=["+1"],
+        window_s=0,
+        repeat_s=1,
+        repeat_times=100,
+        template="hot",
     )
     report(platform, {"t": 90})
     wait_for(lambda: len(receiver.texts) >= 2, "a reminder")

@@ -9,22 +9,13 @@ import msgspec
 
 from terrazzo.access.actor import Actor, Role
 from terrazzo.api.conditions import ListRequest, conditions_of
-from terrazzo.api.fields import Key
 from terrazzo.api.operation import Operation
 from terrazzo.api.paging import Paged, paged
 from terrazzo.api.record import record_of
 from terrazzo.api.services import Services
-from terrazzo.errors import NotFound
 from terrazzo.messenger.message import State
-from terrazzo.metadata.lookup import as_id
 from terrazzo.metadata.port import Row
 from terrazzo.times import format_spaced
-
-
-class MessageKey(msgspec.Struct, kw_only=True):
-    """Which message."""
-
-    id: Key
 
 
 class MessageRecord(msgspec.Struct):
@@ -65,14 +56,6 @@ async def handle_get_message_list(services: Services, actor: Actor, request: Lis
     return paged(request, [_present(row, services.zone) for row in rows.rows], rows.total)
 
 
-async def handle_get_message_item(services: Services, actor: Actor, request: MessageKey) -> MessageRecord:
-    """One message."""
-    number = as_id(request.id)
-    if number is None:
-        raise NotFound("id", request.id)
-    return _present(await services.messenger.journal.item(actor, number), services.zone)
-
-
 def _present(row: Row, zone: tzinfo) -> MessageRecord:
     is_waiting = row["state"] == State.QUEUED.value
     told = {
@@ -94,13 +77,5 @@ OPERATIONS = (
         result=Paged[MessageRecord],
         permission=Role.OPERATOR,
         handler=handle_get_message_list,
-    ),
-    Operation(
-        name="get_message_item",
-        summary="One message, with request, response and outcome",
-        request=MessageKey,
-        result=MessageRecord,
-        permission=Role.OPERATOR,
-        handler=handle_get_message_item,
     ),
 )

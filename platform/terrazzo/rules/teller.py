@@ -119,28 +119,43 @@ class Teller:
 
     async def tell(self) -> int | None:
         """Tells all that is due; when there is something next."""
-        now, later = self._clock(), list[int]()
+        now = self._clock()
+        fresh = await self._tell_all_fresh(now)
+        again, next_us = await self._ledger.due_again(now)
+        repeated = await self._tell_all_again(again, now)
+        await self._forget(now)
+        known = [each for each in (next_us, *fresh, *repeated) if each is not None]
+        return min(known, default=None)
+
+    async def _tell_all_fresh(self, now: int) -> list[int]:
+        """Tells what is new; when there is more to tell, of each rule that has to wait or that may have to repeat."""
+        later = []
         for rule_id, told_us in (await self._ledger.waiting()).items():
             rule = self.book.get(rule_id)
             if rule is None:
                 await self._ledger.end(rule_id)
                 continue
             due_us = max(told_us + rule.window_s * 1_000_000 if told_us else now, self._spoken_us(rule, now))
-            if due_us > now:
-                later.append(due_us)
-            else:
+            if due_us <= now:
                 await self._tell_fresh(rule, now)
-        rules, next_us = await self._ledger.due_again(now)
+                due_us = now + rule.repeat_s * 1_000_000
+            later.append(due_us)
+        return [each for each in later if each > now]
+
+    async def _tell_all_again(self, rules: Sequence[int], now: int) -> list[int]:
+        """Repeats what is due; when it is due next."""
+        later = []
         for rule_id in rules:
             rule = self.book.get(rule_id)
             if rule is None:
                 await self._ledger.end(rule_id)
-            elif (due_us := self._spoken_us(rule, now)) > now:
-                later.append(due_us)
-            else:
+                continue
+            due_us = self._spoken_us(rule, now)
+            if due_us <= now:
                 await self._tell_again(rule, now)
-        await self._forget(now)
-        return min([*later, *([] if next_us is None else [next_us])], default=None)
+                due_us = now + rule.repeat_s * 1_000_000
+            later.append(max(due_us, now + 1_000))
+        return later
 
     async def _tell_fresh(self, rule: Rule, now: int) -> None:
         async with self._ledger.database.writing() as connection:

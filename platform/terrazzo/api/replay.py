@@ -83,7 +83,7 @@ async def handle_replay(services: Services, actor: Actor, request: StartReplay) 
 
 
 async def handle_cancel_replay(services: Services, actor: Actor, request: ById) -> ReplayRecord:
-    """Ends one that has not ended."""
+    """Ends one that has not ended; one that has stays as it is."""
     return _present(services, await services.replays.cancel(actor, record_id(request.id)))
 
 

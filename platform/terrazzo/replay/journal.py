@@ -85,23 +85,21 @@ class Journal(Book):
         values: dict[str, Any] = {"state": state, "info": info[:1_000], "ended_us": time_us}
         await self._set(replay_id, msgspec.structs.asdict(progress) | values)
 
-    async def cancel(self, actor: Actor, replay_id: int, time_us: int) -> Row:
-        """Ends one that waits, and notes for one that runs who ends it; the row as it was.
+    async def cancel(self, actor: Actor, replay_id: int, time_us: int) -> None:
+        """Ends one that waits, and notes for one that runs who ends it; one that has ended stays as it is.
 
         Raises:
             NotFound: there is none, or it is another company's.
-            Conflict: it has ended.
         """
         async with self._database.writing() as connection:
             row = await self._item(connection, actor, replay_id, lock=True)
             if row["state"] not in UNFINISHED:
-                raise Conflict(f"id: replay {replay_id} has ended: {row['state']}")
+                return
             entry = _entry(actor, row["company_id"], "cancel_replay", row["object_id"], {"replay": replay_id})
             await write_entries(connection, [entry], time_us)
             if row["state"] == WAITING:
                 ended = {"state": CANCELLED, "ended_us": time_us}
                 await connection.execute(REPLAY.update().where(REPLAY.c.id == replay_id).values(**ended))
-        return row
 
     async def _set(self, replay_id: int, values: dict[str, Any]) -> None:
         async with self._database.writing() as connection:

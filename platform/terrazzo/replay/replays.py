@@ -91,11 +91,7 @@ class Replays:
         return Rows([self._with_progress(row) for row in rows.rows], rows.total)
 
     async def cancel(self, actor: Actor, replay_id: int) -> Row:
-        """Ends one that has not ended; one that runs ends at its next report.
-
-        Raises:
-            NotFound, Conflict: there is none, or it has ended.
-        """
+        """Ends one that has not ended; one that runs ends at its next report. Raises ``NotFound``."""
         await self._journal.cancel(actor, replay_id, self._parts.clock())
         if self._running is not None and self._running[0] == replay_id:
             self._running[1].cancel()

@@ -56,6 +56,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "login_window_s": 300,
         "ws_subscriptions": 100,
         "import_bytes": 33_554_432,
+        "file_bytes": 67_108_864,
         "pipelined_requests": 32,
         "request_timeout_s": 30,
         "idle_timeout_s": 300,
@@ -212,7 +213,8 @@ def test_every_key_is_documented_with_its_default() -> None:
             key = f"`{section}.{field.encode_name}`"
             rows = [line for line in lines if line.startswith(f"| {key} |")]
             assert len(rows) == 1, f"docs/configuration.md has {len(rows)} lines on {key}"
-            default = "off" if field.default is None else str(field.default)
+            made = "{}" if field.default_factory is dict else str(field.default)
+            default = "off" if field.default is None else made
             default = default.lower() if isinstance(field.default, bool) else default
             default = "required" if field.required else "" if field.default == () else default
             shown = rows[0].split("|")[2].strip().strip("`").replace(",", "").removesuffix(".0")

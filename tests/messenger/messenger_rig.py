@@ -85,6 +85,7 @@ class Provider:
 
     answers: list[tuple[int, Any]] = field(default_factory=list)  # in turn; then 200 {"code": 0}
     hangs: bool = False
+    released: asyncio.Event = field(default_factory=asyncio.Event)
     headers: Mapping[str, str] = field(default_factory=dict)  # of its answers
     requests: list[tuple[web.Request, bytes]] = field(default_factory=list)
     port: int = 0
@@ -96,7 +97,7 @@ class Provider:
     async def handle(self, request: web.Request) -> web.Response:
         self.requests.append((request, await request.read()))
         if self.hangs:
-            await asyncio.sleep(3_600)
+            await self.released.wait()
         status, body = self.answers.pop(0) if self.answers else (200, {"code": 0, "msg": "taken"})
         return web.json_response(body, status=status, headers=self.headers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,16 @@ async def test_a_provider_that_knows_messages_again_is_asked_again(tmp_path: Pat
             messenger.wake()
             await until(lambda: messenger.stats.sent == 1, "the second attempt")
     assert [json.loads(body)["id"] for _, body in provider.requests] == [row["uid"]] * 2
+
+
+async def test_a_stop_lets_what_is_being_sent_be_done(tmp_path: Path) -> None:
+    async with Provider(hangs=True).running() as provider:
+        async with running_messenger(tmp_path, section(provider.url)) as messenger:
+            submitted = asyncio.create_task(messenger.submit(ACTOR, sms("+1")))
+            await until(lambda: provider.requests, "the provider has it")
+            provider.released.set()
+        (row,) = await submitted
+    assert row["state"] == "sent"
 
 
 async def test_nobody_listens(tmp_path: Path) -> None:

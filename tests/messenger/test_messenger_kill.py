@@ -12,7 +12,7 @@ from typing import Any
 from running import Platform, wait_for
 from support import free_port
 
-ROUNDS = 3
+ROUNDS = 2
 
 
 class Provider:
@@ -72,6 +72,7 @@ def test_kill_9_between_journal_and_answer(tmp_path: Path) -> None:
     finally:
         platform.stop()
         provider.server.shutdown()
+        provider.server.server_close()
 
 
 def send(platform: Platform, project_id: int, text: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 
 AT_ONCE = 4  # messages of one project: one that hangs doesn't hold up all
 _NAP_S = 30.0  # at most, so that a clock that was set is noticed
+_GRACE_S = 2.0
 _RETRY_S = 0.5  # while the database is away
 
 _ENDS = {Outcome.SENT: State.SENT, Outcome.FAILED: State.FAILED, Outcome.UNKNOWN: State.UNKNOWN}
@@ -69,6 +70,8 @@ class Lane:
         self._wake = asyncio.Event()
         self._warnings = SparseLog(_log)
         self._tasks: list[asyncio.Task[None]] = []
+        self._busy: set[asyncio.Task[None]] = set()  # those that are sending
+        self._is_stopping = False
 
     def start(self) -> None:
         """Begins to send."""
@@ -76,10 +79,15 @@ class Lane:
         self._tasks = [asyncio.create_task(self._run(), name=f"{name}.{number}") for number in range(AT_ONCE)]
 
     async def stop(self) -> None:
-        """Ends; what is being sent just now stays journaled so, and its end is unknown."""
+        """Ends; what is being sent has a moment to be done, after which its end is unknown, as the journal says."""
+        self._is_stopping = True
         for task in self._tasks:
-            task.cancel()
+            if task not in self._busy:
+                task.cancel()
         if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=_GRACE_S)
+            for task in late:
+                task.cancel()
             await asyncio.wait(self._tasks)
 
     def wake(self) -> None:
@@ -95,10 +103,16 @@ class Lane:
         self._on_done(row)
 
     async def _run(self) -> None:
-        while True:
+        task = asyncio.current_task()
+        assert task is not None
+        while not self._is_stopping:
             async with self._turn:
                 message, attachments = await self._next()
-            await self._attempt(message, attachments)
+                self._busy.add(task)
+            try:
+                await self._attempt(message, attachments)
+            finally:
+                self._busy.discard(task)
 
     async def _next(self) -> tuple[Message, tuple[Attachment, ...]]:
         """The next message, once it is due and the rate allows it."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import signal
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -15,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from prometheus_client.registry import Collector
 
-from terrazzo import metrics
 from terrazzo.access.key_file import load_key
 from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, load_token_key
@@ -40,6 +37,7 @@ from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config import Config, ConfigError
 from terrazzo.config_bridge import BridgeSection, bridge_settings
+from terrazzo.config_broker import broker_settings, check_is_served
 from terrazzo.config_messenger import EmailSection
 from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded_bus import EmbeddedBus
@@ -56,7 +54,6 @@ from terrazzo.live.happenings import HappeningSource
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.pump import Pump
 from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
-from terrazzo.live.stats import GAUGES
 from terrazzo.mapping.collected import CollectedFeed
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
@@ -70,17 +67,18 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.secrets import Secrets
-from terrazzo.objects.changes import FLAG_GAUGES, FlagWatch
+from terrazzo.objects.changes import FlagWatch
 from terrazzo.objects.flags import FlagBook
+from terrazzo.part_metrics import part_metrics
 from terrazzo.platform_hooks import PlatformHooks
+from terrazzo.repeating import Work, start_repeating
 from terrazzo.replay.journal import Journal as ReplayJournal
 from terrazzo.replay.live import Live
 from terrazzo.replay.replays import Replays
 from terrazzo.replay.run import Parts
 from terrazzo.rules.ledger import NoticeLedger
 from terrazzo.rules.teller import Teller
-from terrazzo.sparse_log import SparseLog
-from terrazzo.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import Login
@@ -92,7 +90,6 @@ from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.listeners.certificates import CertificateError
 from terrazzo_broker.persistence import DiskStorage
-from terrazzo_broker.settings import BrokerSettings
 from terrazzo_broker.storage import StorageError
 
 _log = logging.getLogger(__name__)
@@ -500,7 +497,23 @@ class Platform:
             zone=self.config.zone,
             prefixes=msgspec.structs.asdict(self.config.api),
             readiness=self._readiness(),
-            collectors=self._collectors(),
+            collectors=[
+                *part_metrics(
+                    broker=self.terminals.broker.stats,
+                    intake=self.terminals.intake.stats,
+                    commands=self.terminals.commands.stats,
+                    login=self.terminals.login.stats,
+                    engine=self.terminals.shaper.engine.stats,
+                    outbox=self.terminals.shaper.outbox.stats,
+                    campaigns=self.campaigns.stats,
+                    messenger=self.messenger.stats,
+                    rules=self.teller.stats,
+                    analysis=self.analysis.stats,
+                    live=self.live.stats,
+                    flags=self.flag_watch.stats,
+                ),
+                *bridge_metrics(self.terminals.bridges),
+            ],
         )
 
     def _readiness(self) -> Mapping[str, ReadinessCheck]:
@@ -530,52 +543,9 @@ class Platform:
         if not self.terminals.intake.is_healthy:
             raise Unavailable("the store does not take what terminals report")
 
-    def _collectors(self) -> list[Collector]:
-        broker, intake = self.terminals.broker.stats, self.terminals.intake.stats
-        commands, login = self.terminals.commands.stats, self.terminals.login.stats
-        shaper, campaigns = self.terminals.shaper, self.campaigns.stats
-        now = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes", "commit_seconds_max"})
-        return [
-            metrics.Numbered("terrazzo_broker", broker.counters, gauges=now),
-            metrics.Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
-            metrics.Numbered("terrazzo_ingest", lambda: _numbers(intake), gauges=now),
-            metrics.Labelled("terrazzo_ingest_rejects", "kind", lambda: intake.rejects),
-            metrics.Numbered("terrazzo_mapping", lambda: _numbers(shaper.engine.stats)),
-            metrics.Numbered("terrazzo_effects", lambda: _numbers(shaper.outbox.stats), gauges=frozenset({"waiting"})),
-            metrics.Numbered("terrazzo_messenger", lambda: _numbers(self.messenger.stats)),
-            metrics.Numbered("terrazzo_rules", lambda: _numbers(self.teller.stats)),
-            metrics.Numbered("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
-            metrics.Labelled("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
-            metrics.Labelled("terrazzo_commands", "state", lambda: commands.steps),
-            metrics.Numbered("terrazzo_login", lambda: _numbers(login)),
-            metrics.Numbered("terrazzo_analysis", lambda: _numbers(self.analysis.stats)),
-            metrics.Numbered("terrazzo_live", lambda: _numbers(self.live.stats), gauges=GAUGES),
-            metrics.Numbered("terrazzo_flags", lambda: _numbers(self.flag_watch.stats), gauges=FLAG_GAUGES),
-            *bridge_metrics(self.terminals.bridges),
-        ]
-
-    def _run(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
-        """Repeats ``work`` until the stop; an unavailable part is logged and asked again."""
-        task = asyncio.create_task(self._repeat(name, interval_s, work), name=name)
-
-        async def cancel() -> None:
-            task.cancel()
-            await asyncio.wait({task})
-
-        self._stack.push_async_callback(cancel)
-
-    async def _repeat(self, name: str, interval_s: float, work: Callable[[], Awaitable[object]]) -> None:
-        log = SparseLog(_log)
-        while True:
-            try:
-                await work()
-            except (Unavailable, StoreUnavailable) as error:
-                log.warning("%s: %s", name, error)
-            except Exception:  # noqa: BLE001 - whatever it is, the process must not go on half alive
-                _log.exception("%s failed; the platform stops", name)
-                self.failed.set()
-                return
-            await asyncio.sleep(interval_s)
+    def _run(self, name: str, interval_s: float, work: Work) -> None:
+        """Repeats ``work`` until the stop; the platform stops when it fails."""
+        self._stack.push_async_callback(start_repeating(name, interval_s, work, on_failure=self.failed.set))
 
     async def _poll(self, changes: ChangeWatcher) -> None:
         try:
@@ -583,20 +553,6 @@ class Platform:
         except ChangesLost as error:
             _log.critical("%s", error)
             self.failed.set()
-
-
-def check_is_served(config: Config) -> None:
-    """Refuses what the configuration may say and this version does not serve.
-
-    Raises:
-        ConfigError: names the key.
-    """
-    unserved = {
-        "broker.kind = external": config.broker.kind == "external",
-    }
-    for key, asked in unserved.items():
-        if asked:
-            raise ConfigError(f"{key}: not served by this version")
 
 
 def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, key: str) -> Bridge:
@@ -622,58 +578,5 @@ def new_mailer(section: EmailSection) -> SmtpMailer:
     return SmtpMailer(MailServer(**given))
 
 
-def broker_settings(config: Config) -> BrokerSettings:
-    """The section ``limits`` in the broker's words."""
-    limits = config.limits
-    return BrokerSettings(
-        packet_bytes=limits.mqtt_packet_bytes,
-        connections=limits.connections,
-        connects_per_second=limits.connects_per_second,
-        publish_per_second=limits.publish_per_second,
-        inflight_from_client=limits.inflight,
-        inflight_to_client=limits.inflight_to_client,
-        queued_messages=limits.queued_messages,
-        queued_bytes=limits.queued_bytes,
-    )
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where there is one for this system: twice the packets a second."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
-async def run(config: Config, *, started: Callable[[Platform, Addresses], Awaitable[None]]) -> int:
-    """Serves until SIGTERM or SIGINT, after ``started``; the exit status."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(each, stopping.set)
-    platform = Platform(config)
-    addresses = await platform.start()
-    loop.add_signal_handler(signal.SIGHUP, platform.reload_certificates)
-    try:
-        await started(platform, addresses)
-        await _first_of(stopping, platform.failed)
-    finally:
-        await platform.stop()
-    return 1 if platform.failed.is_set() else 0
-
-
-async def _first_of(*events: asyncio.Event) -> None:
-    tasks = [asyncio.create_task(event.wait(), name="stop signal") for event in events]
-    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-
-
 async def _forget_old(store: TimeSeriesStore, days: int) -> None:
     await store.drop_before(now_us() - days * _DAY_US)
-
-
-def _numbers(stats: msgspec.Struct) -> dict[str, float]:
-    return {name: value for name, value in msgspec.structs.asdict(stats).items() if isinstance(value, int | float)}

@@ -73,6 +73,7 @@ MEANINGS = {
     "timeout_s": "seconds from an attempt's delivery to the report of the version",
     "topic": "`all`, or what it may publish and subscribe to: `pub:r,a;sub:g/#`",
     "type": "terminal type",
+    "script_uid": "the script's uid, or its id",
     "uid": "the record's uid, or its id",
     "unit": "which part's firmware",
     "username": "user name",

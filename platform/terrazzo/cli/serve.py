@@ -37,7 +37,7 @@ def serve(
 
 def _run(config: Config, *, demo: bool) -> int:
     from terrazzo.metadata.migration import DatabaseUnusable
-    from terrazzo.serve import new_event_loop, run
+    from terrazzo.process import new_event_loop, run
     from terrazzo.store import StoreUnavailable
 
     try:

@@ -71,7 +71,11 @@ def publish(load: Load) -> float:
             raise SystemExit("the load could not connect")
     started = time.perf_counter()
     for worker in workers:
-        worker.communicate("go\n")
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        worker.communicate()
     return time.perf_counter() - started
 
 

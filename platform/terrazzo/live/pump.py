@@ -33,7 +33,7 @@ class Pump:
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._since_s = thread_time()  # since then the time is its own
-        self._share = Share(now_s=self._since_s)
+        self._share = Share(cpu_s=self._since_s, wall_s=perf_counter())
 
     def start(self) -> None:
         """Begins to send."""
@@ -108,17 +108,16 @@ class Pump:
         now_s = thread_time()
         own_s, self._since_s = now_s - self._since_s, now_s
         self._hub.stats.send_seconds += own_s
-        self._share.spend(own_s, now_s=now_s)
+        self._share.spend(own_s, cpu_s=now_s)
 
     async def _make_way(self) -> bool:
         """Others have their turn; True when it takes a while, because there is much for them to do."""
-        share, began_s, has_paused = self._share, perf_counter(), False
+        share, deadline_s, has_paused = self._share, perf_counter() + LONGEST_S, False
+        await asyncio.sleep(0)
         while True:
-            left_s = perf_counter()
-            await asyncio.sleep(0)
-            back_s, self._since_s = perf_counter(), thread_time()
-            share.spend(0.0, now_s=self._since_s)
-            pause_s = min(share.pause_s(back_s - left_s), began_s + LONGEST_S - back_s)
+            wall_s, self._since_s = perf_counter(), thread_time()
+            share.spend(0.0, cpu_s=self._since_s)
+            pause_s = min(share.pause_s(wall_s=wall_s), deadline_s - wall_s)
             if pause_s <= 0:
                 share.forgive()
                 return has_paused

@@ -1,1 +1,1 @@
-"""The APIs: one table of operations, served over HTTP (and later WebSocket and TCP)."""
+"""The APIs: one table of operations, served over HTTP, WebSocket and TCP."""

@@ -118,10 +118,13 @@ LISTS = {
     "calculate": "get_calculate_script_list",
     "balance": "get_balance_list",
     "dashboard": "get_dashboard_list",
+    "project": "get_project_list",
+    "campaign": "get_campaign_list",
+    "rule": "get_rule_list",
 }
 
 
-NO_LIST = {"project", *(entity.name for entity in COMPONENTS)}  # no action lists them
+NO_LIST = {entity.name for entity in COMPONENTS}  # no action lists them
 
 
 def test_every_entity_is_probed() -> None:

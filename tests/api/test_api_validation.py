@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC
-from typing import Any, get_args
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
 from zoneinfo import ZoneInfo
 
 import msgspec
@@ -28,6 +29,9 @@ JSON_VALUES: dict[str, Any] = {
     "array": [1],
     "object": {"a": 1},
 }
+SAMPLES: dict[str, Any] = {"kinds": ["grid"], "publishes": [{"object_id": 1, "command": "SP", "value": "1"}]}
+"""Values of fields whose schema doesn't say enough."""
+
 OPERATIONS = [pytest.param(operation, id=operation.name) for operation in TABLE]
 
 
@@ -37,11 +41,22 @@ def base_types(wanted: Any) -> set[str]:
         return base_types(wanted.__origin__)
     if isinstance(wanted, type) and issubclass(wanted, Parsed):
         choices = wanted.schema.get("anyOf", [wanted.schema])
-        return {"str" if choice["type"] == "string" else choice["type"] for choice in choices}
+        names = {"string": {"str"}, "number": {"int", "float"}, "integer": {"int"}}
+        return set().union(*(names.get(choice["type"], {choice["type"]}) for choice in choices))
+    if get_origin(wanted) is Literal:
+        return {"str"}
+    if get_origin(wanted) in (list, tuple):
+        return {"array"}
     if get_args(wanted):
         return set().union(*(base_types(part) for part in get_args(wanted)))
     names = {str: {"str"}, int: {"int"}, float: {"int", "float"}, bool: {"bool"}, type(None): {"null"}}
-    return names.get(wanted, {"str"} if isinstance(wanted, type) and wanted.__name__ == "State" else set())
+    return names.get(wanted, {"str"} if isinstance(wanted, type) and issubclass(wanted, Enum) else set())
+
+
+def is_parsed(wanted: Any) -> bool:
+    """Whether a field says in its own words what is wrong with its value."""
+    parts = get_args(wanted) or (wanted,)
+    return any(isinstance(part, type) and issubclass(part, Parsed) for part in parts)
 
 
 def sample(wanted: Any) -> Any:
@@ -59,9 +74,8 @@ def sample(wanted: Any) -> Any:
 
 def complete(operation: Operation) -> dict[str, Any]:
     """A request with every required field."""
-    return {
-        field.encode_name: sample(field.type) for field in msgspec.structs.fields(operation.request) if field.required
-    }
+    required = [field for field in msgspec.structs.fields(operation.request) if field.required]
+    return {field.encode_name: SAMPLES.get(field.encode_name) or sample(field.type) for field in required}
 
 
 def refuse(operation: Operation, values: dict[str, Any]) -> str:
@@ -95,8 +109,9 @@ def test_each_wrong_type_is_named_with_its_field(operation: Operation) -> None:
         assert wrong, f"{field.encode_name} takes everything"
         for kind in wrong:
             info = refuse(operation, complete(operation) | {field.encode_name: JSON_VALUES[kind]})
-            assert info.startswith(f"{field.encode_name}: expected "), info
-            assert info.endswith(f"got {kind}"), info
+            assert info.startswith(f"{field.encode_name}: "), info
+            assert "expected " in info, info
+            assert info.endswith(f"got {kind}") or is_parsed(field.type), info
 
 
 def test_several_faults_stand_in_one_answer() -> None:

@@ -32,6 +32,11 @@ def step(uid: str, state: State, time_us: int, **more) -> Change:
     return Change(uid=uid, state=state, time_us=time_us, **more)
 
 
+async def add(journal: Journal, given):
+    [added] = await journal.add_all(ACTOR, [given])
+    return added
+
+
 async def rows(journal: Journal):
     page = await journal.page(ACTOR, terminal_id=None, state=None, page_index=1, page_size=100)
     return {row["uid"]: row for row in page.rows}
@@ -39,7 +44,7 @@ async def rows(journal: Journal):
 
 async def test_steps_are_written_in_their_order(journal):
     for uid in ("a", "b", "c"):
-        row, is_new = await journal.add(ACTOR, values(uid))
+        row, is_new = await add(journal, values(uid))
         assert is_new
         assert row["payload"] == {"Act": "Control", "A": 1}
     await journal.apply(
@@ -62,7 +67,7 @@ async def test_steps_are_written_in_their_order(journal):
 
 
 async def test_steps_that_contradict_the_state_are_left_out(journal):
-    await journal.add(ACTOR, values("a"))
+    await add(journal, values("a"))
     said = json.dumps({"Result": "ok"})
     await journal.apply([step("a", State.ANSWERED, 400, answer=said, terminal_id="t2")])
     assert (await rows(journal))["a"]["state"] == "queued"
@@ -79,7 +84,7 @@ async def test_steps_that_contradict_the_state_are_left_out(journal):
 
 
 async def test_a_late_acknowledgement_is_the_truth_after_expiry(journal):
-    await journal.add(ACTOR, values("a"))
+    await add(journal, values("a"))
     await journal.apply([step("a", State.SENT, 200), step("a", State.EXPIRED, 900, reason="in time")])
     await journal.apply([step("a", State.DELIVERED, 1000)])
     found = (await rows(journal))["a"]
@@ -87,17 +92,17 @@ async def test_a_late_acknowledgement_is_the_truth_after_expiry(journal):
 
 
 async def test_an_idempotency_key_counts_once_per_company(journal):
-    first, _ = await journal.add(ACTOR, values("a", idempotency_key="k"))
-    again, is_new = await journal.add(ACTOR, values("b", idempotency_key="k"))
+    first, _ = await add(journal, values("a", idempotency_key="k"))
+    again, is_new = await add(journal, values("b", idempotency_key="k"))
     assert (again["uid"], is_new) == (first["uid"], False)
-    assert (await journal.add(ACTOR, values("c", idempotency_key="k", company_id=2)))[1]
-    assert (await journal.add(ACTOR, values("d")))[1]
+    assert (await add(journal, values("c", idempotency_key="k", company_id=2)))[1]
+    assert (await add(journal, values("d")))[1]
     for change in ({"value": "2"}, {"command": "B"}, {"terminal_id": "t2"}, {"object_id": 7}):
         with pytest.raises(Conflict, match=next(iter(change))):
-            await journal.add(ACTOR, values("e", idempotency_key="k", **change))
+            await add(journal, values("e", idempotency_key="k", **change))
 
 
 async def test_many_at_once(journal):
-    await asyncio.gather(*(journal.add(ACTOR, values(f"{number:032x}")) for number in range(50)))
+    await asyncio.gather(*(add(journal, values(f"{number:032x}")) for number in range(50)))
     await journal.apply([step(f"{number:032x}", State.SENT, number) for number in range(50)])
     assert {row["state"] for row in (await rows(journal)).values()} == {"sent"}

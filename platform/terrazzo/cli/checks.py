@@ -31,6 +31,7 @@ SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 MODULES = {
     "aiohttp": "aiohttp",
+    "aiosmtplib": "aiosmtplib",
     "aiosqlite": "aiosqlite",
     "alembic": "alembic",
     "argon2-cffi": "argon2",
@@ -40,6 +41,7 @@ MODULES = {
     "msgpack": "msgpack",
     "msgspec": "msgspec",
     "mqtt5": "mqtt5",
+    "numpy": "numpy",
     "paho-mqtt": "paho.mqtt",
     "prometheus-client": "prometheus_client",
     "PyJWT": "jwt",

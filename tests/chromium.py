@@ -83,6 +83,7 @@ async def chromium(folder: Path) -> AsyncIterator[Tab]:
     """A browser with a profile of its own in ``folder``, and a page in it."""
     program = require_program("chromium")
     flags = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"]
+    flags.append("--disable-ipc-flooding-protection")  # or a page may visit 200 of its entries in ten seconds, no more
     profile = folder / "chromium"
     arguments = [*flags, f"--user-data-dir={profile}", "--remote-debugging-port=0", "about:blank"]
     silence = asyncio.subprocess.DEVNULL

@@ -5,7 +5,7 @@ export class Schemas {
     this.parts = api.components.schemas;
   }
 
-  resolve(schema) {
+  resolve(schema = {}) {
     return schema.$ref ? this.parts[schema.$ref.split("/").pop()] : schema;
   }
 

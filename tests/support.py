@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import random
 import shutil
 import socket
 from glob import glob
@@ -22,8 +24,15 @@ def require_program(name: str) -> str:
     return path
 
 
+_PORTS = range(10_240, 32_768)  # below those that the system gives to outgoing connections, which might be faster
+_pick = random.SystemRandom()  # not the one that tests seed: several runs at once go different ways
+
+
 def free_port() -> int:
-    """A TCP port on loopback that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A TCP port on loopback that was free a moment ago, and that nobody gets by chance."""
+    for _ in range(100):
+        port = _pick.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")

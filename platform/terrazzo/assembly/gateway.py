@@ -1,0 +1,183 @@
+"""The side that clients see: what operations work on, the ports they are asked on, readiness, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from prometheus_client.registry import Collector
+
+from terrazzo.access.users import UserLogin
+from terrazzo.api.http import build_apps
+from terrazzo.api.live import open_session
+from terrazzo.api.server import HttpServer
+from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.api.tcp import TcpServer
+from terrazzo.assembly.lifetime import Lifetime
+from terrazzo.assembly.lines import Lines
+from terrazzo.assembly.metadata import Metadata
+from terrazzo.assembly.objects import Objects
+from terrazzo.assembly.terminals import Terminals
+from terrazzo.assembly.views import Views
+from terrazzo.bridge_metrics import bridge_metrics
+from terrazzo.campaigns.conductor import Campaigns
+from terrazzo.commands.pusher import Pusher
+from terrazzo.config import Config
+from terrazzo.errors import Unavailable
+from terrazzo.files.library import FileLibrary
+from terrazzo.listeners import bound, listen_mqtt
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.part_metrics import part_metrics
+from terrazzo.replay.replays import Replays
+from terrazzo.store import TimeSeriesStore
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the platform listens."""
+
+    http: str
+    websocket: str
+    tcp: str  # empty where it is off
+    mqtt: list[str]  # the plain one first
+    mqtt_port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What is made by the time that clients may come."""
+
+    store: TimeSeriesStore
+    metadata: Metadata
+    files: FileLibrary
+    messenger: Messenger
+    objects: Objects
+    lines: Lines
+    views: Views
+    campaigns: Campaigns
+    terminals: Terminals
+    replays: Replays
+
+
+class Gateway:
+    """The three servers of the gateway over the parts; nothing listens yet."""
+
+    def __init__(self, config: Config, parts: Parts) -> None:
+        self._config = config
+        self._parts = parts
+        services = self._services()
+        apps = build_apps(services)
+        limits: dict[str, Any] = {"limits": config.limits}
+        self._http = HttpServer(apps.http, apps.doorkeeper, port_name="http", **limits)
+        self._websocket = HttpServer(apps.websocket, apps.doorkeeper, port_name="websocket", **limits)
+        self._tcp = TcpServer(apps.gateway, apps.doorkeeper, open_session=partial(open_session, services), **limits)
+
+    async def listen(self, lifetime: Lifetime) -> Addresses:
+        """Opens all ports, the broker's first, and that of HTTP, which tells that the platform is ready, last.
+
+        Raises:
+            ConfigError: an address is taken, or a TLS file can't be used.
+        """
+        config = self._config
+        for server in (self._http, self._websocket, self._tcp):
+            lifetime.push_async_callback(server.stop)
+        mqtt_port, mqtt = await listen_mqtt(self._parts.terminals.broker, config.mqtt)
+        websocket = config.websocket
+        websocket_port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
+        tcp = config.tcp
+        tcp_port = await bound("tcp.port", self._tcp.start, tcp.host, tcp.port) if tcp.enabled else 0
+        http_port = await bound("http.port", self._http.start, config.http.host, config.http.port)
+        return Addresses(
+            http=f"http://{config.http.host}:{http_port}",
+            websocket=f"ws://{websocket.host}:{websocket_port}",
+            tcp=f"tcp://{tcp.host}:{tcp_port}" if tcp.enabled else "",
+            mqtt=mqtt,
+            mqtt_port=mqtt_port,
+        )
+
+    def _services(self) -> Services:
+        parts, limits = self._parts, self._config.limits
+        metadata, lines, views = parts.metadata, parts.lines, parts.views
+        return Services(
+            entities=metadata.entities,
+            registry=metadata.registry,
+            store=parts.store,
+            bus=lines.bus,
+            broker=lines.bus,
+            commands=lines.commands,
+            campaigns=parts.campaigns.board,
+            firmware=lines.links,
+            pusher=Pusher(lines.commands, metadata.entities, metadata.registry),
+            object_flags=views.flags,
+            files=parts.files,
+            events=views.events,
+            messenger=parts.messenger,
+            labels=views.labels,
+            login=UserLogin(
+                metadata.entities,
+                metadata.tokens,
+                metadata.audit,
+                failures=limits.login_failures,
+                window_s=limits.login_window_s,
+            ),
+            tokens=metadata.tokens,
+            live=views.live,
+            analysis=parts.objects.analysis,
+            replays=parts.replays,
+            audit=metadata.audit,
+            limits=limits,
+            zone=self._config.zone,
+            prefixes=msgspec.structs.asdict(self._config.api),
+            readiness=self._readiness(),
+            collectors=self._collectors(),
+        )
+
+    def _collectors(self) -> Sequence[Collector]:
+        parts, lines, objects = self._parts, self._parts.lines, self._parts.objects
+        return [
+            *part_metrics(
+                broker=parts.terminals.broker.stats,
+                intake=lines.intake.stats,
+                commands=lines.commands.stats,
+                login=parts.terminals.login.stats,
+                engine=objects.shaper.engine.stats,
+                outbox=objects.shaper.outbox.stats,
+                campaigns=parts.campaigns.stats,
+                messenger=parts.messenger.stats,
+                rules=objects.teller.stats,
+                analysis=objects.analysis.stats,
+                live=parts.views.live.stats,
+                flags=parts.views.flag_watch.stats,
+            ),
+            *bridge_metrics(parts.terminals.bridges),
+        ]
+
+    def _readiness(self) -> Mapping[str, ReadinessCheck]:
+        tcp = {"tcp": self._check_tcp} if self._config.tcp.enabled else {}
+        return {
+            **tcp,
+            "mqtt": self._check_mqtt,
+            "websocket": self._check_websocket,
+            "ingest": self._check_ingest,
+            "database": self._parts.metadata.database.check,
+            "store": self._parts.store.check,
+        }
+
+    async def _check_mqtt(self) -> None:
+        if not self._parts.terminals.broker.is_listening:
+            raise Unavailable("the broker does not listen")
+
+    async def _check_websocket(self) -> None:
+        if not self._websocket.is_listening:
+            raise Unavailable("the WebSocket port does not listen")
+
+    async def _check_tcp(self) -> None:
+        if not self._tcp.is_listening:
+            raise Unavailable("the TCP port does not listen")
+
+    async def _check_ingest(self) -> None:
+        if not self._parts.lines.intake.is_healthy:
+            raise Unavailable("the store does not take what terminals report")

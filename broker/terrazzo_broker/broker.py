@@ -248,14 +248,14 @@ class Broker(Listening, Exchange):
     async def _decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
         try:
             verdict = await question
-        except Exception:
+        except Exception:  # the hook may raise anything, and lets nobody in by it
             log.exception("%s: the authenticate hook failed", connection)
             verdict = Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
         connection.is_deciding = False
         self.storage.active = connection
         try:
             conclude(connection, verdict)
-        except Exception:
+        except Exception:  # a fault of ours ends this connection alone
             log.exception("%s: internal error", connection)
             connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
         finally:
@@ -307,7 +307,7 @@ class Broker(Listening, Exchange):
         assert callable(hook)
         try:
             hook(*arguments)
-        except Exception:
+        except Exception:  # the hook may raise anything; it is told, not asked
             log.exception("a hook failed")
 
     # Time
@@ -317,7 +317,7 @@ class Broker(Listening, Exchange):
         while True:
             try:
                 sweep(self)
-            except Exception:
+            except Exception:  # without sweeps nothing would expire or time out any more
                 log.exception("the sweep failed; it goes on")
             if self.settings.sys_interval_s and self.clock() >= next_sys_s:
                 next_sys_s = self.clock() + self.settings.sys_interval_s

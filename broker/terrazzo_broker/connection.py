@@ -143,7 +143,7 @@ class Connection(Outbound):
             self.broker.stats.protocol_errors += 1
             self.acknowledge_so_far()  # the packets before the bad one count
             self.fail(error.reason, error.text)
-        except Exception:  # [MQTT-4.8.0-2] of 3.1.1
+        except Exception:  # a fault of ours ends this connection alone; [MQTT-4.8.0-2] of 3.1.1
             log.exception("%s: internal error", self)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
         finally:

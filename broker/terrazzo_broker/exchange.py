@@ -176,7 +176,7 @@ class Exchange:
             return None
         try:
             return self.hooks.authorize_publish(client, topic)
-        except Exception:
+        except Exception:  # the hook may raise anything, and allows nothing by it
             log.exception("%s: the authorize_publish hook failed", client.client_id)
             return None
 
@@ -184,7 +184,7 @@ class Exchange:
         """The hook's answer; an error refuses."""
         try:
             return self.hooks.authorize_subscribe(client, topic_filter)
-        except Exception:
+        except Exception:  # the hook may raise anything, and allows nothing by it
             log.exception("%s: the authorize_subscribe hook failed", client.client_id)
             return False
 
@@ -193,7 +193,7 @@ class Exchange:
         self.stats.messages_taken += len(batch.messages)
         try:
             self.hooks.take(batch)
-        except Exception:
+        except Exception:  # the hook may raise anything, and then has not taken the batch
             log.exception("%s: the take hook failed", batch.client.client_id)
             if batch.connection is not None:  # nothing of the batch may be acknowledged
                 batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")

@@ -54,7 +54,7 @@ class LiveFleet:
         self._running = True
         try:
             self._fleet = self._call(self._start(specs, options), timeout_s=10)
-        except BaseException:
+        except BaseException:  # interrupted too: the thread must not outlive the attempt
             self._end_loop()
             raise
 

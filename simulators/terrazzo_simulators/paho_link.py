@@ -79,7 +79,7 @@ class PahoLink:
             while self._backlog and self._online:
                 self._publish(self._backlog.popleft())
             return granted
-        except BaseException:
+        except BaseException:  # cancelled too: no socket stays behind
             self.cut()
             raise
         finally:
@@ -153,7 +153,7 @@ class PahoLink:
         except asyncio.CancelledError:
             self._attempt.add_done_callback(self._abandon)
             raise
-        except Exception:
+        except Exception:  # whatever ended the attempt, the client is free again; a cancelled one still runs
             self._opening = False
             raise
         self._opening = False

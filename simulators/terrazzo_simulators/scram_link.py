@@ -93,7 +93,7 @@ class ScramLink:
                 await self._ask(self._connect_packet())
             async with asyncio.timeout(self._options.timeout_s):
                 granted = await self._ask(self._subscribe_packet())
-        except BaseException:
+        except BaseException:  # cancelled too: no socket stays behind
             self.cut()
             raise
         self._online = True

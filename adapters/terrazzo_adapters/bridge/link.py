@@ -77,7 +77,7 @@ class Link:
                 await self._connect()
                 await self._connack
             return await self._subscribe()
-        except BaseException:
+        except BaseException:  # cancelled too: no socket stays behind
             self.cut("given up")
             raise
 

@@ -73,7 +73,7 @@ class Spool:
         self._ensure_open()
         try:
             self._database.commit(fill, sync=sync)
-        except Exception as error:
+        except Exception as error:  # whatever it was, what is on disk is no longer known: opened anew
             self._database.close(str(error))
             raise
 

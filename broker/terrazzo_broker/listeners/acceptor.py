@@ -101,7 +101,7 @@ class Acceptor:
         except OSError as error:
             accepted.close()
             log.info("%s:%d: gone before MQTT could start: %s", *peer, error)
-        except Exception:
+        except Exception:  # a fault of ours ends this connection alone; others are still accepted
             accepted.close()
             log.exception("%s:%d: internal error", *peer)
         finally:

@@ -117,7 +117,7 @@ class Database:
         """Turns rocksdict's errors, bare ``Exception`` with nothing but a text, into ours."""
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # rocksdict has no narrower class; whatever has one goes on as it is
             if type(error) is not Exception:
                 raise
             # Without the traceback: it would keep iterators, and with them the folder's lock.

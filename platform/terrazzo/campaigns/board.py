@@ -82,7 +82,7 @@ class Board:
         try:
             async with self._database.writing() as connection:
                 await connection.execute(update, rows)
-        except BaseException:
+        except BaseException:  # cancelled too: what isn't written has to be written next time
             for item in items:
                 item.is_dirty = True
             raise

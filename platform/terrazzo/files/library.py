@@ -79,7 +79,7 @@ class FileLibrary:
         content = await self._folder.write(pieces, partial(check_head, kind, name))
         try:
             return await self._uploads.create(actor, {**content._asdict(), "name": name, "type": kind.media_type})
-        except BaseException:
+        except BaseException:  # cancelled too: no content stays without its record
             self._folder.remove(content.uid)
             raise
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import reprlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -35,7 +36,7 @@ class Alarm:
         self.active = upward * value > upward * limit
 
 
-class Machine:
+class Machine(ABC):
     """A machine whose signals depend on seed, uid and time. Time is passed in, in seconds of the epoch (UTC)."""
 
     defaults: ClassVar[dict[str, float]] = {}  # what a Control command may set, with the values at first start
@@ -76,20 +77,23 @@ class Machine:
             raise SettingError(f"{name} must be from {low:g} to {high:g}, got {reprlib.repr(value)}")
         self.settings[name] = number
 
+    @abstractmethod
     def points(self) -> dict[str, Any]:
         """The real-time points, as the terminal reports them on channel ``r``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def power(self, time_s: float) -> float:
         """The power in kW that the machine draws at a time."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settle(self, time_s: float) -> None:
         """Takes the state of a machine that has been running before the first report."""
 
+    @abstractmethod
     def pass_time(self, time_s: float, elapsed_s: float) -> None:
         """Moves what has inertia by ``elapsed_s``, up to ``time_s``."""
 
+    @abstractmethod
     def judge(self, time_s: float) -> None:
         """Lets the alarms follow the signals."""
 

@@ -1,1 +1,33 @@
 """Fixtures for every test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from postgresql_server import PostgreSQL, metadata_in, running_postgresql
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[PostgreSQL]:
+    """A PostgreSQL server of this run's own."""
+    with running_postgresql() as server:
+        yield server
+
+
+@pytest.fixture
+def own_postgresql() -> Iterator[PostgreSQL]:
+    """A PostgreSQL server of one test's own, which may stop and start it."""
+    with running_postgresql() as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Has platforms, and databases that are opened in the test, on each kind of database in turn; its name."""
+    if request.param == "sqlite":
+        yield "sqlite"
+        return
+    with metadata_in(request.getfixturevalue("postgresql")):
+        yield "postgresql"

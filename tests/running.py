@@ -89,6 +89,8 @@ class Platform(ServerProcess):
     """``terrazzo serve`` on a data folder; ports stay the same over restarts."""
 
     program: tuple[str, ...] = ("-m", "terrazzo")
+    database_of: Callable[[Path], str] = staticmethod(lambda data: "")
+    """The address of a data folder's metadata; empty where they are in it."""
 
     def __init__(
         self,
@@ -108,6 +110,7 @@ class Platform(ServerProcess):
             "TERRAZZO_MQTT__PORT": str(self.mqtt),
             "TERRAZZO_WEBSOCKET__PORT": str(self.websocket),
             "TERRAZZO_MQTT__WEBSOCKET_PORT": str(mqtt_websocket),
+            **({"TERRAZZO_DATABASE__URL": url} if (url := self.database_of(data)) else {}),
             **(env or {}),
         }
         self.arguments = arguments

@@ -21,6 +21,9 @@ from terrazzo.metadata.migration import WRITING, DatabaseOutdated, DatabaseUnusa
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
 
+_PASSING = ("08", "40", "53", "57")
+"""Classes of PostgreSQL's errors: connection lost, undone for another's sake, out of resources, ended by operators."""
+
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
 
@@ -96,8 +99,18 @@ def reason_of(error: BaseException) -> str:
 async def _translated() -> AsyncIterator[None]:
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeout, ConnectionError) as error:
+    except (DBAPIError, PoolTimeout, ConnectionError) as error:
+        if not _is_passing(error):
+            raise
         raise Unavailable(f"database: {reason_of(error)}") from error
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the same may succeed another time; asyncpg has no class for that, but PostgreSQL's codes say it."""
+    if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
+        return True
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code.startswith(_PASSING)
 
 
 def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:

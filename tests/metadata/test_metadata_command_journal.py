@@ -42,6 +42,13 @@ async def rows(journal: Journal):
     return {row["uid"]: row for row in page.rows}
 
 
+async def test_one_key_is_one_command_also_at_the_same_time(journal):
+    given = [values(f"{number}", idempotency_key="k") for number in range(8)]
+    added = await asyncio.gather(*(add(journal, each) for each in given))
+    assert sorted(is_new for _, is_new in added) == [False] * 7 + [True]
+    assert len({row["uid"] for row, _ in added}) == len(await rows(journal)) == 1
+
+
 async def test_steps_are_written_in_their_order(journal):
     for uid in ("a", "b", "c"):
         row, is_new = await add(journal, values(uid))

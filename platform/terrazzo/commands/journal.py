@@ -18,6 +18,7 @@ from terrazzo.errors import BadParameter, Conflict
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.port import Row, Rows
 from terrazzo.metadata.tables import COMMAND
+from terrazzo.metadata.turns import take_turn
 
 MAX_PAGE = 1000
 
@@ -114,6 +115,7 @@ def _scoped(actor: Actor, terminal_id: str | None, state: str | None) -> sa.Sele
 
 async def _add(connection: AsyncConnection, values: dict[str, Any]) -> tuple[Row, bool]:
     if values["idempotency_key"] is not None:
+        await take_turn(connection, f"command {values['company_id']} {values['idempotency_key']}")
         query = sa.select(COMMAND).where(
             _columns.company_id == values["company_id"],
             _columns.idempotency_key == values["idempotency_key"],

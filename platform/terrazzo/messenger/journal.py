@@ -20,9 +20,10 @@ from terrazzo.messenger.message import Draft, Message, Receipt, State
 from terrazzo.messenger.port import Attachment
 from terrazzo.messenger.rate import MINUTE_US
 from terrazzo.metadata.database import Database
-from terrazzo.metadata.field import flag, moment, number, text
+from terrazzo.metadata.field import flag, moment, number, storable_text, text
 from terrazzo.metadata.messages import MESSAGE, MESSAGE_FILE
 from terrazzo.metadata.port import Row
+from terrazzo.metadata.turns import take_turn
 
 MOST_KEPT_BYTES = 65_536  # of ``request``, and of ``response``
 
@@ -82,6 +83,7 @@ class MessageJournal(Book):
         first = drafts[0]
         async with self._database.writing() as connection:
             if first.idempotency_key is not None:
+                await take_turn(connection, f"message {first.company_id} {first.idempotency_key}")
                 query = sa.select(MESSAGE).where(
                     _columns.company_id == first.company_id, _columns.idempotency_key == first.idempotency_key
                 )
@@ -144,9 +146,9 @@ class MessageJournal(Book):
         has_ended = state is not State.QUEUED
         change: dict[str, Any] = {
             "state": state.value,
-            "svc_code": receipt.svc_code,
-            "svc_msg": receipt.svc_msg,
-            "reason": receipt.reason,
+            "svc_code": storable_text(receipt.svc_code),
+            "svc_msg": storable_text(receipt.svc_msg),
+            "reason": storable_text(receipt.reason),
             "request": _encoded(receipt.request),
             "response": _encoded(receipt.response),
             "pending": _encoded(list(receipt.pending)),

@@ -179,6 +179,11 @@ def check_storable(value: str) -> None:
         raise ValueError("contains an unpaired surrogate") from None
 
 
+def storable_text(text: str) -> str:
+    """Text from outside as every database keeps it: without NUL characters."""
+    return text.replace("\0", "\ufffd")
+
+
 def type_name(value: Any) -> str:
     """What a client calls a value's type."""
     names = {type(None): "null", bool: "a boolean", int: "an integer", float: "a number", str: "text"}

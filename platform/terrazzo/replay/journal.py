@@ -17,6 +17,7 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.field import flag, moment, number, text
 from terrazzo.metadata.port import Row
 from terrazzo.metadata.replays import REPLAY
+from terrazzo.metadata.turns import take_turn
 from terrazzo.replay.progress import Progress
 from terrazzo.replay.run import Task
 
@@ -58,6 +59,7 @@ class Journal(Book):
         told = {"start_us": task.start_us, "end_us": task.end_us, "dry_run": task.dry_run}
         entry = _entry(actor, company_id, "replay", task.object_id, told)
         async with self._database.writing() as connection:
+            await take_turn(connection, "replay")
             waiting = sa.select(REPLAY.c.id, REPLAY.c.object_id).where(REPLAY.c.state.in_(UNFINISHED))
             rows = (await connection.execute(waiting)).all()
             for row in rows:

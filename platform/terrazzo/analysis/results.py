@@ -21,6 +21,7 @@ from terrazzo.metadata.analysis import (
     STATISTICS_RESULT,
 )
 from terrazzo.metadata.analysis import STATISTICS_PERIOD as PERIOD
+from terrazzo.metadata.field import storable_text
 from terrazzo.mosaic.body import text_of
 from terrazzo.store import Value
 
@@ -94,7 +95,7 @@ class Writer:
             {
                 **self._named(period),
                 "var_name": name,
-                "data": text_of(value) or "",
+                "data": storable_text(text_of(value) or ""),
                 "description": self._calendar.describe(period.type, period.start_us),
                 "created": self._now_us,
                 "is_available": 1,

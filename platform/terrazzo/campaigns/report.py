@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from terrazzo.metadata.field import storable_text
+
 OK = ("ok", "success")
 _FAILED = ("error", "failed", "fail", "refused")
 
@@ -25,7 +27,8 @@ def reported_version(points: Mapping[str, Any], unit: str) -> str | None:
     value = named.get(f"{unit.lower()}_version")
     if value is None and str(named.get("unit", "")).upper() == unit:
         value = named.get("version")
-    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    is_version = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return storable_text(str(value)) if is_version else None
 
 
 def upgrade_notice(points: Mapping[str, Any], unit: str) -> Notice | None:
@@ -35,4 +38,6 @@ def upgrade_notice(points: Mapping[str, Any], unit: str) -> Notice | None:
     result = str(points.get("Result", "")).lower()
     if result in OK:
         return Notice(True, "")
-    return Notice(False, str(points.get("Reason", result))[:200]) if result in _FAILED else None
+    if result not in _FAILED:
+        return None
+    return Notice(False, storable_text(str(points.get("Reason", result)))[:200])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence, Set
 from typing import Any, Protocol
@@ -36,6 +37,7 @@ GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before wh
 
 _SWEEP_S = 1.0
 _RETRY_S = 1.0
+_UID = re.compile(r"[0-9a-f]{32}")
 
 
 class Answers(Protocol):
@@ -204,8 +206,8 @@ class Commands:
     def on_answer(self, answer: Answer) -> None:
         """A terminal has answered a command, named by its Correlation Data."""
         uid = answer.correlation.decode("ascii", "replace")
-        if len(uid) != 32:
-            return  # none of ours
+        if not _UID.fullmatch(uid):
+            return  # none of ours; terminals may send any bytes, and no database holds a NUL in a text
         if self._unwritten_answers >= MAX_ANSWERS:
             self.stats.answers_dropped += 1
             self._answer_log.warning("answers come faster than the database takes them; they stay in the grid only")

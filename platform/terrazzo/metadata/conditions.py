@@ -102,7 +102,7 @@ class Selection:
         except BadParameter as error:
             raise BadParameter("order_by", str(error)) from None
         columns = [column] if name == "id" else [column, self._table.c.id]
-        return [column.desc() if descending else column.asc() for column in columns]
+        return [_ordered(column, descending=descending) for column in columns]
 
     def _field(self, name: str) -> Field:
         field = self._fields.get(name)
@@ -154,7 +154,9 @@ class Selection:
         return _Alike(column, sa.literal(self._text(field, value).replace("\\", "\\\\")))
 
     def _column(self, field: Field) -> Column:
-        return self._derived[field.name] if field.name in self._derived else self._table.c[field.name]
+        column = self._derived[field.name] if field.name in self._derived else self._table.c[field.name]
+        # of a number that is too wide for the column SQLite finds none, and PostgreSQL would fail
+        return sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, sa.SmallInteger) else column
 
     def _ids_of(self, field: Field, uids: list[str]) -> sa.Select[Any]:
         table = self._referenced[field.name]
@@ -183,6 +185,14 @@ class Selection:
         except ValueError as error:
             raise BadParameter(field.name, str(error)) from None
         return value
+
+
+def _ordered(column: Column, *, descending: bool) -> Column:
+    """Null is less than everything, as in SQLite; PostgreSQL would have it greater."""
+    order = column.desc() if descending else column.asc()
+    if not getattr(column, "nullable", False):
+        return order
+    return order.nulls_last() if descending else order.nulls_first()
 
 
 def _each(parameter: str, conditions: Sequence[Any], clause: Callable[..., Column]) -> list[Column]:

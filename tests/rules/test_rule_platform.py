@@ -2,119 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
+from rule_stand import SECRET, Receiver, add_rule, open_notices, report
 
-from mqtt_bytes import login, publish
 from running import Platform, wait_for
-
-ROWS = [
-    ["T", "", "", "STA", "$AdapterID-1.t", ""],
-    ["RUN", "", "", "STA", "$AdapterID-1.run", ""],
-    ["HOT", "Too hot", "热", "EVNT", "$AdapterID-1.t", "", "x > 80"],
-]
-BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
-SECRET = "0123456789abcdef"
-
-
-class Receiver:
-    """Takes webhooks and the requests of an SMS provider."""
-
-    def __init__(self) -> None:
-        self.hooks: list[dict[str, Any]] = []
-        self.texts: list[str] = []
-        self.faults: list[str] = []
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"]))
-                if self.path == "/sms":
-                    outer.texts.append(json.loads(body)["text"])
-                else:
-                    outer.take(body, dict(self.headers))
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                """Quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-
-    def take(self, body: bytes, headers: dict[str, str]) -> None:
-        """As docs/messenger.md tells receivers to check."""
-        signed = f"{headers['X-Terrazzo-Timestamp']}.".encode() + body
-        expected = "sha256=" + hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(headers["X-Terrazzo-Signature"], expected):
-            self.faults.append("signature")
-        self.hooks.append(json.loads(body) | {"delivery": headers["X-Terrazzo-Delivery"]})
-
-
-@pytest.fixture
-def receiver() -> Iterator[Receiver]:
-    made = Receiver()
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
-
-
-@pytest.fixture
-def platform(tmp_path: Path, receiver: Receiver) -> Iterator[Platform]:
-    config = tmp_path / "terrazzo.toml"
-    config.write_text(
-        'messenger.allow_private = ["127.0.0.0/8"]\n[[messenger.project]]\nid = 1\nname = "plant"\n'
-        f'sms = {{ url = "{receiver.url}/sms", body = \'{{"text": "{{msgdata}}"}}\' }}\n'
-    )
-    with Platform(tmp_path / "data", arguments=("--config", str(config))) as started:
-        prepare(started.login())
-        yield started
-
-
-def prepare(platform: Platform) -> None:
-    platform.add_terminal("m1", platform.add_config())
-    mapping = platform.call("create_mapping", name="m", script=ROWS, **BY)["uid"]
-    item = platform.call("create_object", name="Boiler", mapping_id=mapping, terminal_list=["m1"])["uid"]
-    script = [["RUN", "On", "开", "1", ""]]
-    retainer = platform.call("create_retainer", name="r", description="", object_list=[item], script=script)
-    platform.call("start_retainer", uid=retainer["uid"])
-
-
-def report(platform: Platform, *bodies: dict[str, Any]) -> None:
-    import socket
-
-    with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
-        client.sendall(login("m1", "u-m1", "pin-m1"))
-        assert client.recv(4) == b"\x20\x02\x00\x00"
-        for number, body in enumerate(bodies, 1):
-            client.sendall(publish("g/m1/r", json.dumps(body).encode(), packet_id=number))
-            assert client.recv(4)[:2] == b"\x40\x02"
-
-
-def add_rule(platform: Platform, **fields: Any) -> str:
-    uid = platform.call("create_rule", name="hot", **fields)["uid"]
-    platform.call("start_rule", uid=uid)
-    return str(uid)
 
 
 def test_events_and_labels_are_told(platform: Platform, receiver: Receiver) -> None:
-    hook = {"channel": "webhook", "url": f"{receiver.url}/hook", "secret": SECRET, "window_s": 0}
-    add_rule(platform, kinds=["event", "opened", "closed"], **hook)
+    add_rule(platform, kinds=["event", "opened", "closed"], window_s=0, **receiver.hook)
     add_rule(platform, kinds=["event"], codes=["HOT"], channel="sms", recipients=["+1"], window_s=0)
     add_rule(platform, kinds=["event"], codes=["ELSE"], channel="sms", recipients=["+1"])
     report(platform, {"t": 70, "run": 1}, {"t": 90}, {"t": 70, "run": 0})
-    wait_for(lambda: sum(hook["count"] for hook in receiver.hooks) == 3, "three webhooks")
+    wait_for(lambda: receiver.told("hot") == 3, "three things are told")
     items = [item for hook in receiver.hooks for item in hook["items"]]
     assert sorted((item["kind"], item["code"], item["object"]) for item in items) == [
         ("closed", "RUN", "Boiler"),
@@ -159,7 +61,7 @@ def test_reminders_until_somebody_acknowledges_also_after_a_restart(platform: Pl
         wait_for(lambda: len(receiver.texts) > before, "it goes on")
         event = again.call("get_event_list")["data"][0]
         again.call("acknowledge_event", id=event["id"])
-        wait_for(lambda: waiting(again) == 0, "nothing is left to tell")
+        wait_for(lambda: open_notices(again) == [], "nothing is left to tell")
         count = len(receiver.texts)
         report(again, {"t": 70}, {"t": 95})
         wait_for(lambda: len(receiver.texts) > count, "the next event is told")
@@ -167,16 +69,6 @@ def test_reminders_until_somebody_acknowledges_also_after_a_restart(platform: Pl
         again.call("delete_rule", uid=uid)
     finally:
         again.stop()
-
-
-def waiting(platform: Platform) -> int:
-    """Notices that will still be told, by what the database has."""
-    import sqlite3
-
-    with sqlite3.connect(platform.data / "terrazzo.db") as database:
-        found = database.execute("SELECT count(*) FROM rule_notice WHERE state <> 'done'").fetchone()
-    database.close()
-    return int(found[0])
 
 
 @pytest.mark.parametrize(

@@ -52,32 +52,19 @@ class NoticeLedger:
             rules = list((await connection.execute(due)).scalars())
             return rules, (await connection.execute(later)).scalar()
 
-    async def fresh(self, connection: AsyncConnection, rule_id: int) -> tuple[list[Notice], int]:
-        """What a rule has not told yet, and how many there are in all."""
-        return await self._some(connection, [_columns.rule_id == rule_id, _columns.state == WAITING])
+    async def take_fresh(self, connection: AsyncConnection, rule: Rule, now: int) -> tuple[list[Notice], int]:
+        """What a rule has not told yet, at most ``MOST_AT_ONCE``, and how many there are in all.
 
-    async def unheeded(self, connection: AsyncConnection, rule_id: int, now: int) -> tuple[list[Notice], int]:
-        """What a rule has to repeat: nobody has acknowledged the event, or the label is still open."""
-        due = [_columns.rule_id == rule_id, _columns.state == TOLD, _columns.again_us <= now]
-        await connection.execute(
-            RULE_NOTICE.update().where(*due, sa.not_(_is_open())).values(state=DONE, again_us=None)
-        )
-        return await self._some(connection, due)
+        A message tells of all of them from here on.
+        """
+        return await self._take(connection, rule, [_columns.rule_id == rule.id, _columns.state == WAITING], now)
 
-    async def told(self, connection: AsyncConnection, rule: Rule, upto: Sequence[Any], now: int) -> None:
-        """Writes that a message tells of these; what is to be repeated is due again after the rule's interval."""
-        is_over = sa.or_(_columns.kind == "closed", _columns.told >= rule.repeat_times)
-        again_us = now + rule.repeat_s * 1_000_000
-        await connection.execute(
-            RULE_NOTICE.update()
-            .where(*upto)
-            .values(
-                state=sa.case((is_over, DONE), else_=TOLD),
-                again_us=sa.case((is_over, None), else_=again_us),
-                told_us=now,
-                told=_columns.told + 1,
-            )
-        )
+    async def take_due(self, connection: AsyncConnection, rule: Rule, now: int) -> tuple[list[Notice], int]:
+        """As ``take_fresh``, of what is to be repeated: the event is not acknowledged, or the label is still open."""
+        due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now]
+        over = RULE_NOTICE.update().where(*due, sa.not_(_is_open()))
+        await connection.execute(over.values(state=DONE, again_us=None))
+        return await self._take(connection, rule, due, now)
 
     async def end(self, rule_id: int) -> None:
         """A rule that is stopped has nothing more to tell."""
@@ -91,24 +78,29 @@ class NoticeLedger:
         async with self.database.writing() as connection:
             await connection.execute(RULE_NOTICE.delete().where(*old))
 
-    async def _some(self, connection: AsyncConnection, where: list[Any]) -> tuple[list[Notice], int]:
-        query = sa.select(RULE_NOTICE).where(*where).order_by(_columns.id).limit(MOST_AT_ONCE)
-        found = (await connection.execute(query)).mappings().all()
-        total = len(found)
-        if total == MOST_AT_ONCE:
-            counted = sa.select(sa.func.count()).select_from(RULE_NOTICE).where(*where)
-            total = int((await connection.execute(counted)).scalar_one())
-        return [Notice(**{name: row[name] for name in Notice.__struct_fields__}) for row in found], total
+    async def _take(
+        self, connection: AsyncConnection, rule: Rule, which: Sequence[Any], now: int
+    ) -> tuple[list[Notice], int]:
+        """Writes that these are told, and which they were in the same statement: others come at any time.
 
-
-def fresh_of(rule: Rule) -> list[Any]:
-    """The clause of what a rule has not told yet."""
-    return [_columns.rule_id == rule.id, _columns.state == WAITING]
-
-
-def due_of(rule: Rule, now: int) -> list[Any]:
-    """The clause of what a rule has to repeat."""
-    return [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now]
+        What is to be repeated is due again after the rule's interval.
+        """
+        is_over = sa.or_(_columns.kind == "closed", _columns.told >= rule.repeat_times)
+        told = (
+            RULE_NOTICE.update()
+            .where(*which)
+            .values(
+                state=sa.case((is_over, DONE), else_=TOLD),
+                again_us=sa.case((is_over, None), else_=now + rule.repeat_s * 1_000_000),
+                told_us=now,
+                told=_columns.told + 1,
+            )
+            .returning(_columns.id)
+        )
+        ids = sorted((await connection.execute(told)).scalars())
+        query = sa.select(RULE_NOTICE).where(_columns.id.in_(ids[:MOST_AT_ONCE])).order_by(_columns.id)
+        found = (await connection.execute(query)).mappings().all() if ids else []
+        return [Notice(**{name: row[name] for name in Notice.__struct_fields__}) for row in found], len(ids)
 
 
 def _is_open() -> sa.ColumnElement[bool]:

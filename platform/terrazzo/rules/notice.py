@@ -27,7 +27,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     value: str
     time_us: int
-    told: int
+    told: int  # times, the present one too
 
 
 def notice_row(rule: Rule, happened: Happened) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from terrazzo.mapping.ledger import Happened
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.port import Repository
 from terrazzo.metadata.rule_records import RuleRepository
-from terrazzo.rules.ledger import NoticeLedger, due_of, fresh_of
+from terrazzo.rules.ledger import NoticeLedger
 from terrazzo.rules.notice import Notice
 from terrazzo.rules.quiet import quiet_until_us
 from terrazzo.rules.rule import Rule, RuleBook
@@ -159,25 +159,23 @@ class Teller:
 
     async def _tell_fresh(self, rule: Rule, now: int) -> None:
         async with self._ledger.database.writing() as connection:
-            notices, count = await self._ledger.fresh(connection, rule.id)
+            notices, count = await self._ledger.take_fresh(connection, rule, now)
             if notices:
                 await self._put(connection, rule, notices, count)
-                await self._ledger.told(connection, rule, fresh_of(rule), now)
                 self.stats.messages += 1
         self._messenger.wake()
 
     async def _tell_again(self, rule: Rule, now: int) -> None:
         async with self._ledger.database.writing() as connection:
-            notices, count = await self._ledger.unheeded(connection, rule.id, now)
+            notices, count = await self._ledger.take_due(connection, rule, now)
             if notices:
                 await self._put(connection, rule, notices, count)
-                await self._ledger.told(connection, rule, due_of(rule, now), now)
                 self.stats.reminders += 1
         self._messenger.wake()
 
     async def _put(self, connection: AsyncConnection, rule: Rule, notices: Sequence[Notice], count: int) -> None:
         names = {each.object_id: await self._name(each.object_id) for each in notices[:MOST_ITEMS]}
-        draft = compose(rule, notices, names, count=count, reminder=notices[0].told, zone=self._zone)
+        draft = compose(rule, notices, names, count=count, reminder=notices[0].told - 1, zone=self._zone)
         await self._messenger.put(connection, [draft])
 
     async def _name(self, object_id: int) -> str:

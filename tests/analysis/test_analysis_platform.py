@@ -6,8 +6,12 @@ import json
 import socket
 from pathlib import Path
 
+import pytest
+
 from mqtt_bytes import login, publish
 from running import Platform, wait_for
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 def report(platform: Platform, *bodies: dict[str, object]) -> None:

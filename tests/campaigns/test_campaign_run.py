@@ -18,7 +18,7 @@ QUICK: dict[str, Any] = {"download_bytes": 16_384, "upgrade_s": 0.05, "reboot_s"
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def platform(tmp_path_factory: pytest.TempPathFactory, each_database: str) -> Iterator[Platform]:
     with Platform(tmp_path_factory.mktemp("campaigns") / "data") as running:
         yield running.login()
 

@@ -6,6 +6,7 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 from component_tables import BY_NAME, DOCUMENTED, RESOURCES, Field, Resource
-from contract_world import World
+from contract_world import World, filled_platform
 
 SPEC = Path(__file__).parents[3] / "shared" / "spec" / "2-components.md"
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -111,10 +112,17 @@ class Client:
 
 
 @pytest.fixture(scope="module")
-def client(world: World) -> Iterator[Client]:
-    opened = Client(world)
-    yield opened
-    opened.close()
+def client(
+    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Client]:
+    with ExitStack() as stack:
+        if each_database == "sqlite":
+            world = request.getfixturevalue("world")
+        else:
+            world = stack.enter_context(filled_platform(tmp_path_factory.mktemp("contract") / "data"))
+        opened = Client(world)
+        stack.callback(opened.close)
+        yield opened
 
 
 def refused(answer: dict[str, Any], field: str) -> bool:

@@ -17,6 +17,7 @@ def test_every_action_has_an_example() -> None:
         assert (answer["resp"], answer["code"]) == (name, 200)
 
 
+@pytest.mark.usefixtures("each_database")
 def test_each_example_works_as_printed(tmp_path: Path) -> None:
     with with_tcp(tmp_path / "data") as platform:
         rehearsal = Rehearsal(platform)

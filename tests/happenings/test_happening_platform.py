@@ -13,6 +13,8 @@ from happening_stand import Plant
 
 from running import Platform, wait_for
 
+pytestmark = pytest.mark.usefixtures("each_database")
+
 
 @pytest.fixture
 def plant(tmp_path: Path):

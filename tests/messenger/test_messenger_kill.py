@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from running import Platform, wait_for
 from support import free_port
 
 ROUNDS = 2
+
+pytestmark = pytest.mark.usefixtures("each_database")
 
 
 class Provider:
@@ -20,15 +23,15 @@ class Provider:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
-        self.holds = threading.Event()
+        self.answers = threading.Event()
+        self.answers.set()
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.texts.append(body["text"])
-                while outer.holds.is_set():
-                    time.sleep(0.01)
+                outer.answers.wait()
                 self.send_response(200)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -55,13 +58,13 @@ def test_kill_9_between_journal_and_answer(tmp_path: Path) -> None:
     try:
         for number in range(ROUNDS):
             send(platform, 2, f"waits {number}")
-            provider.holds.set()
+            provider.answers.clear()
             held = threading.Thread(target=send_until_killed, args=[platform, f"held {number}"])
             held.start()
             wait_for(lambda n=number: f"held {n}" in provider.texts, "the provider has the request")
             platform.kill()
             held.join()
-            provider.holds.clear()
+            provider.answers.set()
             platform = platform.again().login()
         listed = {each["content"]["msgdata"]: each for each in messages(platform)}
         for number in range(ROUNDS):

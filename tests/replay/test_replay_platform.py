@@ -22,7 +22,7 @@ AFTER = [
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def platform(tmp_path_factory: pytest.TempPathFactory, each_database: str) -> Iterator[Platform]:
     with Platform(tmp_path_factory.mktemp("replay") / "data") as running:
         running.login()
         yield running

@@ -10,6 +10,17 @@ BIG = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
+    _create_collect()
+    _create_file()
+    _create_object_group()
+    _create_upload()
+    _create_collectos()
+    _create_object_dashboard()
+    _create_object_group_map()
+    _create_service()
+
+
+def _create_collect() -> None:
     op.create_table(
         "collect",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -42,6 +53,9 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_collect_permission_company_id_name_id"), "collect", ["permission_company_id", "name", "id"]
     )
+
+
+def _create_file() -> None:
     op.create_table(
         "file",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -67,6 +81,9 @@ def upgrade() -> None:
     op.create_index(op.f("ix_file_name_id"), "file", ["name", "id"])
     op.create_index(op.f("ix_file_permission_company_id_id"), "file", ["permission_company_id", "id"])
     op.create_index(op.f("ix_file_permission_company_id_name_id"), "file", ["permission_company_id", "name", "id"])
+
+
+def _create_object_group() -> None:
     op.create_table(
         "object_group",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -95,6 +112,9 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_object_group_permission_company_id_name_id"), "object_group", ["permission_company_id", "name", "id"]
     )
+
+
+def _create_upload() -> None:
     op.create_table(
         "upload",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -117,6 +137,9 @@ def upgrade() -> None:
     op.create_index(op.f("ix_upload_name_id"), "upload", ["name", "id"])
     op.create_index(op.f("ix_upload_permission_company_id_id"), "upload", ["permission_company_id", "id"])
     op.create_index(op.f("ix_upload_permission_company_id_name_id"), "upload", ["permission_company_id", "name", "id"])
+
+
+def _create_collectos() -> None:
     op.create_table(
         "collectos",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -163,6 +186,9 @@ def upgrade() -> None:
         op.f("ix_collectos_permission_company_id_name_id"), "collectos", ["permission_company_id", "name", "id"]
     )
     op.create_index(op.f("ix_collectos_project_id"), "collectos", ["project_id"])
+
+
+def _create_object_dashboard() -> None:
     op.create_table(
         "object_dashboard",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -204,6 +230,9 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_object_dashboard_permission_company_id_id"), "object_dashboard", ["permission_company_id", "id"]
     )
+
+
+def _create_object_group_map() -> None:
     op.create_table(
         "object_group_map",
         sa.Column("id", BIG, autoincrement=True, nullable=False),
@@ -241,6 +270,9 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_object_group_map_permission_company_id_id"), "object_group_map", ["permission_company_id", "id"]
     )
+
+
+def _create_service() -> None:
     op.create_table(
         "service",
         sa.Column("id", BIG, autoincrement=True, nullable=False),

@@ -90,7 +90,7 @@ class StoreUnavailable(Exception):
 
 
 class NotReplaceable(Exception):
-    """The store can't put records in the place of others; ``str()`` says why, fit to show an operator."""
+    """The store can't put these records in the place of others; ``str()`` says why, fit to show an operator."""
 
 
 class StoreFull(StoreUnavailable):
@@ -206,14 +206,18 @@ class TimeSeriesStore(Protocol):
         at the moment of the change: so nobody's record goes that came after those were read. False: they have others,
         and nothing was changed.
 
+        A store on a server has no transaction for it: what it began it ends, after any crash, with all of it, but other
+        processes may briefly read the range half made; and a call that was cancelled or raised ``StoreUnavailable`` may
+        still be carried out, before anything that is appended after it.
+
         Raises:
             ValueError: a record is of another series, or out of the range, or can't be stored; nothing was changed.
-            NotReplaceable: this store never does.
+            NotReplaceable: this store never does, or keeps nothing that old; nothing was changed.
         """
 
     @property
     def is_replaceable(self) -> bool:
-        """Whether ``replace`` works here."""
+        """Whether ``replace`` works here, as far as is known before the store was reached for the first time."""
 
     async def drop_before(self, time_us: int) -> None:
         """Retention: forgets all records earlier than ``time_us``."""

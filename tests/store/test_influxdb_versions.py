@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from store_houses import InfluxHouse
 
-from terrazzo.store import Record, StoreUnavailable
+from terrazzo.store import NotReplaceable, Record, Seen, StoreUnavailable
 
 T0 = 1_700_000_000_000_000
 RECORD = Record("g/T1/r", T0, b'{"P":1}')
@@ -96,6 +96,10 @@ async def test_a_2x_bucket_is_made_and_mapped_once(front, influxd, tmp_path):
         await store.append([RECORD])
         assert (await store.page(["g/T1/r"], T0, T0, offset=0, limit=9)).total == round_ + 1
         await store.drop_before(T0)
+        mosaic = Record("m/1", T0, b'{"A":%d}' % round_)
+        assert store.is_replaceable
+        assert await store.replace("m/1", T0, T0, [mosaic], given=Seen(["g/T1/r"], round_ + 1))
+        assert await store.latest(["m/1"], 9) == [mosaic]
         await store.close()
     [(_, bucket_path, bucket), (_, mapping_path, mapping)] = front.calls
     assert bucket_path == "/api/v2/buckets"
@@ -114,7 +118,7 @@ async def test_an_unknown_organisation_is_named(front, tmp_path):
 
 
 @pytest.mark.parametrize("front", ["3.0.1"], indirect=True)
-async def test_3_takes_records_and_says_that_it_cant_delete(front, influxd, tmp_path):
+async def test_3_takes_records_and_says_that_it_cant_delete_or_replace(front, influxd, tmp_path):
     database = tmp_path.name
     influxd.query(f'CREATE DATABASE "{database}"')
     store = await InfluxHouse(front.url, database, tmp_path).open(token="secret")
@@ -122,4 +126,8 @@ async def test_3_takes_records_and_says_that_it_cant_delete(front, influxd, tmp_
     assert await store.latest(["g/T1/r"], 9) == [RECORD]
     with pytest.raises(StoreUnavailable, match="InfluxDB 3 has no DELETE"):
         await store.drop_before(T0 + 1)
+    assert not store.is_replaceable
+    with pytest.raises(NotReplaceable, match="InfluxDB 3 has no DELETE"):
+        await store.replace("g/T1/r", 0, T0, [], given=Seen(["g/T1/r"], 1))
+    assert await store.latest(["g/T1/r"], 9) == [RECORD]
     await store.close()

@@ -74,12 +74,14 @@ async def test_several_series_are_merged(store):
 
 
 async def test_series_of_different_kinds_are_merged(store):
-    batch = [record(T0 + number, number, name) for number, name in enumerate(["g/T1/r", "m/17", "x/T1", "g/T1/r"])]
+    batch = [
+        record(T0 + number, number, name) for number, name in enumerate(["g/T1/r", "c/T1", "m/17", "x/T1", "g/T1/r"])
+    ]
     await store.append(batch)
-    names = ["x/T1", "m/17", "g/T1/r"]
-    assert await store.latest(names, 3) == batch[:0:-1]
+    names = ["x/T1", "m/17", "c/T1", "g/T1/r"]
+    assert await store.latest(names, 4) == batch[:0:-1]
     assert await store.first_after(names, T0) == batch[1]
-    assert await store.page(names, T0, T0 + 9, offset=1, limit=2) == Page([batch[2], batch[1]], 4)
+    assert await store.page(names, T0, T0 + 9, offset=1, limit=2) == Page([batch[3], batch[2]], 5)
 
 
 async def test_first_after_is_strictly_later(store):

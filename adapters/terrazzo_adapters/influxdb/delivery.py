@@ -48,6 +48,10 @@ class Delivery:
         await self._ties.assign(points)
         return True
 
+    def prepare_all(self, series: str, start_us: int, end_us: int, points: Sequence[Point]) -> None:
+        """Gives tie-breakers to points that will be all that a series has in a range, both ends inclusive."""
+        self._ties.assign_all(series, start_us, end_us, points)
+
     async def deliver(self, points: Sequence[Point]) -> list[Point]:
         """Writes the points; returns those that the server will never take."""
         await self.connect()

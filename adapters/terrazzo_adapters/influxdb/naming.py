@@ -4,6 +4,7 @@
 ``g/T1/r``        ``grid``     ``terminal`` = T1, ``channel`` = r
 ``m/17``          ``mosaic``   ``object`` = 17
 ``x/T1``          ``reject``   ``terminal`` = T1
+``c/T1``          ``answer``   ``terminal`` = T1
 ================= ============ =========================================
 
 Characters that line protocol has no escape for stand percent-encoded, and so does the percent sign.
@@ -30,6 +31,7 @@ KINDS = (
     Kind("g", "grid", ("terminal", "channel")),
     Kind("m", "mosaic", ("object",)),
     Kind("x", "reject", ("terminal",)),
+    Kind("c", "answer", ("terminal",)),
 )
 _BY_LETTER = {kind.letter: kind for kind in KINDS}
 
@@ -56,7 +58,7 @@ def kind_of(series: str) -> Kind:
     """
     letter, slash, _ = series.partition("/")
     if not slash or letter not in _BY_LETTER:
-        raise ValueError(f"series {series!r} is neither g/<uid>/<channel> nor m/<object_id> nor x/<uid>")
+        raise ValueError(f"series {series!r} is none of g/<uid>/<channel>, m/<object_id>, x/<uid>, c/<uid>")
     return _BY_LETTER[letter]
 
 

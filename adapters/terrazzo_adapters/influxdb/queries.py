@@ -83,12 +83,16 @@ async def page(
     keys: Sequence[str] = (),
 ) -> Page:
     """Records of a range, newest first, and the exact total."""
+    count = await total(server, series, start_us, end_us, keys)
+    if offset >= count or limit <= 0:
+        return Page([], count)
+    return Page(await _newest(server, sources(series, start_us, end_us, keys), offset=offset, limit=limit), count)
+
+
+async def total(server: Server, series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> int:
+    """How many records a range has."""
     asked = sources(series, start_us, end_us, keys)
-    totals = await asyncio.gather(*(_count(server, source, source.start_us, source.end_us) for source in asked))
-    total = sum(totals)
-    if offset >= total or limit <= 0:
-        return Page([], total)
-    return Page(await _newest(server, asked, offset=offset, limit=limit), total)
+    return sum(await asyncio.gather(*(_count(server, source, source.start_us, source.end_us) for source in asked)))
 
 
 async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequence[str] = ()) -> list[Record]:
@@ -213,7 +217,19 @@ async def drop_before(server: Server, time_us: int) -> None:
         kept = await _heads(server, kind, ns)
         await server.query(f'DELETE FROM "{kind.measurement}" WHERE time < {ns}')
         if lost := kept - await _heads(server, kind, ns):
-            await _bring_back(server, lost, ns)
+            await bring_back(server, lost, ns)
+
+
+async def delete(server: Server, series: str, start_us: int, end_us: int) -> None:
+    """Deletes all records of a series and range, both ends inclusive. Other series may be hidden then."""
+    for source in sources([series], start_us, end_us):
+        await server.query(f"DELETE {source.where(source.start_us, source.end_us)}")
+
+
+async def heads(server: Server, kind: Kind) -> set[str]:
+    """What the lines of all series begin with that the server has in its index."""
+    answer = await server.query(f'SHOW SERIES FROM "{kind.measurement}"')
+    return {row[0] for series in answer for row in series["values"]}
 
 
 async def _heads(server: Server, kind: Kind, start_ns: int) -> set[str]:
@@ -222,13 +238,13 @@ async def _heads(server: Server, kind: Kind, start_ns: int) -> set[str]:
     return {tagged_head(kind, series.get("tags", {})) for series in await server.query(statement)}
 
 
-async def _bring_back(server: Server, heads: set[str], ns: int) -> None:
+async def bring_back(server: Server, lost: set[str], ns: int) -> None:
     """InfluxDB 1.6.7 hides a series that was emptied once and filled again when a later DELETE empties another.
 
     Its points are there and a write to it shows them again: of a field that nobody reads, and that the next DELETE
     takes away.
     """
     try:
-        await server.write("\n".join(f"{head} {KEPT}=true {ns}" for head in sorted(heads)))
+        await server.write("\n".join(f"{head} {KEPT}=true {ns}" for head in sorted(lost)))
     except Refused as error:
-        raise StoreUnavailable(f"{len(heads)} series show their records only when more arrive: {error}") from error
+        raise StoreUnavailable(f"{len(lost)} series show their records only when more arrive: {error}") from error

@@ -1,8 +1,12 @@
-"""The spool: batches that wait on disk, in order, for a server that is away; and the notes, which stay here."""
+"""The spool: batches that wait on disk, in order, for a server that is away; and the notes, which stay here.
+
+Before all batches stands the replacement that was begun last, until the server has all of it.
+"""
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -10,12 +14,14 @@ from rocksdict import WriteBatch
 
 from terrazzo.store import NO_NOTES, Notes
 from terrazzo_adapters.influxdb.lines import Point
+from terrazzo_adapters.influxdb.replacement import Replacement
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.batch import put_notes
 from terrazzo_adapters.rocksdb.database import Database, worded
 from terrazzo_adapters.rocksdb.keys import note_key
 from terrazzo_adapters.rocksdb.walk import ascending
 
+_REPLACEMENT = b"a"
 _FIRST = b"b" + bytes(8)
 
 
@@ -30,6 +36,8 @@ class Spool:
         self._waiting: deque[tuple[int, int]] = deque()  # number, bytes
         self._last = 0
         self.size = 0
+        self.replacement: Replacement | None = None
+        """What was begun and isn't known to be on the server. Whoever has it removed from the disk sets this."""
 
     @property
     def depth(self) -> int:
@@ -42,8 +50,10 @@ class Spool:
         with worded(self._database.path):
             for key, value in ascending(self._database.rdict, _FIRST, b"c"):
                 self._waiting.append((_number(key), len(value)))
+            begun = self._database.rdict.get(_REPLACEMENT)
         self.size = sum(size for _, size in self._waiting)
         self._last = self._waiting[-1][0] if self._waiting else 0
+        self.replacement = None if begun is None else msgspec.msgpack.decode(begun, type=Replacement)
 
     def close(self) -> None:
         """Keeps what waits for the next process."""
@@ -91,6 +101,16 @@ class Spool:
         self._waiting.popleft()
         self.size -= size
 
+    def put_replacement(self, replacement: Replacement) -> None:
+        """Keeps a replacement durably, before the server hears of it."""
+        value = msgspec.msgpack.encode(replacement)
+        self._write(lambda batch: batch.put(_REPLACEMENT, value))
+        self.replacement = replacement
+
+    def remove_replacement(self) -> None:
+        """Removes it from the disk durably: carried out once more, it would take away what came after it."""
+        self._write(lambda batch: batch.delete(_REPLACEMENT))
+
     def _commit(self, number: int | None, value: bytes, notes: Notes = NO_NOTES) -> None:
         encoded = {note_key(name): note for name, note in notes.items()}
 
@@ -99,6 +119,9 @@ class Spool:
                 batch.put(_key(number), value)
             put_notes(batch, encoded)
 
+        self._write(fill)
+
+    def _write(self, fill: Callable[[WriteBatch], None]) -> None:
         self._ensure_open()
         try:
             self._database.commit(fill)
@@ -107,16 +130,18 @@ class Spool:
             raise
 
     def _ensure_open(self) -> None:
-        """Reopens after a failure; a batch that was reported as failed and shows up now is dropped."""
+        """Reopens after a failure; what was reported as failed and shows up now is dropped."""
         if self._database.is_open:
             return
         self._database.open()
-        last = self._last
-        self._database.commit(lambda batch: _drop_after(batch, last))
+        self._database.commit(self._restore)
 
-
-def _drop_after(batch: WriteBatch, last: int) -> None:
-    batch.delete_range(_key(last + 1), b"c")
+    def _restore(self, batch: WriteBatch) -> None:
+        batch.delete_range(_key(self._last + 1), b"c")
+        if self.replacement is None:
+            batch.delete(_REPLACEMENT)
+        else:
+            batch.put(_REPLACEMENT, msgspec.msgpack.encode(self.replacement))
 
 
 def _key(number: int) -> bytes:

@@ -1,7 +1,8 @@
 """``InfluxStore``: the port. What the server can't take at once waits in the spool, in order, and nothing is doubled.
 
 One batch at a time is on its way. Its tie-breakers are fixed before the first attempt, on disk where the batch is
-spooled, so that an attempt whose outcome is unknown can be repeated: it overwrites itself.
+spooled, so that an attempt whose outcome is unknown can be repeated: it overwrites itself. A replacement that was begun
+is on disk too, and nothing that came later goes before it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from terrazzo.store import (
     Curve,
     Fn,
     Notes,
-    NotReplaceable,
     Page,
     Record,
     RecordsRefused,
@@ -29,13 +29,14 @@ from terrazzo.store import (
     StoreUnavailable,
 )
 from terrazzo_adapters.columns.points import parse_points
-from terrazzo_adapters.influxdb import aggregates, queries
+from terrazzo_adapters.influxdb import aggregates, queries, replacement
 from terrazzo_adapters.influxdb.delivery import Delivery
 from terrazzo_adapters.influxdb.lines import Point
-from terrazzo_adapters.influxdb.naming import line_head
+from terrazzo_adapters.influxdb.naming import kind_of, line_head
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 from terrazzo_adapters.influxdb.spool import Spool
+from terrazzo_adapters.rocksdb.replacement import check_records
 
 if TYPE_CHECKING:
     from terrazzo_adapters.columns.extremes import Extremes
@@ -62,7 +63,8 @@ class InfluxStore:
         self._spool = spool
         self._thread = thread
         self._limit = limit
-        self._turn = asyncio.Lock()
+        self._turn = asyncio.Lock()  # of appending and replacing
+        self._deleting = asyncio.Lock()  # one DELETE at a time
         self._changed = asyncio.Condition()
         self._closing = asyncio.Event()
         self._arrival = 0
@@ -103,6 +105,11 @@ class InfluxStore:
         """How many batches wait in the spool."""
         return self._spool.depth
 
+    @property
+    def begun(self) -> bool:
+        """Whether a replacement was begun that the server may not have yet."""
+        return self._spool.replacement is not None
+
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Returns when the server or the spool has all records durably; waits while the spool is full.
 
@@ -122,7 +129,7 @@ class InfluxStore:
             self._ensure_open()
             if not self._spool.depth or not points:
                 try:
-                    refused = await self._delivery.deliver(points) if points else []
+                    refused = await self._deliver(points) if points else []
                 except StoreUnavailable as error:
                     _log.warning("InfluxDB does not take records, they wait in the spool: %s", error)
                 else:
@@ -131,6 +138,10 @@ class InfluxStore:
                     _raise_if_refused(refused, self._delivery.reason)
                     return
             await self._spool_durably(points, notes)
+
+    async def _deliver(self, points: list[Point]) -> list[Point]:
+        await self._finish_replacement()
+        return await self._delivery.deliver(points)
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted."""
@@ -162,8 +173,9 @@ class InfluxStore:
         pause_s = _RETRY_FIRST_S
         while not self._closing.is_set():
             async with self._changed:
-                await self._changed.wait_for(lambda: self._spool.depth > 0 or self._closing.is_set())
+                await self._changed.wait_for(lambda: self._has_work() or self._closing.is_set())
             try:
+                await self._finish_replacement()
                 while self._spool.depth and not self._closing.is_set():
                     await self._send_first()
                     pause_s = _RETRY_FIRST_S
@@ -175,6 +187,9 @@ class InfluxStore:
                 continue
             await self._pause(pause_s)
             pause_s = min(2 * pause_s, _RETRY_MOST_S)
+
+    def _has_work(self) -> bool:
+        return self._spool.depth > 0 or self._spool.replacement is not None
 
     async def _send_first(self) -> None:
         points = await self._in_thread(self._spool.first)
@@ -285,23 +300,71 @@ class InfluxStore:
 
     @property
     def is_replaceable(self) -> bool:
-        """It is not."""
-        return False
+        """InfluxDB 3 has no DELETE. True before the server has answered for the first time."""
+        return self._server.generation < 3
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
-        """Never: InfluxDB has no transactions, and after a DELETE of all points of a series 1.x may lose newer ones.
+        """Puts records in the place of all that a series has in a range; others' questions see the range half made.
+
+        This process' own questions wait meanwhile. Nothing may write to the series but this process. A call that is
+        cancelled or fails with ``StoreUnavailable`` may be carried out later: it stands on disk, and comes before
+        all that is appended after it.
 
         Raises:
-            NotReplaceable: always.
+            ValueError: a record is of another series, or out of the range; nothing was changed.
+            NotReplaceable: the server is an InfluxDB 3, or keeps nothing that old; nothing was changed.
+            StoreUnavailable: records wait in the spool, or the server is away.
         """
-        raise NotReplaceable(
-            "InfluxDB can't replace records: it has no transactions, and what is written again after a DELETE may be "
-            "lost with the next one"
-        )
+        self._ensure_open()
+        check_records(series, start_us, end_us, records)
+        kind_of(series)
+        task = asyncio.create_task(self._replace(series, start_us, end_us, records, given), name="influxdb replace")
+        task.add_done_callback(_hear)
+        return await asyncio.shield(task)
+
+    async def _replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], given: Seen) -> bool:
+        async with self._turn:
+            self._ensure_open()
+            await self._delivery.connect()
+            await self._finish_replacement()
+            if self._spool.depth:
+                raise StoreUnavailable("records wait in the spool until InfluxDB takes them")
+            if await queries.total(self._server, given.series, start_us, end_us) != given.total:
+                return False
+            points = self._points(records)
+            wanted = await replacement.make_replacement(self._server, series, start_us, end_us, points)
+            self._delivery.prepare_all(series, start_us, end_us, points)
+            await self._in_thread(self._spool.put_replacement, wanted)
+            try:
+                await self._finish_replacement()
+            except StoreUnavailable:
+                async with self._changed:
+                    self._changed.notify_all()
+                raise
+            return True
+
+    async def _finish_replacement(self) -> None:
+        """Carries out what was begun, if anything was. It is known until it is gone from the disk."""
+        if self._spool.replacement is None:
+            return
+        async with self._deleting:
+            wanted = self._spool.replacement
+            if wanted is None:
+                return
+            refused = await replacement.carry_out(self._server, self._delivery, wanted)
+            if refused:
+                self.refused += len(refused)
+                _log.error("InfluxDB refused %d replaced records for good: %s", len(refused), self._delivery.reason)
+            await self._in_thread(self._spool.remove_replacement)
+            self._spool.replacement = None
 
     async def drop_before(self, time_us: int) -> None:
         """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""
-        await self._ask(queries.drop_before(self._server, time_us))
+        await self._ask(self._drop_before(time_us))
+
+    async def _drop_before(self, time_us: int) -> None:
+        async with self._deleting:
+            await queries.drop_before(self._server, time_us)
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""
@@ -314,6 +377,7 @@ class InfluxStore:
         try:
             self._ensure_open()
             await self._delivery.connect()
+            await self._finish_replacement()
         except BaseException:
             question.close()
             raise
@@ -345,6 +409,12 @@ class InfluxStore:
 
     async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+
+
+def _hear(task: asyncio.Task[bool]) -> None:
+    """Whoever asked may be gone; the outcome is on disk."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.debug("a replacement ended: %s", error)
 
 
 def _take(taker: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:

@@ -49,6 +49,18 @@ class Ties:
                 self._next[moment] = point.tie + 1
                 newest_us[point.series] = max(point.time_us, newest_us.get(point.series, -1))
 
+    def assign_all(self, series: str, start_us: int, end_us: int, points: Sequence[Point]) -> None:
+        """Sets ``tie`` of points that will be all that a series has in a range, both ends inclusive."""
+        for moment in [each for each in self._next if each[0] == series and start_us <= each[1] <= end_us]:
+            del self._next[moment]
+        for point in points:
+            moment = _moment(point)
+            point.tie = self._next.get(moment, 0)
+            self._next[moment] = point.tie + 1
+        if self._newest_us is not None and points:
+            newest_us = max(point.time_us for point in points)
+            self._newest_us[series] = max(newest_us, self._newest_us.get(series, -1))
+
     def _is_unknown(self, moment: Moment, newest_us: dict[str, int]) -> bool:
         return moment not in self._next and moment[1] <= newest_us.get(moment[0], -1)
 

@@ -12,17 +12,14 @@ from terrazzo.errors import BadParameter, Conflict, Unavailable
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.replay.journal import CANCELLED, DONE, FAILED, Journal
 from terrazzo.replay.run import Failed, Parts, Run, Stopped, Task
-from terrazzo.store import StoreUnavailable
+from terrazzo.store import NotReplaceable, StoreUnavailable
 
 _log = logging.getLogger(__name__)
 
 MOST_STARTS = 5
 _RETRY_S = 2.0
 _TRIES = 30  # a minute for a store or a database that is away
-_UNREPLACEABLE = (
-    "replay needs the embedded store: InfluxDB has no transactions, and what is written again after a DELETE may be "
-    "lost with the next one; dry_run works"
-)
+_UNREPLACEABLE = "the store can't replace records: InfluxDB 3 has no DELETE; dry_run works"
 
 
 class Replays:
@@ -137,7 +134,7 @@ class Replays:
                 await run.run()
             except Stopped:
                 return CANCELLED, ""
-            except Failed as error:
+            except (Failed, NotReplaceable) as error:
                 return FAILED, str(error)
             except (Unavailable, StoreUnavailable) as error:
                 if not left:

@@ -84,7 +84,7 @@ class Run:
         """Does it.
 
         Raises:
-            Stopped, Failed: the mosaic may be replaced up to ``progress.position_us``.
+            Stopped, Failed, NotReplaceable: the mosaic may be replaced up to ``progress.position_us``.
             StoreUnavailable, Unavailable: the same.
         """
         try:

@@ -35,7 +35,7 @@ HERE = Path(__file__).parent
 PATH = "/apiproxy/api"
 TERMINAL = "bench-1"
 EMPTY = "empty aiohttp handler"
-_UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0}
+_UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,24 @@ class Wrk:
 
 
 def _figure(output: str, used_s: float) -> Figure:
-    found = {name: _number(output, pattern) for name, pattern in {"p50": r"50%\s+(\S+)", "p99": r"99%\s+(\S+)"}.items()}
-    requests = float(re.search(r"(\d+) requests in", output)[1])  # type: ignore[index]
-    rate = float(re.search(r"Requests/sec:\s+(\S+)", output)[1])  # type: ignore[index]
-    return Figure(rate, found["p50"], found["p99"], used_s / requests * 1e6)
+    requests, rate = (float(_found(pattern, output)) for pattern in (r"(\d+) requests in", r"^Requests/sec:\s+(\S+)"))
+    p50_ms, p99_ms = (_milliseconds(_found(rf"^\s*{share}%\s+(\S+)$", output)) for share in (50, 99))
+    return Figure(rate, p50_ms, p99_ms, used_s / requests * 1e6)
 
 
-def _number(output: str, pattern: str) -> float:
-    value, unit = re.match(r"([\d.]+)(\w+)", re.search(pattern, output)[1]).groups()  # type: ignore[index, union-attr]
-    return float(value) * _UNITS_MS[unit]
+def _found(pattern: str, output: str) -> str:
+    """What a line of ``wrk`` says: a share at the end of another line, ``98.50%``, is none of its percentiles."""
+    found = re.search(pattern, output, re.MULTILINE)
+    if found is None:
+        raise SystemExit(f"wrk printed nothing like {pattern}:\n{output}")
+    return found[1]
+
+
+def _milliseconds(text: str) -> float:
+    found = re.fullmatch(r"([\d.]+)(us|ms|s|m|h)", text)
+    if found is None:
+        raise SystemExit(f"wrk printed no time: {text}")
+    return float(found[1]) * _UNITS_MS[found[2]]
 
 
 def _cpu_s(pid: int) -> float:

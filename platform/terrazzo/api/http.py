@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
@@ -27,6 +27,7 @@ from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure, explain
 from terrazzo.api.export import EXPORTS, Export
 from terrazzo.api.firmware import firmware_handler
+from terrazzo.api.known_heads import HEADS, KnownHeads
 from terrazzo.api.live import open_session
 from terrazzo.api.openapi import GATEWAY_PATH, RETAINER_PATH, build_document
 from terrazzo.api.operation import Caller, Operation
@@ -72,6 +73,7 @@ def build_apps(services: Services) -> Apps:
         app.on_shutdown.append(sockets.close)
     routes = _Routes(apps.http, traffic)
     handle_gateway = _gateway_handler(gateway, services.limits)
+    apps.http[HEADS] = KnownHeads(_sure(gateway))
     routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
     routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
     for address, methods in _component_routes(services, components).items():
@@ -130,7 +132,7 @@ class _Routes:
             except web.HTTPException as refusal:
                 return _refuse(request, refusal, self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
-                return _respond(UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500)))
+                return _respond(_unexpected(error))
             finally:
                 if isinstance(connection, HttpConnection):
                     connection.on_answered()
@@ -142,12 +144,31 @@ def _gateway_handler(gateway: Gateway, limits: Limits) -> Handler:
     async def handle_gateway(request: web.Request) -> web.StreamResponse:
         _check_media_type(request)
         _check_length(request, limits.body_bytes)
-        answer = await gateway.answer(await _body(request, limits), _caller(request))
+        caller = _caller(request)
+        token = caller.token  # as it came: what is asked may change the caller's
+        answer = await gateway.answer(await _body(request, limits), caller)
         if answer.status == HTTPStatus.OK and may_be_quick(request, answer.body):
+            connection = request.protocol
+            if isinstance(connection, HttpConnection):
+                connection.learn_head(request, token)
             return QuickResponse(answer.body)
         return _respond(answer)
 
     return handle_gateway
+
+
+def _sure(gateway: Gateway) -> Callable[[bytes, Caller], Awaitable[Answer]]:
+    async def answer_always(body: bytes, caller: Caller) -> Answer:
+        try:
+            return await gateway.answer(body, caller)
+        except Exception as error:  # noqa: BLE001 - explain() logs it
+            return _unexpected(error)
+
+    return answer_always
+
+
+def _unexpected(error: Exception) -> Answer:
+    return UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500))
 
 
 def _component_routes(services: Services, components: Components) -> Mapping[str, Mapping[str, Handler]]:

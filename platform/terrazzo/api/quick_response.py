@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from email.utils import formatdate
+from functools import lru_cache
+from http import HTTPStatus
+from math import ceil
 
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
+
+from terrazzo.api.envelope import Answer
 
 MOST_BYTES = 64 * 1024  # of a body that is worth copying behind its head
 
@@ -18,8 +24,6 @@ def may_be_quick(request: web.BaseRequest, body: bytes) -> bool:
 
 class QuickResponse(web.StreamResponse):
     """Head and body in one write, without the tables of headers that responses in general need."""
-
-    _heads: tuple[int, bytes] = (0, b"")  # of this second
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -46,17 +50,33 @@ class QuickResponse(web.StreamResponse):
         transport = None if request is None else request.transport
         if request is None or transport is None or transport.is_closing():
             raise ConnectionResetError("the peer is gone")
-        transport.write(b"%b%d\r\n\r\n%b" % (self._head(), len(self._json), self._json))
+        write_ok(transport, self._json)
         if transport.get_write_buffer_size():
             await request.writer.drain()
 
-    @classmethod
-    def _head(cls) -> bytes:
-        """As far as the length."""
-        now_s = int(time.time())
-        second, head = cls._heads
-        if second != now_s:
-            date = formatdate(now_s, usegmt=True)
-            head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nDate: {date}\r\nContent-Length: ".encode()
-            cls._heads = (now_s, head)
-        return head
+
+def write_answer(transport: asyncio.Transport, answer: Answer) -> None:
+    """A whole response on a connection that stays."""
+    if answer.status == HTTPStatus.OK and len(answer.body) <= MOST_BYTES:
+        write_ok(transport, answer.body)
+        return
+    transport.write(b"%b%d\r\n\r\n" % (_head(int(time.time()), answer.status, answer.retry_after_s), len(answer.body)))
+    transport.write(answer.body)
+
+
+def write_ok(transport: asyncio.Transport, body: bytes) -> None:
+    """Head and body of a 200 in one write."""
+    transport.write(b"%b%d\r\n\r\n%b" % (_head(int(time.time())), len(body), body))
+
+
+@lru_cache(maxsize=4)
+def _head(now_s: int, status: int = 200, retry_after_s: float | None = None) -> bytes:
+    """As far as the length."""
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        "Content-Type: application/json",
+        *([] if retry_after_s is None else [f"Retry-After: {ceil(retry_after_s)}"]),
+        f"Date: {formatdate(now_s, usegmt=True)}",
+        "Content-Length: ",
+    ]
+    return "\r\n".join(lines).encode()

@@ -14,8 +14,8 @@ import aiohttp
 from terrazzo.client import actions
 from terrazzo.client.actions import Asked, Listed, Pages
 from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request, series_target
-from terrazzo.client.errors import ConnectionLost, NotSent
-from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, is_envelope
+from terrazzo.client.errors import ConnectionLost, NotSent, lost_by
+from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, leaves_stream
 from terrazzo.client.live import Frame, Gap, Live
 from terrazzo.client.results import ImportReport
 from terrazzo.client.session import DEFAULT_URL, GATEWAY_PATH, Session
@@ -121,7 +121,7 @@ class AsyncClient:
         """Imports CSV or JSON, all or nothing; errors by row and column are in the ``ActionError``'s ``result``."""
         request = import_request(entity, data, dry_run=dry_run, mode=mode)
         answer = ImportAnswer(on_progress)
-        async for chunk in self._stream(request.method, request.target, request):
+        async for chunk in self._stream(request):
             answer.feed(chunk)
         return answer.finish()
 
@@ -139,7 +139,7 @@ class AsyncClient:
 
     def stream(self, target: str) -> AsyncIterator[bytes]:
         """The body of a GET in pieces, however long it is."""
-        return self._stream("GET", target, None)
+        return self._stream(Request(method="GET", target=target))
 
     def live(
         self,
@@ -173,15 +173,14 @@ class AsyncClient:
             for record in pages.take(await self.call(listed.action, **pages.next_fields())):
                 yield record
 
-    async def _stream(self, method: str, target: str, request: Request | None) -> AsyncIterator[bytes]:
-        headers, body = (request.headers, request.body) if request is not None else ({}, None)
-        response = await self._run(self.session.stream(method, target, headers, body))
+    async def _stream(self, request: Request) -> AsyncIterator[bytes]:
+        response = await self._run(self.session.stream(request))
         answer: aiohttp.ClientResponse = response.stream
         try:
             async for chunk in answer.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, OSError) as error:
-            raise _lost(error) from error
+            raise lost_by(error) from error
         finally:
             answer.close()
 
@@ -211,14 +210,14 @@ class AsyncClient:
                 request.method, url, data=request.body, headers=request.headers, timeout=timeout, ssl=self._tls
             )
             headers = {name.lower(): value for name, value in answer.headers.items()}
-            if request.streams and answer.status == 200 and not is_envelope(headers):
+            if leaves_stream(request, answer.status, headers):
                 return Response(status=answer.status, headers=headers, stream=answer)
             async with answer:
                 return Response(status=answer.status, headers=headers, body=await answer.read())
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
             raise NotSent(f"{self.session.url}: {error}") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _lost(error) from error
+            raise lost_by(error) from error
 
     async def _connect_socket(self, token: str | None) -> aiohttp.ClientWebSocketResponse:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -237,9 +236,3 @@ class AsyncClient:
         if self._opened is None or self._opened.closed:
             self._opened = aiohttp.ClientSession()
         return self._opened
-
-
-def _lost(error: BaseException) -> ConnectionLost:
-    if isinstance(error, TimeoutError):
-        return ConnectionLost("the platform did not answer in time")
-    return ConnectionLost(f"the connection ended before the answer: {error or type(error).__name__}")

@@ -17,6 +17,13 @@ class ConnectionLost(ClientError):
     """The connection ended, or the time was up, before the answer: the request may have been carried out."""
 
 
+def lost_by(error: BaseException) -> ConnectionLost:
+    """What an error of the connection means for a request that was sent."""
+    if isinstance(error, TimeoutError):
+        return ConnectionLost("the platform did not answer in time")
+    return ConnectionLost(f"the connection ended before the answer: {error or type(error).__name__}")
+
+
 class UnexpectedAnswer(ClientError):
     """Whatever answered, it was not the platform."""
 

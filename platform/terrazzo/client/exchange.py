@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
@@ -98,10 +99,11 @@ def exchange(request: Request, retries: Retries) -> Steps[Response]:
     raise AssertionError
 
 
-def is_envelope(response_headers: Mapping[str, str]) -> bool:
-    """Whether a body is an envelope, and no file to be read as a stream."""
-    kind = response_headers.get("content-type", "")
-    return kind.startswith("application/json") and "content-disposition" not in response_headers
+def leaves_stream(request: Request, status: int, headers: Mapping[str, str]) -> bool:
+    """Whether an answer's body is left to be read: one that was asked for, and is no envelope."""
+    kind = headers.get("content-type", "")
+    is_envelope = kind.startswith("application/json") and "content-disposition" not in headers
+    return request.streams and status == HTTPStatus.OK and not is_envelope
 
 
 def retry_after_s(response: Response) -> float | None:

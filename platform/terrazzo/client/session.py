@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -85,7 +86,7 @@ class Session:
         )
         return result_of(envelope, response)
 
-    def stream(self, method: str, target: str, headers: Mapping[str, str], body: bytes | None) -> Steps[Response]:
+    def stream(self, request: Request) -> Steps[Response]:
         """A successful answer whose body is left to be read.
 
         Raises:
@@ -94,8 +95,8 @@ class Session:
         token = yield from self.require_token()
         response: Response | None = None
         for last in (False, True):
-            request = Request(method=method, target=target, headers=_signed(headers, token), body=body, streams=True)
-            response = yield from exchange(request, self.retries)
+            signed = replace(request, headers=_signed(request.headers, token), streams=True)
+            response = yield from exchange(signed, self.retries)
             if response.stream is not None:
                 return response
             envelope = parse_envelope(response.body, status=response.status)

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from terrazzo.client import actions
 from terrazzo.client.actions import Asked, Listed, Pages
 from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request, series_target
-from terrazzo.client.errors import ConnectionLost, NotSent
-from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, is_envelope
+from terrazzo.client.errors import ConnectionLost, NotSent, lost_by
+from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, leaves_stream
 from terrazzo.client.results import ImportReport
 from terrazzo.client.session import DEFAULT_URL, Session
 
@@ -123,7 +123,7 @@ class Client:
         """Imports CSV or JSON, all or nothing; errors by row and column are in the ``ActionError``'s ``result``."""
         request = import_request(entity, data, dry_run=dry_run, mode=mode)
         answer = ImportAnswer(on_progress)
-        for chunk in self._stream(request.method, request.target, request):
+        for chunk in self._stream(request):
             answer.feed(chunk)
         return answer.finish()
 
@@ -141,7 +141,7 @@ class Client:
 
     def stream(self, target: str) -> Iterator[bytes]:
         """The body of a GET in pieces, however long it is. Nothing else can be asked until it is read or closed."""
-        return self._stream("GET", target, None)
+        return self._stream(Request(method="GET", target=target))
 
     ping = _blocking(actions.ping)
     terminal = _blocking(actions.terminal)
@@ -160,10 +160,9 @@ class Client:
         while not pages.is_done:
             yield from pages.take(self.call(listed.action, **pages.next_fields()))
 
-    def _stream(self, method: str, target: str, request: Request | None) -> Iterator[bytes]:
-        headers, body = (request.headers, request.body) if request is not None else ({}, None)
+    def _stream(self, request: Request) -> Iterator[bytes]:
         with self._turn:
-            response = self._run(self.session.stream(method, target, headers, body))
+            response = self._run(self.session.stream(request))
             try:
                 while chunk := _received(lambda: response.stream.read1(_CHUNK)):
                     yield chunk
@@ -197,7 +196,7 @@ class Client:
         connection, target = self._connection, self.session.base + request.target
         answer = _received(lambda: _exchange(connection, target, request))
         headers = {name.lower(): value for name, value in answer.getheaders()}
-        if request.streams and answer.status == http.HTTPStatus.OK and not is_envelope(headers):
+        if leaves_stream(request, answer.status, headers):
             return Response(status=answer.status, headers=headers, stream=answer)
         return Response(status=answer.status, headers=headers, body=_received(answer.read))
 
@@ -231,10 +230,8 @@ def _exchange(connection: http.client.HTTPConnection, target: str, request: Requ
 def _received(read: Callable[[], T]) -> T:
     try:
         return read()
-    except TimeoutError as error:
-        raise ConnectionLost("the platform did not answer in time") from error
     except (OSError, http.client.HTTPException) as error:
-        raise ConnectionLost(f"the connection ended before the answer: {error or type(error).__name__}") from error
+        raise lost_by(error) from error
 
 
 def _is_readable(sock: socket.socket) -> bool:

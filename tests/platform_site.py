@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import paho.mqtt.client as paho
+import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
@@ -19,7 +20,8 @@ from terrazzo.access.actor import Actor, Role
 from terrazzo.access.throttle import Throttle
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.hooks import PlatformHooks
 from terrazzo.ingest.answers import StoredAnswers
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals
@@ -27,7 +29,6 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.secrets import Secrets
-from terrazzo.platform_hooks import PlatformHooks
 from terrazzo.store import Record, TimeSeriesStore
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
@@ -258,3 +259,23 @@ async def peers(site: Site):
 def unix_s() -> int:
     """Seconds since the epoch."""
     return int(time.time())
+
+
+# Fixtures, for the conftest of each folder whose tests need a site
+
+
+@pytest.fixture
+async def site(tmp_path: Path):
+    async with running_site(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def company(site: Site) -> Company:
+    return await site.company()
+
+
+@pytest.fixture
+async def peer(site: Site):
+    async with peers(site) as make:
+        yield make

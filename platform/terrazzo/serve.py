@@ -21,7 +21,7 @@ from terrazzo.config import Config, ConfigError
 from terrazzo.config_bridge import BridgeSection, bridge_settings
 from terrazzo.config_broker import check_is_served
 from terrazzo.config_messenger import EmailSection
-from terrazzo.embedded_bridges import EmbeddedBridges
+from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
 from terrazzo.messenger.assembly import build_projects

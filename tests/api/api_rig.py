@@ -30,7 +30,7 @@ from terrazzo.campaigns.links import SignedLinks
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.commands.pusher import Pusher
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.kinds import KINDS
 from terrazzo.files.library import FileLibrary

@@ -10,7 +10,7 @@ from typing import Any
 
 from terrazzo.cli import main
 from terrazzo.commands.journal import Journal
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
 
 STEPS = ("before the send", "after the send", "before the next line of the journal", "after an answer")
 

@@ -16,21 +16,21 @@ from terrazzo.api.live import open_session
 from terrazzo.api.server import HttpServer
 from terrazzo.api.services import ReadinessCheck, Services
 from terrazzo.api.tcp import TcpServer
+from terrazzo.assembly.bridge_metrics import bridge_metrics
 from terrazzo.assembly.lifetime import Lifetime
 from terrazzo.assembly.lines import Lines
+from terrazzo.assembly.listeners import bound, listen_mqtt
 from terrazzo.assembly.metadata import Metadata
 from terrazzo.assembly.objects import Objects
+from terrazzo.assembly.part_metrics import part_metrics
 from terrazzo.assembly.terminals import Terminals
 from terrazzo.assembly.views import Views
-from terrazzo.bridge_metrics import bridge_metrics
 from terrazzo.campaigns.conductor import Campaigns
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config import Config
 from terrazzo.errors import Unavailable
 from terrazzo.files.library import FileLibrary
-from terrazzo.listeners import bound, listen_mqtt
 from terrazzo.messenger.messenger import Messenger
-from terrazzo.part_metrics import part_metrics
 from terrazzo.replay.replays import Replays
 from terrazzo.store import TimeSeriesStore
 

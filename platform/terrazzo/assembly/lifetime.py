@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-from terrazzo.repeating import Work, start_repeating
+from terrazzo.assembly.repeating import Work, start_repeating
 
 
 class Lifetime(contextlib.AsyncExitStack):

@@ -13,7 +13,7 @@ from terrazzo.campaigns.links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLi
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
 from terrazzo.config import Config
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.answers import StoredAnswers
 from terrazzo.ingest.intake import Intake

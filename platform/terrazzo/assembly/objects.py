@@ -9,7 +9,7 @@ from terrazzo.analysis.late import LateMarks
 from terrazzo.assembly.lifetime import Lifetime
 from terrazzo.assembly.metadata import Metadata
 from terrazzo.config import Config
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.intake import Intake
 from terrazzo.mapping.collected import CollectedFeed
 from terrazzo.mapping.ledger import Ledger

@@ -14,9 +14,9 @@ from terrazzo.assembly.metadata import Metadata
 from terrazzo.bridge import Bridge
 from terrazzo.config import Config
 from terrazzo.config_broker import broker_settings
-from terrazzo.embedded_bridges import EmbeddedBridges, load_broker_id
+from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
+from terrazzo.embedded.hooks import PlatformHooks
 from terrazzo.errors import Unavailable
-from terrazzo.platform_hooks import PlatformHooks
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import Login

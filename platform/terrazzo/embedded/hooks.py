@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from terrazzo.embedded_bridges import EmbeddedBridges
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bridges import EmbeddedBridges
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import Seals, make_tag
 from terrazzo.terminals.acl import TerminalAcl

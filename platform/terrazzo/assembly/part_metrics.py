@@ -6,11 +6,11 @@ import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.analysis.analysis import AnalysisStats
+from terrazzo.assembly.collectors import Labelled, Numbered
 from terrazzo.campaigns.conductor import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.ingest.group import IngestStats
 from terrazzo.live.stats import GAUGES, LiveStats
-from terrazzo.metrics import Labelled, Numbered
 from terrazzo.objects.changes import FLAG_GAUGES
 from terrazzo_broker.stats import Stats
 

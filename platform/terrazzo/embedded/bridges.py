@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from terrazzo.bridge import MARK, BridgeMessage, BridgeRefused, MessageProperties, Outbox
-from terrazzo.embedded_bus import EmbeddedBus
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.intake import Intake
 from terrazzo.ingest.report import ReportTag, Seals, make_tag
 from terrazzo.terminals.acl import TerminalAcl

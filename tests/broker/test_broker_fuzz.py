@@ -12,7 +12,7 @@ import random
 
 import pytest
 from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, connect
-from raw_client import TIMEOUT_S, RawClient, publish_4
+from raw_client import TIMEOUT_S, RawClient, publish_4, until
 
 from terrazzo_broker import Broker
 
@@ -77,9 +77,7 @@ async def test_fuzz(start, caplog):
     chance = random.Random(SEED)
     attacks = [attack(running.port, random.Random(chance.random()), PACKETS // 16) for _ in range(16)]
     assert sum(await asyncio.gather(*attacks)) >= PACKETS // 16 * 16
-    async with asyncio.timeout(TIMEOUT_S):
-        while broker.connections:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+    await until(lambda: not broker.connections, timeout_s=TIMEOUT_S)
     assert [record.getMessage() for record in caplog.records] == []
     assert (broker.stats.connections, broker.stats.clients) == (0, 0)
     assert broker.stats.protocol_errors > 50

@@ -14,7 +14,7 @@ async def flood(publisher, packet: bytes, enough) -> None:
         while not enough():
             publisher.send(packet * 20)
             await publisher.writer.drain()
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the broker is in this loop, and drain() alone gives it no turn
 
 
 async def test_a_slow_consumer_loses_qos_0_and_slows_nobody(start, dial):

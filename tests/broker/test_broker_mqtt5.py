@@ -189,7 +189,7 @@ async def test_message_expiry_is_counted_down_in_the_queue(running, dial):  # [M
     for payload, expiry_s in ((b"short", 1), (b"long", 100), (b"never", None)):
         publisher.publish("t", payload, qos=1, packet_id=1, message_expiry_interval=expiry_s)
         await publisher.receive()
-    await asyncio.sleep(1.1)
+    await asyncio.sleep(1.1)  # the clock is what this is about
     again = await dial("c", clean_start=False)
     messages = [await again.receive(), await again.receive()]
     assert [each.payload for each in messages] == [b"long", b"never"]

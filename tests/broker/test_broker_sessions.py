@@ -173,7 +173,7 @@ async def test_a_silent_client_is_closed_at_one_and_a_half_keep_alives(running, 
     assert running.hooks.events[-1] == ("disconnected", "c", "keep-alive timeout")
     busy = await dial("d", keep_alive=1)
     for _ in range(4):
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the clock is what this is about: half a keep-alive
         await busy.silence()
 
 

@@ -113,7 +113,7 @@ async def test_session_expiry(dial, name):
 
 async def test_expiry_counts_from_the_last_connection(dial, name):
     peer = await dial(5, name, session_expiry=1)
-    await asyncio.sleep(1.6)
+    await asyncio.sleep(1.6)  # the clock is what this is about: connected for longer than the expiry
     await peer.leave()
     again = await dial(5, name, clean=False, session_expiry=1)
     assert again.connack.session_present

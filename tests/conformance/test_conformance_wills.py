@@ -86,7 +86,7 @@ async def test_a_silent_client_is_closed_at_one_and_a_half_times_its_keep_alive(
 async def test_any_packet_shows_life_and_none_is_needed_without_keep_alive(dial, version, name):
     quiet, busy = await dial(version, name), await dial(version, name + "b", keep_alive=1)
     for step in range(5):
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.5)  # the clock is what this is about: half a keep-alive
         if step % 2:
             await busy.publish(name, qos=1)
         else:
@@ -100,7 +100,7 @@ async def test_messages_to_a_client_show_no_life_of_it(dial, version, name):
     started = time.monotonic()
     while time.monotonic() - started < 1.2:
         await writer.publish(name)
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.2)  # the clock is what this is about: well within a keep-alive
     packets = await peer.end()
     assert {each.kind for each in packets} <= {wire.PUBLISH, wire.DISCONNECT}
     assert time.monotonic() - started < 3
@@ -111,7 +111,7 @@ async def test_part_of_a_packet_shows_no_life(dial, version, name):
     started = time.monotonic()
     for byte in wire.publish(name, b"x" * 20, version=version)[:12]:
         peer.send(bytes((byte,)))
-        await asyncio.sleep(0.12)
+        await asyncio.sleep(0.12)  # the clock is what this is about: over one and a half keep-alives in all
     assert await peer.refused() == (KEEP_ALIVE_TIMEOUT if version == 5 else 0)
     assert time.monotonic() - started < 3
 
@@ -169,7 +169,7 @@ async def test_who_comes_back_in_time_has_no_will_published(dial, name):
     peer = await dial(5, name, keep=True, will=Will(name, properties={"will_delay": 1}))
     peer.vanish()
     again = await dial(5, name, keep=True)
-    await asyncio.sleep(1.7)  # past the delay
+    await asyncio.sleep(1.7)  # the clock is what this is about: past the delay
     await watcher.silence()
     await again.leave()
 

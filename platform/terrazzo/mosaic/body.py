@@ -17,11 +17,6 @@ def parse_mosaic(body: bytes) -> Mapping[str, Value]:
     return _decoder.decode(body)
 
 
-def encode_mosaic(values: Mapping[str, Value]) -> bytes:
-    """The body of a record."""
-    return msgspec.msgpack.encode(values)
-
-
 def plain_number(value: Value) -> Value:
     """A whole number without its decimal point, as far as floats are exact; all else as it is."""
     if isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT:

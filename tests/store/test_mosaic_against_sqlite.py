@@ -19,7 +19,7 @@ KEYS = ["A", "B", "FAN|text", "time", "溫 度"]
 times = st.builds(
     lambda hour, edge: T0 + hour * HOUR + edge,
     st.integers(0, 3),
-    st.sampled_from([0, 1, 999_999, 60_000_000, HOUR // 2, HOUR - 2, HOUR - 1]),
+    st.sampled_from([0, 1, 250_000, 250_001, 999_999, 60_000_000, HOUR // 2, HOUR - 2, HOUR - 1]),
 )
 values = st.one_of(
     st.integers(-5, 5),

@@ -19,7 +19,7 @@ NAMES = ["g/T1/r", "g/T1/a", "g/T2/r", "m/17", "x/T1"]
 times = st.builds(
     lambda hour, edge: (T0 // HOUR + hour) * HOUR + edge,
     st.integers(0, 4),
-    st.sampled_from([0, 1, 2, HOUR // 2, HOUR - 2, HOUR - 1]),
+    st.sampled_from([0, 1, 2, 200_000, 250_000, 250_001, 400_000, HOUR // 2, HOUR - 2, HOUR - 1]),
 )
 values = st.one_of(
     st.integers(-5, 5), st.floats(-1, 1, allow_subnormal=False), st.text(max_size=3), st.booleans(), st.none()

@@ -13,10 +13,11 @@ from terrazzo_adapters.columns.column import Column, build_columns, encode_colum
 from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
+from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, make_tally, walk_hours
-from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key, record_key, record_time
+from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
-from terrazzo_adapters.rocksdb.walk import View, ascending
+from terrazzo_adapters.rocksdb.walk import View
 
 __all__ = ["Extremes", "Resampler", "build_hour", "feed"]
 
@@ -25,8 +26,9 @@ def build_hour(view: View, slot: int) -> BuiltHour:
     """The tally and the columns of one hour of one series."""
     series_id, hour = divmod(slot, 1 << 32)
     start_us = hour * HOUR_US
-    keys = record_key(series_id, start_us), record_key(series_id, start_us + HOUR_US)
-    records = [(record_time(key), parse_points(body)) for key, body in ascending(view, *keys)]
+    records = [
+        (time_us, parse_points(body)) for time_us, body in _timed(view, series_id, start_us, start_us + HOUR_US - 1)
+    ]
     tally = make_tally(points for _, points in records)
     columns = build_columns(records, tally.names)
     return BuiltHour(slot, tally, {name: encode_column(column, start_us) for name, column in columns.items()})
@@ -55,10 +57,14 @@ def _pieces(view: View, series: str, keys: Sequence[str], start_us: int, end_us:
 def _decoded(
     view: View, series_id: int, keys: Sequence[str], read: ValuesReader | None, start_us: int, end_us: int
 ) -> dict[str, Column]:
-    entries = ascending(view, record_key(series_id, start_us), record_key(series_id, end_us + 1))
+    records = _timed(view, series_id, start_us, end_us)
     if read is not None:
-        return read_columns(((record_time(key), body) for key, body in entries), keys, read)
-    return build_columns(((record_time(key), parse_points(body)) for key, body in entries), keys)
+        return read_columns(records, keys, read)
+    return build_columns(((time_us, parse_points(body)) for time_us, body in records), keys)
+
+
+def _timed(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[int, bytes]]:
+    return ((int.from_bytes(order[:8]), body) for order, body in blocks.up(view, series_id, start_us, end_us))
 
 
 def _stored(cursor: RdictIter, series_id: int, hour: Hour, keys: Sequence[str]) -> dict[str, Column]:

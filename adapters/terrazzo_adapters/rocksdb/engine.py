@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
 from terrazzo.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
+from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, mosaic_ids, put_count, slot_key
+from terrazzo_adapters.rocksdb.blocks import Entry
 from terrazzo_adapters.rocksdb.database import Database, worded
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.keys import (
@@ -28,8 +31,8 @@ from terrazzo_adapters.rocksdb.keys import (
     record_key,
     tally_key,
 )
-from terrazzo_adapters.rocksdb.reads import count_records, has_record_before, has_record_from, page
-from terrazzo_adapters.rocksdb.replacement import Replacement, check_records, find_replaced
+from terrazzo_adapters.rocksdb.reads import has_record_before, has_record_from, page
+from terrazzo_adapters.rocksdb.replacement import Replaced, Replacement, check_records, find_replaced
 from terrazzo_adapters.rocksdb.walk import ascending, ascending_keys
 
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
@@ -108,9 +111,9 @@ class Engine:
             self._recover(error, None)
             return
         self._catalogue.counts.clear()
-        for name, _, remaining in expired:
-            if remaining is None:
-                del self._catalogue.ids[name]
+        for each in expired:
+            if each.remaining is None:
+                del self._catalogue.ids[each.name]
         with worded(self.database.path):
             self._catalogue.marked = _load_marks(self.database)
 
@@ -138,8 +141,10 @@ class Engine:
 
     def _encode_replacement(self, series: str, start_us: int, end_us: int, records: Sequence[Record]) -> Replacement:
         series_id = self._catalogue.ids.get(series)
-        replaced = [] if series_id is None else self.database.read(find_replaced, series_id, start_us, end_us)
-        removed = Counter(slot for slot, _ in replaced)
+        replaced = Replaced(Counter(), [], [])
+        if series_id is not None:
+            replaced = self.database.read(find_replaced, series_id, start_us, end_us)
+        removed = replaced.counts
         for slot in removed:
             self._catalogue.counts.pop(slot, None)
         with worded(self.database.path):
@@ -148,8 +153,8 @@ class Engine:
                 slot: self._stored_count(slot) - count for slot, count in removed.items() if slot not in batch.counts
             }
             ends = series_id is not None and not records and self._is_all(series_id, start_us, end_us)
-        gone = [key for _, key in replaced] + ([name_key(series)] if ends else [])
-        return Replacement(batch, gone, left, {*removed, *batch.counts}, ends=ends)
+        gone = replaced.keys + ([name_key(series)] if ends else [])
+        return Replacement(batch, gone, replaced.kept, left, {*removed, *batch.counts}, ends=ends)
 
     def _is_all(self, series_id: int, start_us: int, end_us: int) -> bool:
         view = self.database.rdict
@@ -258,26 +263,36 @@ def _load_marks(database: Database) -> dict[Slot, float]:
     return {int.from_bytes(key[1:]): now_s for key in ascending_keys(database.rdict, b"d", b"e")}
 
 
-Expired = tuple[str, int, int | None]
-"""A series that loses records: name, id, how many remain in the hour of the cut; None when nothing remains at all."""
+class _Expired(NamedTuple):
+    """A series that loses records. ``remaining``: in the hour of the cut; None when nothing remains at all."""
+
+    name: str
+    series_id: int
+    remaining: int | None
+    kept: list[Entry]
+    """What remains of blocks that the cut goes through."""
 
 
-def _expired(view: Snapshot, ids: dict[str, int], time_us: int) -> list[Expired]:
+def _expired(view: Snapshot, ids: dict[str, int], time_us: int) -> list[_Expired]:
     return list(_each_expired(view, ids, time_us))
 
 
-def _each_expired(view: Snapshot, ids: dict[str, int], time_us: int) -> Iterator[Expired]:
+def _each_expired(view: Snapshot, ids: dict[str, int], time_us: int) -> Iterator[_Expired]:
     end_us = (time_us // HOUR_US + 1) * HOUR_US - 1
     for name, series_id in ids.items():
         if has_record_before(view, series_id, time_us):
             remains = has_record_from(view, series_id, time_us)
-            yield name, series_id, count_records(view, series_id, time_us, end_us) if remains else None
+            remaining = blocks.count(view, series_id, time_us, end_us) if remains else None
+            kept = blocks.behind(view, series_id, time_us)
+            yield _Expired(name, series_id, remaining, kept)
 
 
-def _fill_drop(batch: WriteBatch, expired: list[Expired], time_us: int) -> None:
+def _fill_drop(batch: WriteBatch, expired: list[_Expired], time_us: int) -> None:
     hour = time_us // HOUR_US
-    for name, series_id, remaining in expired:
+    for name, series_id, remaining, kept in expired:
         batch.delete_range(record_key(series_id, 0), record_key(series_id, time_us))
+        for entry in kept:
+            batch.put(*entry)
         batch.delete_range(count_key(series_id, 0), count_key(series_id, hour))
         put_count(batch, series_id << 32 | hour, remaining or 0)
         _fill_drop_of_columns(batch, series_id, hour, marked=bool(remaining) and name.startswith("m/"))

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from terrazzo.store import Record
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import walk_hours
-from terrazzo_adapters.rocksdb.keys import ORDER, pack_id, record_key
-from terrazzo_adapters.rocksdb.walk import View, ascending, descending
+from terrazzo_adapters.rocksdb.walk import View
 
 ALL: Set[str] = frozenset()
 """No restriction to names."""
@@ -61,9 +61,8 @@ def _newest_of_one(
 
 
 def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -> Iterator[Found]:
-    start, end = record_key(series_id, end_us + 1), record_key(series_id, start_us)
-    for key, body in descending(view, start, end):
-        yield Found(key[ORDER:], series, body)
+    for order, body in blocks.down(view, series_id, start_us, end_us):
+        yield Found(order, series, body)
 
 
 def oldest_first(
@@ -82,21 +81,14 @@ def oldest_first(
 def _oldest_of_one(
     view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], after: bytes
 ) -> Iterator[Found]:
-    end = record_key(series_id, end_us + 1)
     if not keys:
-        yield from _up(view, series, _start(series_id, start_us, after), end)
+        yield from _up(view, series, series_id, start_us, end_us, after)
         return
     for hour in walk_hours(view, series_id, start_us, end_us):
         if hour.tally is None or hour.tally.carrying(keys):
-            first_us, last_us = hour.cut(start_us, end_us)
-            start = max(record_key(series_id, first_us), _start(series_id, start_us, after))
-            yield from _up(view, series, start, record_key(series_id, last_us + 1))
+            yield from _up(view, series, series_id, *hour.cut(start_us, end_us), after)
 
 
-def _start(series_id: int, start_us: int, after: bytes) -> bytes:
-    return b"r" + pack_id(series_id) + after + b"\0" if after else record_key(series_id, start_us)
-
-
-def _up(view: View, series: str, start: bytes, end: bytes) -> Iterator[Found]:
-    for key, body in ascending(view, start, end):
-        yield Found(key[ORDER:], series, body)
+def _up(view: View, series: str, series_id: int, start_us: int, end_us: int, after: bytes) -> Iterator[Found]:
+    for order, body in blocks.up(view, series_id, start_us, end_us, after=after):
+        yield Found(order, series, body)

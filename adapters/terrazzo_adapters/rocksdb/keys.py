@@ -2,6 +2,7 @@
 
 =====================================================  ========================================
 ``r`` series id (4) time_us (8) arrival number (8)     the record's body
+the same and one byte, ``01``                          several records: a block (``blocks.py``)
 ``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
 ``n`` name, UTF-8                                      series id (4)
 ``t`` name, UTF-8                                      a note
@@ -41,11 +42,6 @@ ORDER = 5
 def record_key(series_id: int, time_us: int, arrival: int = 0) -> bytes:
     """The key of a record, or with ``arrival`` 0 where the records of that microsecond begin."""
     return _RECORD.pack(b"r", series_id, time_us, arrival)
-
-
-def series_end(series_id: int) -> bytes:
-    """Above every record of a series, below the next series."""
-    return b"r" + _ID.pack(series_id + 1)
 
 
 def record_time(key: bytes) -> int:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from terrazzo.store import Page, Record
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.found import ALL, newest_first, oldest_first
 from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import (
@@ -17,7 +18,6 @@ from terrazzo_adapters.rocksdb.keys import (
     note_key,
     parse_number,
     record_key,
-    series_end,
 )
 from terrazzo_adapters.rocksdb.walk import View, ascending, ascending_keys
 
@@ -131,15 +131,9 @@ def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: in
     """The range is a part of the hour: counts the shorter of what is inside and outside."""
     first_us, last_us = hour.cut(0, LATEST_US)
     if 2 * (end_us - start_us) < HOUR_US:
-        return count_records(view, series_id, start_us, end_us)
-    before = count_records(view, series_id, first_us, start_us - 1)
-    return hour.count - before - count_records(view, series_id, end_us + 1, last_us)
-
-
-def count_records(view: View, series_id: int, start_us: int, end_us: int) -> int:
-    """How many records one series has from ``start_us`` to ``end_us``, both inclusive, without counters."""
-    keys = ascending_keys(view, record_key(series_id, start_us), record_key(series_id, end_us + 1))
-    return sum(1 for _ in keys)
+        return blocks.count(view, series_id, start_us, end_us)
+    before = blocks.count(view, series_id, first_us, start_us - 1)
+    return hour.count - before - blocks.count(view, series_id, end_us + 1, last_us)
 
 
 class Piece(NamedTuple):
@@ -190,5 +184,4 @@ def has_record_before(view: View, series_id: int, time_us: int) -> bool:
 
 def has_record_from(view: View, series_id: int, time_us: int) -> bool:
     """Whether the series has anything at ``time_us`` or later."""
-    keys = ascending_keys(view, record_key(series_id, time_us), series_end(series_id))
-    return any(True for _ in keys)
+    return any(True for _ in blocks.up(view, series_id, time_us, LATEST_US))

@@ -37,6 +37,7 @@ Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[Any, bool, bool]]
 
 _MISSING = object()
 _LARGE = 9 * 10**18
+_SMALL = 2**30  # below, the interpreter compares in a fraction of the time
 _UNSPEAKABLE = frozenset('"\\')  # no Struct's field has these in its name
 _ANY_HEAD = """
 def any_run(p, T, s):
@@ -49,7 +50,7 @@ def run(p, T, s):
  try: {points} = take(p)
  except KeyError: return any_run(p, T, s)
  s.newest_us = T
- v = s.values; t = s.times; w = s.windows
+ v = s.values; t = s.times{windows}
  {times} = T
 """
 _DERIVED_HEAD = """
@@ -82,6 +83,7 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
         older="T < s.newest_us or T < s.derived_us" if table.derived else "T < s.newest_us",
         points=", ".join(names),
         times=" = ".join(times),
+        windows="; w = s.windows" if table.windowed else "",
     )
     _compile((head, *writer.lines()), namespace)
     return namespace["run"]  # type: ignore[no-any-return]
@@ -233,7 +235,8 @@ class _Writer:
         if is_float(tree):
             yield " if not -9e18 <= n <= 9e18: n = settle(n)"
         elif is_number(tree):  # an integer is compared with integers: with floats it takes four times as long
-            yield f" if not ({-_LARGE} <= n <= {_LARGE} if n.__class__ is int else -9e18 <= n <= 9e18): n = settle(n)"
+            fits = f"{-_SMALL} < n < {_SMALL} or {-_LARGE} <= n <= {_LARGE}"
+            yield f" if not ({fits} if n.__class__ is int else -9e18 <= n <= 9e18): n = settle(n)"
         elif not is_settled(tree):
             yield " n = settle(n)"
         yield "except FAULTS: n = None"

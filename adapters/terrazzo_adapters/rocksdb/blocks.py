@@ -1,0 +1,156 @@
+"""Records on disk: one in an entry, or several of a series in one, a *block*.
+
+What one commit has of a series within ``SPAN_US``, and within one UTC hour, is one block: its key is that of its first
+record with one byte more. An entry costs RocksDB and the interpreter the same whatever it holds, so that a series of
+which a commit has many records is written, and read, in a fraction of the time. Other records may come to lie between
+those of a block, later; whoever reads puts them in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from struct import Struct
+from typing import NamedTuple
+
+import msgspec
+
+from terrazzo_adapters.rocksdb.keys import HOUR_US, ORDER, pack_record, record_key, record_time
+from terrazzo_adapters.rocksdb.walk import View, ascending, descending
+
+SPAN_US = 250_000
+"""The most between the first and the last record of a block: as far as a reader has to look back."""
+
+
+class Run(NamedTuple):
+    """Records of one series, by time and then by arrival number, column by column."""
+
+    times_us: Sequence[int]
+    arrivals: Sequence[int]
+    bodies: Sequence[bytes]
+
+
+Entry = tuple[bytes, bytes]
+"""A key and a value as they are on disk."""
+
+Placed = tuple[bytes, bytes]
+"""A record's ``order``, that is its time and arrival number as bytes that sort, and its body."""
+
+_MOST_RECORDS = 128
+_MOST_BYTES = 32 * 1024
+_BLOCK = b"\x01"  # the last byte of a block's key
+_SINGLE = 21  # bytes of a record's key
+_pack_order = Struct(">QQ").pack
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Run).decode
+
+
+def pack(series_id: int, run: Run) -> Iterator[Entry]:
+    """The entries for a run, in the order of their keys."""
+    start, every = 0, len(run.times_us)
+    while start < every:
+        end = _block_end(run, start)
+        key = pack_record(b"r", series_id, run.times_us[start], run.arrivals[start])
+        if end - start == 1:
+            yield key, run.bodies[start]
+        else:
+            yield key + _BLOCK, _encode(run if end - start == every else tuple(column[start:end] for column in run))
+        start = end
+
+
+def _block_end(run: Run, start: int) -> int:
+    """Behind the last record that goes into one block with that at ``start``."""
+    times_us, most = run.times_us, min(start + _MOST_RECORDS, len(run.times_us))
+    end_us = min(times_us[start] + SPAN_US, times_us[start] // HOUR_US * HOUR_US + HOUR_US - 1)
+    end = most if times_us[most - 1] <= end_us else bisect_right(times_us, end_us, start, most)
+    sizes = list(accumulate(map(len, run.bodies[start:end])))
+    return end if sizes[-1] <= _MOST_BYTES else start + max(1, bisect_right(sizes, _MOST_BYTES))
+
+
+def _placed(run: Run) -> list[Placed]:
+    return list(zip(map(_pack_order, run.times_us, run.arrivals), run.bodies, strict=True))
+
+
+def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes = b"") -> Iterator[Placed]:
+    """The records of a range, both ends inclusive, oldest first; only those behind the ``order`` in ``after``."""
+    least, end = max(_order(start_us), after + b"\0" if after else b""), _order(end_us + 1)
+    held: list[Placed] = []  # of blocks, the next one last
+    for key, value in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
+        order = key[ORDER:_SINGLE]
+        while held and held[-1][0] < order:
+            yield held.pop()
+        if len(key) == _SINGLE:
+            if order >= least:
+                yield order, value
+        else:
+            held += [each for each in _placed(_decode(value)) if least <= each[0] < end]
+            held.sort(reverse=True)
+    yield from reversed(held)
+
+
+def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Placed]:
+    """The records of a range, both ends inclusive, newest first."""
+    least, end = _order(start_us), _order(end_us + 1)
+    held: list[Placed] = []  # that an entry further down may have others before, the next one last
+    for key, value in descending(view, record_key(series_id, end_us + 1), record_key(series_id, _look_back(start_us))):
+        reach = _order(record_time(key) + SPAN_US + 1)
+        while held and held[-1][0] >= reach:
+            yield held.pop()
+        if len(key) == _SINGLE:
+            order = key[ORDER:]
+            if order >= least:
+                insort(held, (order, value))
+        else:
+            held += [each for each in _placed(_decode(value)) if least <= each[0] < end]
+            held.sort()
+    yield from reversed(held)
+
+
+def count(view: View, series_id: int, start_us: int, end_us: int) -> int:
+    """How many records a range has, both ends inclusive."""
+    return sum(len(times) for _, times in _entries(view, series_id, start_us, end_us))
+
+
+def cut(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[Entry, Sequence[int], list[Entry]]]:
+    """Each entry that has records in a range: itself, their times, and the entries that keep its other records."""
+    for entry, times in _entries(view, series_id, start_us, end_us):
+        yield entry, times, _without(series_id, entry, start_us, end_us)
+
+
+def behind(view: View, series_id: int, time_us: int) -> list[Entry]:
+    """The entries that keep what blocks which begin before a time have from that time on."""
+    start = record_key(series_id, time_us)
+    parts = cut(view, series_id, max(0, time_us - SPAN_US), time_us - 1)
+    return [entry for _, _, kept in parts for entry in kept if entry[0] >= start]
+
+
+def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[Entry, Sequence[int]]]:
+    """The entries that have records in a range, and those records' times."""
+    for entry in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
+        key, value = entry
+        times = [record_time(key)] if len(key) == _SINGLE else _decode(value).times_us
+        if times[0] < start_us or times[-1] > end_us:
+            times = [time_us for time_us in times if start_us <= time_us <= end_us]
+        if times:
+            yield entry, times
+
+
+def _without(series_id: int, entry: Entry, start_us: int, end_us: int) -> list[Entry]:
+    """What an entry becomes when the records of a range go."""
+    if len(entry[0]) == _SINGLE:
+        return []
+    rest = [each for each in zip(*_decode(entry[1]), strict=True) if not start_us <= each[0] <= end_us]
+    return list(pack(series_id, Run(*zip(*rest, strict=True)))) if rest else []
+
+
+def _look_back(time_us: int) -> int:
+    """Where the first block may begin that reaches ``time_us``."""
+    return max(time_us - SPAN_US, time_us - time_us % HOUR_US)
+
+
+def _order(time_us: int) -> bytes:
+    """Below the order of every record of that time, above that of every earlier one."""
+    return time_us.to_bytes(8)

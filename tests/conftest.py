@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
+from influx_server import InfluxServer
 from postgresql_server import PostgreSQL, metadata_in, running_postgresql
+
+
+@pytest.fixture(scope="session")
+def influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
+    """An InfluxDB of this run's own: tests share it, each in databases of its own."""
+    with InfluxServer(tmp_path_factory.mktemp("influxd")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

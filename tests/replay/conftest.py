@@ -1,4 +1,4 @@
-"""Stands, each on a folder of its own, stopped at the end."""
+"""Stands, each on a folder of its own, stopped at the end; on either store."""
 
 from __future__ import annotations
 
@@ -9,16 +9,27 @@ from typing import Any
 import pytest
 from replay_stand import PLAIN, Stand
 
+from influx_server import InfluxServer
+
 NewStand = Callable[[list[Any]], Awaitable[Stand]]
 
 
+@pytest.fixture(params=["rocksdb", "influxdb"])
+def influx(request: pytest.FixtureRequest) -> str:
+    """The address of an InfluxDB; empty for RocksDB."""
+    if request.param == "rocksdb":
+        return ""
+    server: InfluxServer = request.getfixturevalue("influxd")
+    return server.url
+
+
 @pytest.fixture
-async def new_stand(tmp_path_factory) -> AsyncIterator[NewStand]:
+async def new_stand(tmp_path_factory: pytest.TempPathFactory, influx: str) -> AsyncIterator[NewStand]:
     """Makes stands under a mapping."""
     folder, numbers, made = tmp_path_factory.mktemp, count(), []
 
     async def new(script: list[Any]) -> Stand:
-        stand = Stand(folder(f"stand-{next(numbers)}"))
+        stand = Stand(folder(f"stand-{next(numbers)}"), influx)
         made.append(await stand.start(script))
         return stand
 

@@ -1,6 +1,6 @@
 """An object with two terminals, without a broker: ingest, mapping, analysis and replays on a real store and database.
 
-``python replay_stand.py FOLDER`` opens the stand of a folder, works off the replays, and waits to be killed.
+``python replay_stand.py FOLDER [INFLUX]`` opens the stand of a folder, works off the replays, and waits to be killed.
 """
 
 from __future__ import annotations
@@ -34,11 +34,13 @@ from terrazzo.replay.journal import UNFINISHED, Journal
 from terrazzo.replay.live import Live
 from terrazzo.replay.replays import Replays
 from terrazzo.replay.run import Parts
+from terrazzo.store import TimeSeriesStore
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
 from terrazzo.terminals.registry import Registry
 from terrazzo.terminals.terminal import Terminal
 from terrazzo.times import now_us
+from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 
@@ -64,9 +66,16 @@ RETAINER = [["RUN", "on", "on", "1", ""], ["T", "fifty", "fifty", "50", "0"]]
 class Stand:
     """Times are seconds after ``T0``."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, influx: str = "") -> None:
+        """On RocksDB, or with the address of an InfluxDB there, in a database named as the folder."""
         self.folder = folder
+        self.influx = influx
         self.holders: set[str] = set()
+
+    @property
+    def database_name(self) -> str:
+        """The InfluxDB's."""
+        return f"{self.folder.parent.name}-{self.folder.name}"
 
     async def create(self, script: list[Any]) -> None:
         """What an earlier start has not left."""
@@ -99,7 +108,11 @@ class Stand:
     async def _open(self) -> None:
         self.database = await Database.open("", data_dir=self.folder)
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
-        self.store = await RocksStore.open(self.folder / "series")
+        if self.influx:
+            where = InfluxSettings(url=self.influx, database=self.database_name)
+            self.store: TimeSeriesStore = await InfluxStore.open(where, spool=self.folder / "spool")
+        else:
+            self.store = await RocksStore.open(self.folder / "series")
 
     async def start(self, script: list[Any] | None = None) -> Stand:
         """On a new folder with a ``script``, or on one that was left."""
@@ -214,11 +227,11 @@ def _tag(uid: str) -> Any:
     return make_tag(ReportTopic(f"g/{uid}/r", terminal, "r"), trace=Trace(), seal=None)
 
 
-async def _serve(folder: Path) -> None:
-    await Stand(folder).start()
+async def _serve(folder: Path, influx: str) -> None:
+    await Stand(folder, influx).start()
     print("ready", flush=True)
     await asyncio.Event().wait()
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(Path(sys.argv[1])))
+    asyncio.run(_serve(Path(sys.argv[1]), *sys.argv[2:] or ("",)))

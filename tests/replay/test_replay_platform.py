@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from paho.mqtt import publish
 
+from influx_server import InfluxServer
 from running import PASSWORD, Platform, wait_for
 
 BEFORE = [["T", "T", "T", "STA", "$AdapterID-1.T", "", ""]]
@@ -21,9 +22,16 @@ AFTER = [
 ]
 
 
-@pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory, each_database: str) -> Iterator[Platform]:
-    with Platform(tmp_path_factory.mktemp("replay") / "data") as running:
+@pytest.fixture(scope="module", params=["embedded", "influxdb"])
+def platform(
+    tmp_path_factory: pytest.TempPathFactory, each_database: str, request: pytest.FixtureRequest
+) -> Iterator[Platform]:
+    folder = tmp_path_factory.mktemp("replay")
+    settings = {"TERRAZZO_STORE__KIND": request.param}
+    if request.param == "influxdb":
+        server: InfluxServer = request.getfixturevalue("influxd")
+        settings |= {"TERRAZZO_STORE__URL": server.url, "TERRAZZO_STORE__DATABASE": folder.name}
+    with Platform(folder / "data", env=settings) as running:
         running.login()
         yield running
 

@@ -22,10 +22,10 @@ stories = st.lists(st.tuples(st.integers(0, 3), values), min_size=1, max_size=25
 )
 @given(story=stories, low=st.integers(-2, 30), length=st.integers(0, 30), late=stories)
 async def test_twice_is_once_and_all_is_as_if_it_had_always_been_so(
-    tmp_path_factory: Any, story: list[Any], low: int, length: int, late: list[Any]
+    tmp_path_factory: Any, influx: str, story: list[Any], low: int, length: int, late: list[Any]
 ) -> None:
-    stand = await Stand(tmp_path_factory.mktemp("stand")).start(PLAIN)
-    oracle = await Stand(tmp_path_factory.mktemp("oracle")).start(RICH)
+    stand = await Stand(tmp_path_factory.mktemp("stand"), influx).start(PLAIN)
+    oracle = await Stand(tmp_path_factory.mktemp("oracle"), influx).start(RICH)
     try:
         reports, at_s = [], 0
         for gap, (uid, points) in story:

@@ -11,15 +11,6 @@ from store_houses import InfluxHouse, RocksHouse
 from influx_server import InfluxServer
 
 
-@pytest.fixture(scope="session")
-def influxd(tmp_path_factory) -> Iterator[InfluxServer]:
-    """A server that tests share, each in databases of its own."""
-    server = InfluxServer(tmp_path_factory.mktemp("influxd"))
-    server.start()
-    yield server
-    server.stop()
-
-
 @pytest.fixture
 def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
     """A server that one test may stop and start; it runs."""

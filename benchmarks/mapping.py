@@ -1,8 +1,11 @@
-"""Mapping: what it adds to the ingest, and whether its cost stays flat as objects grow.
+"""Mapping as users meet it: what it takes from the ingest, and whether more objects make a message cost more.
 
-``python benchmarks/mapping.py [--messages N] [--rounds N]`` prints the time of simple expressions; then the ingest
-path (decode, shape, commit to RocksDB, settle) in one process without and with mapping, 1,000 terminals that feed 500
-objects of 20 variables, and the ratio; then the time per message of the shaping alone for 10 to 10,000 objects.
+``python benchmarks/mapping.py [--messages N] [--rounds N]`` starts the platform with 1,000 terminals that feed 500
+objects of 20 variables. Two other processes publish precoded 10-point JSON at QoS 1 on 1,000 connections, with the
+mapping switched off and on in turn; what is compared is messages per second until the last acknowledgement, and the
+platform's CPU a message, connecting left out. Then the ingest in one process (``mapping_parts.py``) without and with
+mapping, for 10 to 10,000 objects with two terminals each, whose messages come 20 at a time from terminals in random
+order.
 """
 
 from __future__ import annotations
@@ -11,192 +14,139 @@ import argparse
 import asyncio
 import gc
 import json
-import random
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from typing import NamedTuple
 
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.payload import decode
-from terrazzo.ingest.report import make_tag
-from terrazzo.mapping.catalogue import ObjectSpec
-from terrazzo.mapping.engine import MappingEngine
-from terrazzo.mapping.expression import parse_expression
-from terrazzo.mapping.shaper import Shaper
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.terminal import Terminal
-from terrazzo_adapters.rocksdb import RocksStore
+import psutil
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from mapping_parts import batches, ingest, new_engine, rows
+from publishers import Load, credentials
+
+from running import Platform
 from terrazzo_broker.hooks import Inbound
 
-POINTS = 10  # of a message
-BATCH = 20  # messages that the broker hands over at once
-TERMINALS = 1_000  # two for each object
-KEPT = 20_000  # messages under way
+GENERATORS = 2
+TERMINALS = 1_000
+WINDOW = 25  # publishes that each connection has unacknowledged
+OBJECTS = (10, 100, 1_000, 10_000)
+MESSAGES = 200_000  # in one process
+SETTLED_S = 2.0  # for what the run before left to the background
+ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
 
 
-class Valve:
-    """The broker's side of the intake."""
-
-    def pause_intake(self) -> None: ...
-
-    def resume_intake(self) -> None: ...
+class Figure(NamedTuple):
+    rate: float  # messages per second, stored and acknowledged
+    cpu_us: float  # of the platform, a message
 
 
-class NoOutbox:
-    """These rows raise no events: there is nothing for a database."""
-
-    has_room = True
-
-    def seal(self, effects):
-        assert not effects
-        return {}
-
-    def on_committed(self) -> None: ...
-
-    def on_room(self, nudge) -> None: ...
-
-
-class Batch:
-    """What the broker hands over."""
-
-    def __init__(self, messages, room: asyncio.Semaphore) -> None:
-        self.client = SimpleNamespace(client_id="bench", protocol=5)
-        self.messages = messages
-        self.arrived_us = time.time_ns() // 1000
-        self._room = room
-
-    def settle(self, refusals=None) -> None:
-        assert not refusals
-        self._room.release()
+def prepare(platform: Platform, uids: list[str]) -> str:
+    """Terminals, objects and their mapping; its uid."""
+    platform.login()
+    config = platform.add_config()
+    for uid in uids:
+        username, pin = credentials(uid)
+        platform.add_terminal(uid, config, username=username, pin=pin)
+    mapping: str = platform.call("create_mapping", **record(on=True))["uid"]
+    for pair in zip(uids[::2], uids[1::2], strict=True):
+        platform.call("create_object", name=pair[0], mapping_id=mapping, terminal_list=list(pair))
+    return mapping
 
 
-def rows() -> list[list[str]]:
-    """Twenty variables: eighteen from the points of two terminals, two from others."""
-    made = []
-    for terminal in (1, 2):
-        for point in range(POINTS - 1):
-            expression = ("", "x * 0.1", "x - 40", "x / 2 + 5")[point % 4]
-            made.append([f"V{terminal}_{point}", "", "", "STA", f"$AdapterID-{terminal}.P{point}", expression])
-    made.append(["SUM", "", "", "FUNC", "", "V1_0 + V2_0"])
-    made.append(["DELTA", "", "", "FUNC", "", "abs(V1_1 - V2_1)"])
-    return made
+def record(*, on: bool) -> dict:
+    """The mapping's record."""
+    return {"name": "m", "script": json.dumps(rows()), "created_by": 1, "last_modified_by": 1, "is_available": int(on)}
 
 
-def new_engine(objects: int) -> MappingEngine:
-    engine = MappingEngine()
-    engine.catalogue.put_mapping(1, rows())
-    for number in range(objects):
-        terminals = (f"t{2 * number}", f"t{2 * number + 1}")
-        engine.catalogue.put_object(ObjectSpec(id=number + 1, company_id=1, mapping_id=1, terminals=terminals))
-    return engine
+def records(platform: Platform, uids: list[str]) -> int:
+    """How many grid records of these terminals are stored."""
+    span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "page_size": 1}
+    pages = [platform.call("get_grid_list", terminal_id=uid, topic=[], **span) for uid in uids]
+    return sum(page["total_records"] for page in pages)
 
 
-def warm(engine: MappingEngine, terminals: int) -> None:
-    """Each terminal has reported once: its plan is made, and no variable is without a value."""
-    points = decode(payloads(1)[0])
-    for number in range(terminals):
-        engine.shape(engine.catalogue.plans(f"t{number}"), points, 1, f"t{number}", [])
-    engine.seal()
+def publish(platform: Platform, load: Load) -> Figure:
+    """Runs the load from several processes until the last acknowledgement."""
+    parts = [replace(load, uids=load.uids[n::GENERATORS], seed=n) for n in range(GENERATORS)]
+    command = [sys.executable, str(Path(__file__).with_name("publishers.py"))]
+    workers = [
+        subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for part in parts
+    ]
+    for worker in workers:
+        assert worker.stdout is not None
+        if worker.stdout.readline() != "connected\n":
+            raise SystemExit("the load could not connect")
+    time.sleep(SETTLED_S)
+    process, total = psutil.Process(platform.pid), load.messages * len(load.uids)
+    started, before = time.perf_counter(), process.cpu_times()
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()  # printed after the last acknowledgement, before it exits
+    spent, after = time.perf_counter() - started, process.cpu_times()
+    for worker in workers:
+        worker.communicate()
+    used = after.user + after.system - before.user - before.system
+    return Figure(total / spent, used / total * 1e6)
 
 
-def payloads(count: int) -> list[bytes]:
-    pick = random.Random(1)
-    return [json.dumps({f"P{n}": pick.randint(0, 1000) for n in range(POINTS)}).encode() for _ in range(count)]
+def through_broker(rounds: int, messages: int) -> None:
+    """Prints each round without and with mapping, and the medians; fails unless everything acknowledged is stored."""
+    uids, figures = [f"l{number:04}" for number in range(TERMINALS)], []
+    with tempfile.TemporaryDirectory() as folder, Platform(Path(folder) / "terrazzo", env=ENVIRONMENT) as platform:
+        mapping = prepare(platform, uids)
+        load = Load("127.0.0.1", platform.mqtt, uids, messages, window=WINDOW)
+        for _ in range(rounds):
+            platform.call("update_mapping", uid=mapping, **record(on=False))
+            plain = publish(platform, load)
+            platform.call("update_mapping", uid=mapping, **record(on=True))
+            mapped = publish(platform, load)
+            figures.append((mapped.rate / plain.rate, plain.cpu_us / mapped.cpu_us))
+            texts = [f"{figure.rate:>9,.0f} msg/s {figure.cpu_us:>5.1f} us CPU" for figure in (plain, mapped)]
+            ratios = "ratio {:.2f}, by CPU {:.2f}".format(*figures[-1])
+            print(f"without {texts[0]}   with mapping {texts[1]}   {ratios}", flush=True)
+        sent = 2 * rounds * messages * TERMINALS
+        if records(platform, uids) != sent:
+            raise SystemExit(f"acknowledged {sent}, stored {records(platform, uids)}")
+    by_rate, by_cpu = (statistics.median(column) for column in zip(*figures, strict=True))
+    print(f"median ratio {by_rate:.2f}, by CPU {by_cpu:.2f}", flush=True)
 
 
-def batches(count: int, terminals: int) -> list[list[Inbound]]:
-    tags = []
-    for number in range(terminals):
-        uid = f"t{number}"
-        terminal = Terminal(id=number, uid=uid, name=uid, company_id=1, type="Other", mode="pwd", username="u", pin="p")
-        tags.append(make_tag(ReportTopic(f"g/{uid}/r", terminal, "r"), trace=Trace(), seal=None))
-    bodies, pick = payloads(5000), random.Random(2)
-    made = []
-    for _ in range(count // BATCH):
-        tag = pick.choice(tags)
-        made.append([Inbound(tag, pick.choice(bodies)) for _ in range(BATCH)])
-    return made
+def by_objects(rounds: int) -> None:
+    """Prints the CPU of a message in this process, for few and for many objects."""
+    gc.set_threshold(100_000, 20, 50)  # as the platform does
+    for objects in OBJECTS:
+        load = batches(MESSAGES, 2 * objects)
+        plain_us = statistics.median(used(load, objects, mapped=False) for _ in range(rounds))
+        mapped_us = statistics.median(used(load, objects, mapped=True) for _ in range(rounds))
+        costs = f"without {plain_us:.1f} us CPU   with mapping {mapped_us:.1f} us   added {mapped_us - plain_us:.1f} us"
+        print(f"{objects:>6} objects   {costs}", flush=True)
 
 
-async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tuple[float, float]:
-    """Messages per second, stored, and microseconds of CPU a message."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = await RocksStore.open(Path(folder) / "series")
-        if engine is not None:
-            warm(engine, TERMINALS)
-        shaper = None if engine is None else Shaper(engine, NoOutbox())
-        intake = Intake(store, Valve(), shaper=shaper)
-        intake.start()
-        room = asyncio.Semaphore(KEPT // BATCH)
-        gc.collect()
-        started, used = time.perf_counter(), time.process_time()
-        for messages in load:
-            await room.acquire()
-            intake.take(Batch(messages, room))
-        await intake.drain(600)
-        spent, used = time.perf_counter() - started, time.process_time() - used
-        await intake.stop()
-        await store.close()
-    return len(load) * BATCH / spent, used / (len(load) * BATCH) * 1e6
-
-
-def shaping_us(objects: int, messages: int) -> float:
-    """Microseconds of CPU to shape one message, decoding left out; the terminals in random order."""
-    engine = new_engine(objects)
-    points, pick = [decode(body) for body in payloads(1000)], random.Random(3)
-    terminals = [f"t{pick.randrange(2 * objects)}" for _ in range(messages)]
-    warm(engine, 2 * objects)
+def used(load: list[list[Inbound]], objects: int, *, mapped: bool) -> float:
+    """Microseconds of CPU a message, decoded, shaped, committed and settled in this process."""
     gc.collect()
-    gc.freeze()
-    mosaic: list = []
-    spent = []
-    for start in range(0, messages, 10_000):
-        began = time.process_time()
-        for number in range(start, min(start + 10_000, messages)):
-            uid = terminals[number]
-            time_us = 1_700_000_000_000_000 + number
-            engine.shape(engine.catalogue.plans(uid), points[number % 1000], time_us, uid, mosaic)
-        spent.append((time.process_time() - began) / 10_000)
-        mosaic.clear()
-        engine.seal()
-    return statistics.median(spent) * 1e6
-
-
-def expression_ns(text: str) -> float:
-    evaluate, values = parse_expression(text).evaluate, {"x": 215, "MODE": 1, "T2": 20.5}
-    best = float("inf")
-    for _ in range(5):
-        began = time.perf_counter()
-        for _ in range(100_000):
-            evaluate(values)
-        best = min(best, time.perf_counter() - began)
-    return best / 100_000 * 1e9
+    return asyncio.run(ingest(load, new_engine(objects) if mapped else None, 2 * objects))[1]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--messages", type=int, default=200_000)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=200, help="a connection, a multiple of 25")
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    gc.set_threshold(100_000, 20, 50)  # as the platform does
-    for text in ("x * 0.1", "x > 80 and MODE == 1", "round((x - T2) / 1.8, 1) if MODE else 0", "x / 0"):
-        print(f"{expression_ns(text):>8.0f} ns   {text}", flush=True)
-    load, ratios = batches(arguments.messages, TERMINALS), []
-    for _ in range(arguments.rounds):
-        plain, plain_us = asyncio.run(ingest(load, None))
-        mapped, mapped_us = asyncio.run(ingest(load, new_engine(TERMINALS // 2)))
-        ratios.append(mapped / plain)
-        print(
-            f"ingest {plain:>10,.0f} msg/s {plain_us:>5.1f} us CPU   with mapping {mapped:>10,.0f} msg/s "
-            f"{mapped_us:>5.1f} us CPU   ratio {ratios[-1]:.2f}, by CPU {plain_us / mapped_us:.2f}",
-            flush=True,
-        )
-    print(f"median ratio {statistics.median(ratios):.2f}")
-    for objects in (10, 100, 1_000, 10_000):
-        print(f"{objects:>8} objects   {shaping_us(objects, 100_000):.2f} us a message", flush=True)
+    through_broker(arguments.rounds, arguments.messages)
+    by_objects(arguments.rounds)
 
 
 if __name__ == "__main__":

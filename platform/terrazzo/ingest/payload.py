@@ -75,6 +75,13 @@ def decode(payload: bytes) -> Points:
         raise _malformed(error) from None
 
 
+def point_name(name: str) -> str:
+    """The name as ``decode`` gives it: the same object as long as the decoder remembers it, which a dict finds in half
+    the time."""
+    decoded: str = next(iter(_any_json(msgspec.json.encode({name: None}))))
+    return decoded
+
+
 def flatten(points: Points) -> Points:
     """Nested objects as dotted names: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``. Empty objects vanish."""
     if dict not in map(type, points.values()):

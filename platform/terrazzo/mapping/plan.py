@@ -21,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from terrazzo.ingest.payload import point_name
 from terrazzo.mapping.expression import Expression
 from terrazzo.mapping.functions import Value
 from terrazzo.mapping.row import Kind, Row
@@ -72,7 +73,7 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
         **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
         "MISSING": _MISSING,
         "UNSET": msgspec.UNSET,
-        "take": itemgetter(*points.values()),
+        "take": itemgetter(*map(point_name, points.values())),
     }
     _compile((_ANY_HEAD, *writer.any_lines()), namespace)
     if any(_UNSPEAKABLE & set(code) for code in writer.codes):

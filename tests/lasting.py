@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import aiohttp
+import pytest
 
-from api.api_rig import Limits, Rig
+from api.api_rig import Limits, Rig, open_rig
 from terrazzo.api.doorkeeper import Doorkeeper
 from terrazzo.api.http import build_apps
 from terrazzo.api.live import open_session
@@ -37,12 +40,12 @@ class Connection(Protocol):
     async def close(self) -> None: ...
 
 
-class _Asking:
-    async def send(self, message: bytes) -> None:
-        raise NotImplementedError
+class _Asking(ABC):
+    @abstractmethod
+    async def send(self, message: bytes) -> None: ...
 
-    async def receive(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    async def receive(self) -> dict[str, Any]: ...
 
     async def ask(self, action: str, **fields: Any) -> dict[str, Any]:
         await self.send(json.dumps({"action": action, **fields}).encode())
@@ -137,3 +140,18 @@ async def open_ports(rig: Rig) -> AsyncIterator[Ports]:
 def limits(**changed: Any) -> Limits:
     """The rig's limits, some of them changed."""
     return Limits(**changed)
+
+
+# Fixtures, for the conftest of each folder whose tests need all ports
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ports(rig: Rig) -> AsyncIterator[Ports]:
+    async with open_ports(rig) as opened:
+        yield opened

@@ -12,23 +12,6 @@ from terrazzo.commands import dispatcher
 from terrazzo.errors import BadParameter, Conflict, NotFound
 
 
-@pytest.fixture
-async def site(tmp_path):
-    async with running_site(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def company(site) -> Company:
-    return await site.company()
-
-
-@pytest.fixture
-async def peer(site):
-    async with peers(site) as make:
-        yield make
-
-
 async def journal(site: Site, company: Company, **filters):
     return (await site.commands.page(company.actor, **filters)).rows
 
@@ -263,7 +246,7 @@ async def test_a_caller_who_gives_up_leaves_no_command_behind(site, company, pee
     one = await listening(peer, "t1")
     for step in range(20):
         submission = asyncio.create_task(site.commands.submit(company.actor, "t1", "A", str(step)))
-        await asyncio.sleep(step / 5000)
+        await asyncio.sleep(step / 5000)  # given up a little later each time, wherever that is
         submission.cancel()
         await asyncio.wait({submission})
     await site.commands.submit(company.actor, "t1", "LAST", "1")

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
-from platform_site import Company, peers, running_site, until
+from platform_site import peers, running_site, until
 from terrazzo.ingest.intake import IntakeLimits
 from terrazzo.store import StoreUnavailable
 from terrazzo_simulators.sealing import Seal
@@ -45,17 +45,6 @@ async def site(tmp_path):
     async with running_site(tmp_path, wrap_store=Gated, intake_limits=limits) as running:
         yield running
         running.store.open.set()
-
-
-@pytest.fixture
-async def company(site) -> Company:
-    return await site.company()
-
-
-@pytest.fixture
-async def peer(site):
-    async with peers(site) as make:
-        yield make
 
 
 @pytest.mark.parametrize("protocol", [4, 5])

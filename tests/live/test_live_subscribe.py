@@ -168,7 +168,7 @@ async def test_a_slow_client_loses_the_oldest_and_is_told_how_many(tmp_path: Pat
         reading = asyncio.create_task(_read_to(quick, total), name="quick client")
         for number in range(1, total + 1):
             hub.publish("event", company_id=1, data={"n": number, "x": large})
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # the server is in this loop, and sends between two publications
         assert _account(await reading) == total
         found = await _read_to(slow, total)
     assert _account(found) == total

@@ -8,30 +8,13 @@ import hmac
 import pytest
 from mqtt5 import ConnAckReasonCode
 
-from platform_site import Company, Site, peers, running_site, unix_s, until
+from platform_site import Site, peers, running_site, unix_s, until
 from terrazzo_simulators.link import LinkOptions, LoginRefused
 from terrazzo_simulators.scram_link import ScramLink
 from terrazzo_simulators.spec import TerminalSpec
 
 PUBREL_UNKNOWN = 0x92  # paho goes on with PUBREL after a PUBREC that refused; that is how it shows
 WRONG, NOT_AUTHORIZED, BAD_METHOD, THROTTLED, ADMINISTRATIVE = 0x86, 0x87, 0x8C, 0x9F, 0x98
-
-
-@pytest.fixture
-async def site(tmp_path):
-    async with running_site(tmp_path) as running:
-        yield running
-
-
-@pytest.fixture
-async def company(site) -> Company:
-    return await site.company()
-
-
-@pytest.fixture
-async def peer(site):
-    async with peers(site) as make:
-        yield make
 
 
 def scram_link(site: Site, uid: str, *, method: str = "SCRAM-SHA-1", username: str = "") -> ScramLink:

@@ -2,22 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+from lasting import ports, rig
 
-import pytest
-
-from api.api_rig import Rig, open_rig
-from lasting import Ports, open_ports
-
-
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def ports(rig: Rig) -> AsyncIterator[Ports]:
-    async with open_ports(rig) as opened:
-        yield opened
+__all__ = ["ports", "rig"]

@@ -29,7 +29,7 @@ async def answer_to(ports: Ports, *chunks: bytes, pause_s: float = 0) -> tuple[i
     try:
         for chunk in chunks:
             writer.write(chunk)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(pause_s)  # the clock is what this is about: a slow client
         data = await asyncio.wait_for(reader.read(), 15)
     finally:
         writer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -160,9 +161,10 @@ ROWS: list[tuple[str, Any, str | None]] = [
     ("mappings", "", "is required"),
     ("mappings", None, "is required"),
     ("mappings", "[" * 100_000, "(nested too deeply|not valid JSON)"),
-    ("mappings", [["A\0"] * 6], "row 1, column 1: contains a brace or a control character"),
+    ("mappings", [["A\1"] * 6], "row 1, column 1: contains a brace or a control character"),
+    ("mappings", [["A", "B\0", "", "EVNT", "$AdapterID-1.T", "", "x > 1"]], "contains a NUL character"),
     ("mappings", [["A", "", "", "FUNC", "", "B + 1"]], "row 1, column 6: no row has the code 'B'"),
-    ("controls", [["A\0"] * 6], "row 1, column 1: contains a control character"),
+    ("controls", [["A\1"] * 6], "row 1, column 1: contains a control character"),
     ("controls", [["Open", "", "", "OBJ", "$AdapterID-1", "1"]], "row 1, column 5: .* names no point"),
     ("controls", [["Upgrade", "", "", "APR", "$AdapterID-1", ""]], "row 1, column 1: Upgrade is not supported"),
     ("controls", [["Open", "", "", "OBJ", "t.V", "1"], ["Open", "", "", "OBJ", "t.W", ""]], "row 2, column 1: 'Open'"),
@@ -200,9 +202,33 @@ def test_any_json_is_kept_as_it_is_or_refused_by_name(value: Any) -> None:
     field = CONFIGURATION.fields["terminal_script"]
     try:
         assert field.parse(value) == value
+        assert not any("\0" in text for text in texts_of(value))
     except BadParameter as error:
         assert error.field == "terminal_script"  # noqa: PT017 - either outcome is right, silence isn't
-        assert "surrogate" in error.reason or "JSON" in error.reason  # noqa: PT017
+        if "NUL" in error.reason:
+            assert any("\0" in text for text in texts_of(value))
+        else:
+            assert "surrogate" in error.reason or "JSON" in error.reason  # noqa: PT017
+
+
+def texts_of(value: Any) -> Iterator[str]:
+    """All texts in JSON, names too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | dict):
+        for each in [*value, *(value.values() if isinstance(value, dict) else ())]:
+            yield from texts_of(each)
+
+
+@pytest.mark.parametrize(("text", "is_taken"), [("\\u0000", True), ("\0", False), ("\\\0", False), ("\\\\u0000", True)])
+def test_a_nul_in_json_is_told_from_its_name(text: str, *, is_taken: bool) -> None:
+    field = CONFIGURATION.fields["terminal_script"]
+    for value in ([text], {"a": [text]}, {text: 1}):
+        if is_taken:
+            assert field.parse(value) == value
+        else:
+            with pytest.raises(BadParameter, match="NUL"):
+                field.parse(value)
 
 
 ANYTHING = JSON | st.binary() | st.sampled_from([object(), 1 + 2j, float("nan"), {1, 2}, (1, 2), 10**400])

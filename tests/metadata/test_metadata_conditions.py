@@ -70,7 +70,7 @@ def expected(rows: Sequence[Row], conditions: Conditions) -> list[Row]:
 
 NUMBERS = st.sampled_from(["keep_alive", "is_route", "id"])
 CONDITION = st.one_of(
-    st.tuples(NUMBERS, st.sampled_from(COMPARISONS), st.integers(-2, 42)),
+    st.tuples(NUMBERS, st.sampled_from(COMPARISONS), st.integers(-2, 42) | st.sampled_from([-70_000, 2**15, 2**62])),
     st.tuples(st.just("activated"), st.sampled_from(COMPARISONS), st.integers(0, 40).map(lambda n: n * 1_000_000)),
     st.tuples(st.just("activated"), st.sampled_from(["=", "<>"]), st.none()),
     st.tuples(st.just("description"), st.sampled_from(["=", "<>", "!="]), st.sampled_from(NAMES)),
@@ -83,7 +83,7 @@ CONDITIONS = st.builds(
     Conditions,
     st.lists(CONDITION, max_size=3),
     st.lists(CONDITION, max_size=3),
-    st.lists(st.tuples(NUMBERS, st.lists(st.integers(0, 42), max_size=6)), max_size=2),
+    st.lists(st.tuples(NUMBERS, st.lists(st.integers(0, 42) | st.just(70_000), max_size=6)), max_size=2),
 )
 
 
@@ -96,7 +96,9 @@ async def test_random_conditions_find_what_a_list_finds(stand: Stand) -> None:
     @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(
         conditions=CONDITIONS,
-        order=st.sampled_from([None, ("keep_alive", True), ("id", True), ("uid", False)]),
+        order=st.sampled_from(
+            [None, ("keep_alive", True), ("id", True), ("uid", False), ("activated", True), ("activated", False)]
+        ),
         index=st.integers(1, 4),
         size=st.integers(1, 15),
     )
@@ -107,7 +109,7 @@ async def test_random_conditions_find_what_a_list_finds(stand: Stand) -> None:
         found = asyncio.run_coroutine_threadsafe(page, loop).result(30)
         wanted = expected(rows, conditions)
         column, descending = order or ("id", False)
-        wanted.sort(key=lambda row: (row[column], row["id"]), reverse=descending)
+        wanted.sort(key=lambda row: (row[column] is not None, row[column] or 0, row["id"]), reverse=descending)
         assert found.total == len(wanted)
         assert [row["uid"] for row in found.rows] == [row["uid"] for row in wanted[(index - 1) * size : index * size]]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
 import time
@@ -55,7 +56,7 @@ class _Valve:
 
 
 async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
-    database = await Database.open("", data_dir=folder)
+    database = await Database.open(os.environ.get("TERRAZZO_DATABASE__URL", ""), data_dir=folder)
     entities = Entities.open(database, Registry(), Secrets.open(folder))
     return await RocksStore.open(folder / "series"), database, entities
 

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
@@ -17,7 +18,7 @@ from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import PREFIX, Outbox
 from terrazzo.metadata.happenings import EVENT, LABEL
 
-ROUNDS = 20
+ROUNDS = {"sqlite": 20, "postgresql": 6}
 SCRIPT = [
     ["T", "", "", "STA", "$AdapterID-1.T", ""],
     ["RUN", "", "", "STA", "$AdapterID-1.RUN", ""],
@@ -77,12 +78,17 @@ def seconds(time_us: int | None) -> int | None:
     return None if time_us is None else (time_us - START_US) // 1_000_000
 
 
-async def test_twenty_kills_leave_every_event_and_label_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ROUNDS)
+async def test_kills_leave_every_event_and_label_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kind == "postgresql":
+        monkeypatch.setenv("TERRAZZO_DATABASE__URL", request.getfixturevalue("postgresql").migrated_database())
     await prepare(tmp_path)
     pick, acknowledged = random.Random(), 0
-    for _ in range(ROUNDS):
+    for _ in range(ROUNDS[kind]):
         acknowledged = run_and_kill(tmp_path, acknowledged, pick.uniform(0, 0.12))
-    assert acknowledged > ROUNDS
+    assert acknowledged > ROUNDS[kind]
     store, database, _ = await open_parts(tmp_path)
     try:
         outbox = Outbox(Ledger(database))

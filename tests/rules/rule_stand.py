@@ -102,13 +102,13 @@ def prepare(platform: Platform) -> None:
     platform.call("start_retainer", uid=retainer["uid"])
 
 
-def report(platform: Platform, *bodies: dict[str, Any]) -> None:
+def report(platform: Platform, *bodies: dict[str, Any], topic: str = "g/m1/r") -> None:
     """As the terminal; returns when all is stored."""
     with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
         client.sendall(login("m1", "u-m1", "pin-m1"))
         assert client.recv(4) == b"\x20\x02\x00\x00"
         for number, body in enumerate(bodies, 1):
-            client.sendall(publish("g/m1/r", json.dumps(body).encode(), packet_id=number))
+            client.sendall(publish(topic, json.dumps(body).encode(), packet_id=number))
             assert client.recv(4)[:2] == b"\x40\x02"
 
 

@@ -13,23 +13,10 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 
+from mqtt_bytes import field, frame
+
 TIMEOUT_S = 10.0
 IDENTIFIERS = 64  # few, so that one left over from before is met again soon
-
-
-def text(value: str) -> bytes:
-    """A string field."""
-    return struct.pack(">H", len(value.encode())) + value.encode()
-
-
-def packet(first: int, body: bytes) -> bytes:
-    """A packet with its remaining length."""
-    length, encoded = len(body), bytearray()
-    while True:
-        length, digit = length >> 7, length & 127
-        encoded.append(digit | (128 if length else 0))
-        if not length:
-            return bytes((first,)) + bytes(encoded) + body
 
 
 def split(buffer: bytearray) -> Iterator[tuple[int, bytes]]:
@@ -79,8 +66,8 @@ class Peer:
         flags, tail = 2 * clean, b""
         if self._will is not None:
             flags |= 4 | 1 << 3
-            tail = text(self._will[0]) + struct.pack(">H", len(self._will[1])) + self._will[1]
-        self._socket.sendall(packet(0x10, text("MQTT") + bytes((4, flags, 0, 0)) + text(self.client_id) + tail))
+            tail = field(self._will[0]) + field(self._will[1])
+        self._socket.sendall(frame(0x10, field("MQTT") + bytes((4, flags, 0, 0)) + field(self.client_id) + tail))
         connack = self._socket.recv(4)
         assert connack[:2] == b"\x20\x02", connack
         assert connack[3] == 0, connack
@@ -112,7 +99,7 @@ class Peer:
 
     def subscribe(self, topic_filter: str, qos: int) -> None:
         """Sends SUBSCRIBE; ``subscribed`` rises when it is granted."""
-        self._send(0x82, struct.pack(">H", 1) + text(topic_filter) + bytes((qos,)))
+        self._send(0x82, struct.pack(">H", 1) + field(topic_filter) + bytes((qos,)))
 
     def publish(self, topic: str, payload: bytes, qos: int, *, retain: bool = False) -> None:
         """Sends PUBLISH at QoS 1 or 2."""
@@ -120,8 +107,8 @@ class Peer:
             while (identifier := self._next_id % IDENTIFIERS + 1) in self._unfinished:
                 self._next_id += 1
             self._next_id = identifier
-            self._unfinished[identifier] = qos, text(topic), payload
-        self._send(0x30 | qos << 1 | retain, text(topic) + struct.pack(">H", identifier) + payload)
+            self._unfinished[identifier] = qos, field(topic), payload
+        self._send(0x30 | qos << 1 | retain, field(topic) + struct.pack(">H", identifier) + payload)
 
     @property
     def is_cut_off(self) -> bool:
@@ -142,7 +129,7 @@ class Peer:
     def _send(self, first: int, body: bytes) -> None:
         assert self._socket is not None
         with contextlib.suppress(OSError):  # the broker was killed: what isn't finished is sent again
-            self._socket.sendall(packet(first, body))
+            self._socket.sendall(frame(first, body))
 
     # In
 

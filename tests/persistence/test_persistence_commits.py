@@ -175,7 +175,7 @@ async def test_answers_keep_their_order_over_several_commits(start: Callable[...
     rig.gate.clear()
     for number in range(1, 101):
         publisher.publish("t" if number % 3 else "nobody", b"%d" % number, qos=1, packet_id=number)
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the broker is in this loop: several reads, several batches
     await subscriber.receive()
     rig.gate.set()
     assert [(await publisher.receive()).packet_id for _ in range(100)] == list(range(1, 101))

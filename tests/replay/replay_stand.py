@@ -1,6 +1,7 @@
 """An object with two terminals, without a broker: ingest, mapping, analysis and replays on a real store and database.
 
-``python replay_stand.py FOLDER [INFLUX]`` opens the stand of a folder, works off the replays, and waits to be killed.
+``python replay_stand.py FOLDER [INFLUX]`` opens the stand of a folder and works off its replays until it is killed;
+when there are none it changes the mapping and submits one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from terrazzo.mapping.shaper import Shaper
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.metadata.replays import REPLAY
 from terrazzo.metadata.secrets import Secrets
 from terrazzo.replay.journal import UNFINISHED, Journal
 from terrazzo.replay.live import Live
@@ -228,9 +230,17 @@ def _tag(uid: str) -> Any:
 
 
 async def _serve(folder: Path, influx: str) -> None:
-    await Stand(folder, influx).start()
+    stand = await Stand(folder, influx).start()
     print("ready", flush=True)
-    await asyncio.Event().wait()
+    while True:
+        async with stand.database.reading() as connection:
+            query = sa.select(REPLAY.c.id).where(REPLAY.c.state.in_(UNFINISHED))
+            unfinished = (await connection.execute(query)).scalar()
+        if unfinished is not None:
+            await stand.ended(unfinished)
+        mapping = await stand.entities.mappings.item(stand.actor, 1)
+        await stand.remap(PLAIN if mapping["script"] == RICH else RICH)
+        await stand.submit(-10, None)
 
 
 if __name__ == "__main__":

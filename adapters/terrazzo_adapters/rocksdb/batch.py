@@ -173,10 +173,10 @@ def _run(parts: Sequence[tuple[int, Sequence[Record]]]) -> Run:
     arrivals: list[int] = []
     bodies: list[bytes] = []
     for first, part in parts:
-        _, some_times_us, some_bodies = zip(*part, strict=True)
-        times_us += some_times_us
-        arrivals += range(first, first + len(part))
-        bodies += some_bodies
+        _, some_times_us, some_bodies = zip(*part)  # noqa: B905 - the hot path, and records are all alike
+        times_us.extend(some_times_us)
+        arrivals.extend(range(first, first + len(part)))
+        bodies.extend(some_bodies)
     if times_us == sorted(times_us):
         return Run(times_us, arrivals, bodies)
     places = sorted(range(len(times_us)), key=times_us.__getitem__)

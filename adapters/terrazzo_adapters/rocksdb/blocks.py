@@ -66,8 +66,9 @@ def _block_end(run: Run, start: int) -> int:
     times_us, most = run.times_us, min(start + _MOST_RECORDS, len(run.times_us))
     end_us = min(times_us[start] + SPAN_US, times_us[start] // HOUR_US * HOUR_US + HOUR_US - 1)
     end = most if times_us[most - 1] <= end_us else bisect_right(times_us, end_us, start, most)
-    sizes = list(accumulate(map(len, run.bodies[start:end])))
-    return end if sizes[-1] <= _MOST_BYTES else start + max(1, bisect_right(sizes, _MOST_BYTES))
+    if sum(map(len, run.bodies[start:end])) <= _MOST_BYTES:
+        return end
+    return start + max(1, bisect_right(list(accumulate(map(len, run.bodies[start:end]))), _MOST_BYTES))
 
 
 def _placed(run: Run) -> list[Placed]:

@@ -44,6 +44,12 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "where_and": [["name", "like", "%a%"]],
         "order_by": ["name", "asc"],
     },
+    "name like %a%": {"where_and": [["name", "like", "%a%"]]},
+    "name like %a%, middle page, order_by name": {
+        "page_index": 2_500,
+        "where_and": [["name", "like", "%a%"]],
+        "order_by": ["name", "asc"],
+    },
     "type = Other, middle page": {"page_index": "half", "where_and": [["type", "=", "Other"]]},
     "order_by created desc, late page": {"page_index": "half", "order_by": ["created", "desc"]},
     "order_by last_modified, late page": {"page_index": "half", "order_by": ["last_modified", "asc"]},
@@ -85,10 +91,10 @@ async def fill(folder: Path, url: str, count: int, company: int) -> None:
         config = (await connection.execute(query)).scalars().first()
         for start in range(0, count, _CHUNK):
             await connection.execute(TERMINAL.table.insert(), rows(start, company, int(config or 0), pin))
-    async with database.engine.connect() as connection:
-        await connection.execution_options(isolation_level="AUTOCOMMIT")
-        for statement in ("VACUUM", "ANALYZE"):  # which PostgreSQL does by itself a minute later
-            await connection.execute(sa.text(statement))
+    if url:  # PostgreSQL does it by itself a minute later
+        async with database.engine.connect() as connection:
+            await connection.execution_options(isolation_level="AUTOCOMMIT")
+            await connection.execute(sa.text("VACUUM ANALYZE"))
     await database.close()
 
 

@@ -74,13 +74,18 @@ class Selection:
         *,
         derived: Mapping[str, Column] | None = None,
     ) -> None:
-        self._table = entity.table
+        self.table = entity.table
         self._fields = {"id": _ID} | {
             name: field for name, field in entity.fields.items() if not field.internal and field.kind is not Kind.SECRET
         }
         self._referenced = referenced
         self._zone = zone
         self._derived = derived or {}
+
+    @property
+    def ids(self) -> Column:
+        """The column that every order ends with."""
+        return self.table.c.id
 
     def where(self, conditions: Conditions) -> list[Column]:
         """The clauses that all have to hold.
@@ -101,7 +106,7 @@ class Selection:
             column = self._column(self._field(name))
         except BadParameter as error:
             raise BadParameter("order_by", str(error)) from None
-        columns = [column] if name == "id" else [column, self._table.c.id]
+        columns = [column] if name == "id" else [column, self.ids]
         return [_ordered(column, descending=descending) for column in columns]
 
     def _field(self, name: str) -> Field:
@@ -154,7 +159,7 @@ class Selection:
         return _Alike(column, sa.literal(self._text(field, value).replace("\\", "\\\\")))
 
     def _column(self, field: Field) -> Column:
-        column = self._derived[field.name] if field.name in self._derived else self._table.c[field.name]
+        column = self._derived[field.name] if field.name in self._derived else self.table.c[field.name]
         # of a number that is too wide for the column SQLite finds none, and PostgreSQL would fail
         return sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, sa.SmallInteger) else column
 

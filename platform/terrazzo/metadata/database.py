@@ -116,7 +116,9 @@ def _is_passing(error: Exception) -> bool:
 def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
     if parsed.get_backend_name() == "postgresql":
-        return create_async_engine(parsed, pool_size=10, pool_pre_ping=True)
+        engine = create_async_engine(parsed, pool_size=10, pool_pre_ping=True)
+        event.listen(engine.sync_engine, "connect", _set_planner)
+        return engine
     path = Path(parsed.database or "")
     if create:
         _create_private(path)
@@ -157,6 +159,19 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
+
+
+def _set_planner(connection: Any, _record: Any) -> None:
+    """Plans for the values at hand, and for a table that is in memory; what an operator has set stays.
+
+    A plan for any value searches names by index even for one letter, and one for disks reads all of a table rather
+    than an index of it: each takes a list twice as long.
+    """
+    cursor = connection.cursor()
+    for name, usual, better in (("plan_cache_mode", "auto", "force_custom_plan"), ("random_page_cost", "4", "1.1")):
+        cursor.execute(f"SELECT set_config('{name}', '{better}', false) WHERE current_setting('{name}') = '{usual}'")
+    cursor.close()
+    connection.commit()
 
 
 def _roll_back(connection: Any, _record: Any, _error: Any) -> None:

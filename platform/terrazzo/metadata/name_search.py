@@ -16,17 +16,27 @@ _log = logging.getLogger(__name__)
 
 PREFIX = "trigrams_"  # of the indexes' names
 _SEARCHED = ("terminal", "object")  # the lists that grow long
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 async def ensure_name_search(engine: AsyncEngine) -> None:
-    """Makes the indexes that are missing; a database of another kind has none."""
+    """Makes the indexes that are missing; a database of another kind has none.
+
+    The indexes have the collation of the conditions, ``"C"``: PostgreSQL uses no other for them. They take letters in
+    lower case as the database's locale does, conditions as English does; where that differs (Turkish) there are none.
+    """
     if engine.dialect.name != "postgresql":
         return
     try:
         async with engine.begin() as connection:
+            lowered = (await connection.execute(sa.select(sa.func.lower(_LETTERS)))).scalar()
+            if lowered != _LETTERS.lower():
+                return
             await connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
             for table in _SEARCHED:
-                index = f"CREATE INDEX IF NOT EXISTS {PREFIX}{table}_name ON {table} USING gin (name gin_trgm_ops)"
+                await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # of another collation
+                name = f"{PREFIX}{table}_name_c"
+                index = f'CREATE INDEX IF NOT EXISTS {name} ON {table} USING gin (name COLLATE "C" gin_trgm_ops)'
                 await connection.execute(sa.text(index))
     except DBAPIError as error:
         _log.info("searching in names takes longer than it could: no extension pg_trgm: %s", error.orig)

@@ -23,6 +23,7 @@ from terrazzo.metadata.database import Database, reason_of
 from terrazzo.metadata.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.metadata.field import MAX_INTEGER, Field, shorten, type_name
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
+from terrazzo.metadata.pages import ids_on_page
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -133,18 +134,12 @@ class EntityRepository:
         """One page, by default in order of creation, and the exact total."""
         _check_page(page_index, page_size)
         where = [*self._visible(actor), *self._selection.where(conditions)]
-        order = self._selection.order(order_by)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
-        # ids first: they come from an index alone, however far back the page is
-        ids = sa.select(self.table.c.id).where(*where).order_by(*order).limit(page_size).offset(offset)
         async with self._database.reading() as connection:
-            on_page = (await connection.execute(ids)).scalars().all()
-            if len(on_page) < page_size and (on_page or not offset):  # the last one
-                total = offset + len(on_page)
-            else:
-                count = sa.select(sa.func.count()).select_from(self.table).where(*where)
-                total = (await connection.execute(count)).scalar_one()
-            query = self._rows.where(self.table.c.id.in_(on_page)).order_by(*order)
+            on_page, total = await ids_on_page(
+                connection, self._selection, where, order_by, offset=offset, limit=page_size
+            )
+            query = self._rows.where(self.table.c.id.in_(on_page)).order_by(*self._selection.order(order_by))
             found = (await connection.execute(query)).mappings().all() if on_page else []
         return Rows([self._codec.public(self._codec.decode(row)) for row in found], total)
 

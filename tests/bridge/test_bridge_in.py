@@ -20,18 +20,6 @@ IN = [
 ]
 
 
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Mosquitto]:
-    with Mosquitto(tmp_path / "remote") as running:
-        yield running
-
-
-@pytest.fixture
-def gate(remote: Mosquitto) -> Iterator[Gate]:
-    with Gate(remote.port) as relay:
-        yield relay
-
-
 @pytest.fixture(params=["5.0", "3.1.1"])
 def protocol(request: pytest.FixtureRequest) -> str:
     return str(request.param)

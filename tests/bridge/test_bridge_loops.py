@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,6 @@ from waiting import until
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
 BOTH = [{"filter": "g/#"}]
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Mosquitto]:
-    with Mosquitto(tmp_path / "remote") as running:
-        yield running
 
 
 def test_the_same_topics_both_ways_over_one_bridge(tmp_path: Path, remote: Mosquitto) -> None:

@@ -18,18 +18,6 @@ OUT = [{"filter": "g/+/r/#", "remote_prefix": "plant/7/"}, {"filter": "#", "loca
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Iterator[Mosquitto]:
-    with Mosquitto(tmp_path / "remote") as running:
-        yield running
-
-
-@pytest.fixture
-def gate(remote: Mosquitto) -> Iterator[Gate]:
-    with Gate(remote.port) as relay:
-        yield relay
-
-
-@pytest.fixture
 def platform(tmp_path: Path, gate: Gate) -> Iterator[Platform]:
     with start_platform(tmp_path, bridge_toml(f"mqtt://127.0.0.1:{gate.port}", out=OUT)) as running:
         wait_connected(running)

@@ -188,7 +188,7 @@ async def test_fast_publishers(broker, transport, qos):
             quiet.send(PINGREQ)
             assert await quiet.receive() == PINGRESP
             longest_s = max(longest_s, time.perf_counter() - began_s)
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # to ask again and again while the flood goes on
         assert broker.stats.messages_in > before + 10_000  # they were fast indeed
     assert longest_s < LATENCY_S
     await until(lambda: broker.stats.clients == 1)
@@ -226,6 +226,6 @@ async def test_publishers_that_read_no_acknowledgements(broker, transport):
             connection = broker.sessions["f1"].connection if "f1" in broker.sessions else None
             if connection is not None:
                 highest = max(highest, connection.out_bytes + connection.transport.get_write_buffer_size())
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.005)  # to ask again and again while the flood goes on
         assert highest < 3 << 20
     await quiet.close()

@@ -77,7 +77,7 @@ async def test_a_header_in_pieces(listening, dial):
     peer.writer.transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     for byte in header() + connect("c"):
         peer.send(bytes((byte,)))
-        await asyncio.sleep(0)
+        await asyncio.sleep(0)  # the broker is in this loop: it reads what has come so far
     assert await peer.receive() == ACCEPTED_4
 
 

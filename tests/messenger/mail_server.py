@@ -41,7 +41,7 @@ class MailBox:
         self.taken.append((list(envelope.rcpt_tos), message))
         self.over_tls.append(session.ssl is not None)
         if self.hangs_after_data:
-            await asyncio.sleep(3_600)
+            await asyncio.sleep(3_600)  # never answers; ends with the server
         return "250 taken as m-1"
 
 

@@ -215,5 +215,5 @@ async def settled(store: Watched) -> int:
     before = -1
     while before != store.pieces:
         before = store.pieces
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(0.3)  # the clock is what this is about: nothing tells that a scan has stopped
     return before

@@ -12,6 +12,7 @@ from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.functions import Value
 from terrazzo.mapping.labels import Key, Labels
 from terrazzo.mapping.state import ObjectState
+from terrazzo.replay.known import Known
 from terrazzo.replay.labels import Interval
 from terrazzo.store import Record
 
@@ -40,6 +41,8 @@ class Course:
         self._engine = MappingEngine()
         self._engine.catalogue = catalogue
         self._object_id = object_id
+        bound, spec = catalogue.bound(object_id), catalogue.object(object_id)
+        self._known = Known(bound, spec.terminals) if bound and spec else None
         self._is_begun = False
         self._mosaic: list[Record] = []
         self._events: list[EventRaised] = []
@@ -59,17 +62,26 @@ class Course:
             self._engine.shape(plans, points, record.time_us, uid, self._mosaic)
         except Exception:  # noqa: BLE001 - as with the ingest: what is wrong there must not stop other messages
             self.skipped += 1
+            return
+        if not self._is_begun and self._known is not None:
+            self._known.see(uid, points, record.time_us)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the reports so far say how things stand, whatever came before them."""
+        return self._known is not None and self._known.is_all
 
     def collect(self, values: Mapping[str, Value], time_us: int) -> None:
         """Something was collected offline; ``values``: the latest of each project, by each of the project's names."""
         self._engine.collect(self._object_id, values, time_us, time_us)
 
-    def begin(self) -> None:
-        """From now on it counts."""
+    def begin(self) -> list[str]:
+        """From now on it counts; the codes of which the reports so far don't say all."""
         self.gather()
         self._is_begun = True
         self._events.clear()
         self._intervals.clear()
+        return self._known.end() if self._known is not None else []
 
     def gather(self) -> list[Record]:
         """The mosaic records since the last call.

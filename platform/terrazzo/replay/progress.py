@@ -6,8 +6,8 @@ import msgspec
 
 
 class Progress(msgspec.Struct):
-    """``records_total`` and ``records_done``: reports, those before the range included; ``position_us``: the last one's
-    time. The counts before and after are of the range; None: not known yet."""
+    """``records_total`` and ``records_done``: reports, those read before the range included; ``position_us``: the last
+    one's time. The counts before and after are of the range; None: not known yet."""
 
     records_total: int = 0
     records_done: int = 0

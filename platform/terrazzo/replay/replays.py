@@ -145,5 +145,5 @@ class Replays:
                 _log.exception("a replay failed")
                 return FAILED, "an internal error, which the log has"
             else:
-                return DONE, ""
+                return DONE, run.remark
         raise AssertionError("the last try ends it")

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 from terrazzo.mapping.labels import Labels, Standing
 from terrazzo.metadata.database import Database
 from terrazzo.replay.course import MOST_HAPPENINGS, Course, TooMuchHappened
+from terrazzo.replay.known import worded
 from terrazzo.replay.labels import Range
 from terrazzo.replay.ledger import Collected, Replaced, collected, replace_happenings
 from terrazzo.replay.live import Live, Stand, Subject
@@ -24,8 +25,11 @@ ATTEMPTS = 5
 _PIECE = 2_000  # reports whose mosaic is replaced together
 _BREATH = 100  # reports between two turns of others, about a millisecond
 _LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
+_CHANGED = "the object, its mapping or its retainers were changed meanwhile: replay it again"
 _NEAR_US = 10_000_000
 _PASSES = 10
+_DAY_US = 86_400_000_000
+_LOOKS_BACK_US = (_DAY_US, 8 * _DAY_US, 64 * _DAY_US, 366 * _DAY_US)  # before the range, as far as it takes
 
 
 class Stopped(Exception):
@@ -67,10 +71,11 @@ class Task(NamedTuple):
 
 
 class Run:
-    """One replay. ``progress`` is for others to read; ``cancel`` ends it at the next report."""
+    """One replay. ``progress`` and ``remark`` are for others to read; ``cancel`` ends it at the next report."""
 
     def __init__(self, parts: Parts, task: Task) -> None:
         self.progress = Progress()
+        self.remark = ""
         self._parts = parts
         self._task = task
         self._is_cancelled = False
@@ -162,6 +167,7 @@ class _Attempt:
         self._live = run.parts.live
         self._subject = subject
         self._course = Course(subject.catalogue, subject.object_id)
+        self._looks = 0
         self._series: list[str] = []
         self._next_us = run.task.start_us  # up to here it is covered
         self._seen = 0  # reports of the range
@@ -175,8 +181,7 @@ class _Attempt:
         self._series = await self._find_series()
         self._collected = await self._find_collected()
         end_us = LATEST_US if task.end_us is None else task.end_us
-        progress.records_done, progress.mosaic_after = 0, None
-        progress.records_total = await self._count(self._series, 0, end_us)
+        progress.mosaic_after = None
         if progress.mosaic_before is None:
             progress.mosaic_before = await self._count([self._subject.bound.series], task.start_us, end_us)
 
@@ -192,13 +197,42 @@ class _Attempt:
         return (await self._store.page(series, start_us, end_us, offset=0, limit=0)).total
 
     async def prime(self) -> None:
-        """Learns from all that was before the range how things stood when it began."""
-        async for records in self._store.scan(self._series, 0, self._run.task.start_us - 1):
+        """Learns from what was before the range how things stood when it began.
+
+        It looks back further as long as something isn't known, and not longer than a year.
+        """
+        start_us, is_all = self._run.task.start_us, False
+        first = await self._store.first_after(self._series, -1)
+        for back_us in _LOOKS_BACK_US:
+            from_us = max(0, start_us - back_us)
+            is_all = first is None or from_us <= first.time_us
+            await self._look_back(from_us)
+            if is_all or self._course.is_known:
+                break
+        unknown = self._course.begin()
+        if not is_all and unknown:
+            days = _LOOKS_BACK_US[-1] // _DAY_US
+            self._run.remark = f"not known from the {days} days before the range: {worded(unknown)}"
+
+    async def _look_back(self, from_us: int) -> None:
+        task, progress = self._run.task, self._run.progress
+        if self._looks:
+            self._course = Course(self._fresh().catalogue, task.object_id)
+        self._looks += 1
+        end_us = LATEST_US if task.end_us is None else task.end_us
+        progress.records_done, self._collected_taken = 0, 0
+        progress.records_total = await self._count(self._series, from_us, end_us)
+        async for records in self._store.scan(self._series, from_us, task.start_us - 1):
             for record in records:
                 await self._take(record)
             self._course.gather()
-        self._collect_until(self._run.task.start_us)
-        self._course.begin()
+        self._collect_until(task.start_us)
+
+    def _fresh(self) -> Subject:
+        subject = self._live.subject(self._run.task.object_id)
+        if subject is None or subject.bound is not self._subject.bound:
+            raise Failed(_CHANGED)
+        return subject
 
     async def _take(self, record: Record) -> None:
         self._collect_until(record.time_us)
@@ -282,7 +316,7 @@ class _Attempt:
         if len(await self._find_collected()) != len(self._collected):
             raise Disturbed
         if not self._live.is_same(self._subject):
-            raise Failed("the object, its mapping or its retainers were changed meanwhile: replay it again")
+            raise Failed(_CHANGED)
 
     async def _renew(self, replaced: Replaced, stand: Stand | None) -> None:
         """What the object is known by from now on is what the replay found."""

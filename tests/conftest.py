@@ -17,6 +17,15 @@ def influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
         yield server
 
 
+@pytest.fixture(params=["rocksdb", "influxdb"])
+def influx(request: pytest.FixtureRequest) -> str:
+    """For tests on each kind of store: the address of an InfluxDB, empty for RocksDB."""
+    if request.param == "rocksdb":
+        return ""
+    server: InfluxServer = request.getfixturevalue("influxd")
+    return server.url
+
+
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[PostgreSQL]:
     """A PostgreSQL server of this run's own."""
@@ -31,11 +40,18 @@ def own_postgresql() -> Iterator[PostgreSQL]:
         yield server
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def each_database(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Has platforms, and databases that are opened in the test, on each kind of database in turn; its name."""
+def _on_each(request: pytest.FixtureRequest) -> Iterator[str]:
     if request.param == "sqlite":
         yield "sqlite"
         return
     with metadata_in(request.getfixturevalue("postgresql")):
         yield "postgresql"
+
+
+_KINDS = ["sqlite", "postgresql"]
+
+each_database = pytest.fixture(_on_each, params=_KINDS, name="each_database")
+"""Has platforms, and databases that are opened in the test, on each kind of database in turn; its name."""
+
+each_database_of_module = pytest.fixture(_on_each, scope="module", params=_KINDS, name="each_database_of_module")
+"""The same for what all tests of a module share; its other tests ask for ``each_database``, or open none."""

@@ -1,6 +1,6 @@
 """A process that stores records, many of them late, computes statistics all the time, and says how far the clock is.
 
-``python analysis_child.py FOLDER OBJECT NOW_US``
+``python analysis_child.py FOLDER OBJECT NOW_US [INFLUX]``
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from analysis_stand import HOUR_US, AnalysisStand
 
 
-async def run(folder: Path, object_id: int, now_us: int) -> None:
-    stand = AnalysisStand(folder, UTC)
+async def run(folder: Path, object_id: int, now_us: int, influx: str) -> None:
+    stand = AnalysisStand(folder, UTC, influx)
     stand.now_us = now_us
     await stand.open()
     pick = random.Random(now_us)
@@ -35,4 +35,4 @@ async def run(folder: Path, object_id: int, now_us: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    asyncio.run(run(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), "".join(sys.argv[4:])))

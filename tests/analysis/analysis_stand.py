@@ -19,9 +19,10 @@ from terrazzo.metadata.analysis import BALANCE_RESULT, STATISTICS_PERIOD
 from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.secrets import Secrets
-from terrazzo.store import Record
+from terrazzo.store import Record, TimeSeriesStore
 from terrazzo.terminals.registry import Registry
 from terrazzo.times import from_datetime, parse_time
+from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
 
 HOUR_US = 3_600_000_000
@@ -34,18 +35,27 @@ def at(text: str) -> int:
 
 
 class AnalysisStand:
-    """One company with one object; ``now_us`` is what the analysis takes for the time."""
+    """One company with one object; ``now_us`` is what the analysis takes for the time.
 
-    def __init__(self, folder: Path, zone: tzinfo) -> None:
-        self.folder, self.zone = folder, zone
+    On RocksDB, or with the address of an InfluxDB there.
+    """
+
+    def __init__(self, folder: Path, zone: tzinfo, influx: str = "") -> None:
+        self.folder, self.zone, self.influx = folder, zone, influx
         self.now_us = at("2026-03-01 00:00:00")
         self.marks = LateMarks()
 
     async def open(self) -> None:
         self.database = await Database.open("", data_dir=self.folder)
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
-        self.store = await RocksStore.open(self.folder / "series")
+        self.store = await self._open_store()
         await self.open_analysis()
+
+    async def _open_store(self) -> TimeSeriesStore:
+        if not self.influx:
+            return await RocksStore.open(self.folder / "series")
+        where = InfluxSettings(url=self.influx, database=f"{self.folder.parent.name}-{self.folder.name}")
+        return await InfluxStore.open(where, spool=self.folder / "spool")
 
     async def open_analysis(self, **options: Any) -> None:
         """As a start does, on what is there."""
@@ -108,8 +118,8 @@ class AnalysisStand:
 
 
 @asynccontextmanager
-async def analysis_stand(folder: Path, zone: tzinfo = UTC) -> AsyncIterator[AnalysisStand]:
-    stand = AnalysisStand(folder, zone)
+async def analysis_stand(folder: Path, zone: tzinfo = UTC, influx: str = "") -> AsyncIterator[AnalysisStand]:
+    stand = AnalysisStand(folder, zone, influx)
     await stand.open()
     try:
         yield stand

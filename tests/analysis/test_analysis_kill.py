@@ -16,10 +16,10 @@ ROUNDS = 6
 SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "duration(A==1)", "A"]]
 
 
-def run_and_kill(folder: Path, object_id: int, now_us: int, alive_s: float) -> int:
+def run_and_kill(folder: Path, object_id: int, now_us: int, alive_s: float, influx: str) -> int:
     """Where the clock was when the process died."""
     command = [sys.executable, str(Path(__file__).with_name("analysis_child.py")), str(folder), f"{object_id}"]
-    with subprocess.Popen([*command, f"{now_us}"], stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen([*command, f"{now_us}", influx], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline().endswith("\n")
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
@@ -28,16 +28,16 @@ def run_and_kill(folder: Path, object_id: int, now_us: int, alive_s: float) -> i
     return int(lines[-1]) + HOUR_US // 2 if lines else now_us
 
 
-async def test_kills_leave_every_statistic_right(tmp_path: Path) -> None:
-    async with analysis_stand(tmp_path) as stand:
+async def test_kills_leave_every_statistic_right(tmp_path: Path, influx: str) -> None:
+    async with analysis_stand(tmp_path, influx=influx) as stand:
         object_id = await stand.new_object()
         script = await stand.start("statistics", [object_id], SCRIPT)
         begun_us = now_us = stand.now_us
     pick = random.Random()
     for _ in range(ROUNDS):
-        now_us = run_and_kill(tmp_path, object_id, now_us, pick.uniform(0, 0.3))
+        now_us = run_and_kill(tmp_path, object_id, now_us, pick.uniform(0, 0.3), influx)
     assert now_us > begun_us
-    async with analysis_stand(tmp_path) as stand:
+    async with analysis_stand(tmp_path, influx=influx) as stand:
         stand.now_us = now_us + HOUR_US
         await stand.analysis.work()
         history = []

@@ -73,9 +73,9 @@ async def check_running(stand: AnalysisStand, script: int, object_id: int, histo
             assert same(found.values[name], wanted), (kind, name, found.values[name], wanted)
 
 
-async def play(folder: Path, plan: Any, zone: tzinfo) -> None:
+async def play(folder: Path, plan: Any, zone: tzinfo, influx: str) -> None:
     """Reports arrive in portions, many of them late; time passes; the platform is started again in between."""
-    async with analysis_stand(folder, zone) as stand:
+    async with analysis_stand(folder, zone, influx) as stand:
         object_id = await stand.new_object()
         script = await stand.start("statistics", [object_id], SCRIPT)
         stand.now_us = BEGIN_US + HOUR_US
@@ -93,8 +93,10 @@ async def play(folder: Path, plan: Any, zone: tzinfo) -> None:
             await check_running(stand, script, object_id, history, zone)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
+)
 @given(plan=steps, zone=zones)
-def test_statistics_equal_those_of_the_records(plan: Any, zone: tzinfo) -> None:
+def test_statistics_equal_those_of_the_records(influx: str, plan: Any, zone: tzinfo) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(Path(folder), plan, zone))
+        asyncio.run(play(Path(folder), plan, zone, influx))

@@ -21,8 +21,8 @@ COUNT = [["N", "count", "A"], ["AVG", "avg", "A"]]
 
 
 @pytest.fixture
-async def stand(tmp_path: Path) -> AsyncIterator[AnalysisStand]:
-    async with analysis_stand(tmp_path) as opened:
+async def stand(tmp_path: Path, influx: str) -> AsyncIterator[AnalysisStand]:
+    async with analysis_stand(tmp_path, influx=influx) as opened:
         yield opened
 
 

@@ -9,18 +9,7 @@ from typing import Any
 import pytest
 from replay_stand import PLAIN, Stand
 
-from influx_server import InfluxServer
-
 NewStand = Callable[[list[Any]], Awaitable[Stand]]
-
-
-@pytest.fixture(params=["rocksdb", "influxdb"])
-def influx(request: pytest.FixtureRequest) -> str:
-    """The address of an InfluxDB; empty for RocksDB."""
-    if request.param == "rocksdb":
-        return ""
-    server: InfluxServer = request.getfixturevalue("influxd")
-    return server.url
 
 
 @pytest.fixture

@@ -35,6 +35,13 @@ HERE = Path(__file__).parent
 PATH = "/apiproxy/api"
 TERMINAL = "bench-1"
 EMPTY = "empty aiohttp handler"
+_NEW_HEADS = """local number = 0
+request = function()
+  number = number + 1
+  wrk.headers["X-Request-Id"] = tostring(number)
+  return wrk.format()
+end
+"""
 _UNITS_MS = {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0, "h": 3_600_000.0}
 
 
@@ -57,6 +64,7 @@ class Target:
     pid: int
     body: str
     token: str = "-"
+    is_new: bool = False  # each request has another head than those before it
 
 
 @dataclass(frozen=True)
@@ -73,7 +81,7 @@ class Wrk:
         headers = f'wrk.headers["Authorization"] = "Bearer {target.token}"'
         script.write_text(
             f'wrk.method = "POST"\nwrk.body = {json.dumps(target.body)}\n{headers}\n'
-            'wrk.headers["Content-Type"] = "application/json"\n'
+            'wrk.headers["Content-Type"] = "application/json"\n' + (_NEW_HEADS if target.is_new else "")
         )
         options = [f"-c{self.connections}", "-t1", f"-d{self.seconds}s", "--latency", "-s", str(script)]
         before = _cpu_s(target.pid)
@@ -163,7 +171,8 @@ def targets(platform: Platform) -> list[Target]:
         "get_last_grid": {"action": "get_last_grid", "terminal_id": TERMINAL, "topic": ["r"]},
         "get_last_grid, by number": {"action": "get_last_grid", "terminal_id": number, "topic": ["r"]},
     }
-    return [Target(name, port, pid, json.dumps(body), token) for name, body in requests.items()]
+    every = [Target(name, port, pid, json.dumps(body), token) for name, body in requests.items()]
+    return [*every, replace(every[1], name=f"{every[1].name}, a new head each time", is_new=True)]
 
 
 def show(name: str, figures: list[Figure], empty: list[Figure]) -> None:

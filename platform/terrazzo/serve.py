@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 
 from terrazzo.assembly.gateway import Addresses, Gateway, Parts
+from terrazzo.assembly.jobs import new_campaigns, start_replays
 from terrazzo.assembly.lifetime import Lifetime
-from terrazzo.assembly.lines import new_campaigns, new_lines
+from terrazzo.assembly.lines import new_lines
 from terrazzo.assembly.metadata import open_metadata
-from terrazzo.assembly.objects import open_objects, start_replays
+from terrazzo.assembly.objects import open_objects
 from terrazzo.assembly.terminals import start_terminals
 from terrazzo.assembly.views import start_views
 from terrazzo.bridge import Bridge
@@ -95,14 +96,11 @@ class Platform:
         objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger)
         self.lines = lines = new_lines(config, store=store, metadata=metadata, files=files, objects=objects)
         views = start_views(config, lifetime, metadata=metadata, shaper=objects.shaper, lines=lines)
-        campaigns = new_campaigns(lines, store=store, metadata=metadata)
+        campaigns = new_campaigns(store=store, metadata=metadata, lines=lines)
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, lines=lines, bridges_of=self._new_bridges
         )
-        intake, bus = lines.intake, lines.bus
-        replays = start_replays(
-            config, lifetime, store=store, metadata=metadata, objects=objects, intake=intake, bus=bus
-        )
+        replays = start_replays(config, lifetime, store=store, metadata=metadata, objects=objects, lines=lines)
         parts = Parts(
             store=store,
             metadata=metadata,

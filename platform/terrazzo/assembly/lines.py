@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from terrazzo.access.key_file import load_key
 from terrazzo.assembly.metadata import Metadata
 from terrazzo.assembly.objects import Objects
-from terrazzo.campaigns.board import Board
-from terrazzo.campaigns.conductor import Campaigns
 from terrazzo.campaigns.links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLinks
 from terrazzo.commands.dispatcher import Commands
 from terrazzo.commands.journal import Journal
@@ -61,14 +59,3 @@ def _new_links(config: Config, files: FileLibrary) -> SignedLinks:
     key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
     url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
     return SignedLinks(files, key=key, base_url=url, lifetime_s=config.command.expiry_s + LINK_GRACE_S)
-
-
-def new_campaigns(lines: Lines, *, store: TimeSeriesStore, metadata: Metadata) -> Campaigns:
-    """Campaigns, which hear of reports, connections, commands and downloads."""
-    board = Board(metadata.database)
-    campaigns = Campaigns(metadata.entities.campaigns, board, commands=lines.commands, store=store)
-    lines.intake.listen(campaigns.on_records)
-    lines.presence.watch(campaigns.on_presence)
-    lines.commands.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
-    lines.links.listen(campaigns.on_download)
-    return campaigns

@@ -1,4 +1,4 @@
-"""What becomes of reports: objects' records, events and labels, what rules tell of them, analyses, replays."""
+"""What becomes of reports: objects' records, events and labels, what rules tell of them, analyses."""
 
 from __future__ import annotations
 
@@ -9,21 +9,15 @@ from terrazzo.analysis.late import LateMarks
 from terrazzo.assembly.lifetime import Lifetime
 from terrazzo.assembly.metadata import Metadata
 from terrazzo.config import Config
-from terrazzo.embedded.bus import EmbeddedBus
-from terrazzo.ingest.intake import Intake
 from terrazzo.mapping.collected import CollectedFeed
 from terrazzo.mapping.ledger import Ledger
 from terrazzo.mapping.outbox import Outbox
 from terrazzo.mapping.shaper import Shaper
 from terrazzo.messenger.messenger import Messenger
-from terrazzo.replay.journal import Journal
-from terrazzo.replay.live import Live
-from terrazzo.replay.replays import Replays
-from terrazzo.replay.run import Parts
 from terrazzo.rules.ledger import NoticeLedger
 from terrazzo.rules.teller import Teller
 from terrazzo.store import TimeSeriesStore
-from terrazzo.times import DAY_US, now_us
+from terrazzo.times import DAY_US
 
 _ANALYSIS_S = 1.0  # between looks for periods that are over
 
@@ -83,22 +77,3 @@ async def _open_analysis(
     )
     lifetime.repeat("analysis", _ANALYSIS_S, analysis.work)
     return analysis
-
-
-def start_replays(
-    config: Config,
-    lifetime: Lifetime,
-    *,
-    store: TimeSeriesStore,
-    metadata: Metadata,
-    objects: Objects,
-    intake: Intake,
-    bus: EmbeddedBus,
-) -> Replays:
-    """Replays of objects; those that an earlier run left begin anew."""
-    live = Live(objects.shaper, intake, bus)
-    journal = Journal(metadata.database, zone=config.zone)
-    replays = Replays(journal, Parts(store, metadata.database, live, objects.analysis, now_us))
-    replays.start()
-    lifetime.push_async_callback(replays.stop)
-    return replays

@@ -12,7 +12,7 @@ from math import ceil
 from typing import NamedTuple
 
 import msgspec
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -301,12 +301,12 @@ def _metrics_handler(services: Services, *own: Collector) -> Handler:
 
 
 def _caller(request: web.Request) -> Caller:
-    return Caller(request.remote or "", bearer_token(request.headers.get("Authorization")))
+    return Caller(request.remote or "", bearer_token(request.headers.get(hdrs.AUTHORIZATION)))
 
 
 def _check_media_type(request: web.Request) -> None:
     """JSON in UTF-8; a request that says nothing is taken to be that."""
-    if request.headers.get("Content-Type", _JSON) == _JSON:
+    if request.headers.get(hdrs.CONTENT_TYPE, _JSON) == _JSON:
         return
     charset = (request.charset or "utf-8").lower()
     if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):

@@ -15,7 +15,7 @@ from aiohttp import hdrs, web
 from terrazzo.api.envelope import Answer
 from terrazzo.api.operation import Caller
 
-MOST_HEADS = 4_096  # the first to come goes first
+MOST_HEADS = 4_096  # then all are forgotten: reading one again costs less than to know the oldest
 MOST_HEAD_BYTES = 2_048
 HEAD_END = b"\r\n\r\n"
 
@@ -62,7 +62,7 @@ class KnownHeads:
         if any(name in request.headers for name in _TELLING):
             return
         if len(self._heads) >= MOST_HEADS:
-            del self._heads[next(iter(self._heads))]
+            self._heads.clear()
         self._heads[data[:end]] = KnownHead(token, body_bytes)
 
 

@@ -199,7 +199,7 @@ class HttpConnection(web.RequestHandler):
     def _go_on(self) -> None:
         """The clock of idleness starts again, and what came early is next."""
         transport = self.transport
-        if transport is None:
+        if transport is None or transport.is_closing():
             return
         if self._is_closing:
             transport.close()

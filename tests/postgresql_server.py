@@ -134,6 +134,6 @@ def running_postgresql() -> Iterator[PostgreSQL]:
         try:
             yield server
         finally:
-            server.stop()
+            server.stop("immediate")  # nobody needs it again
     finally:
         shutil.rmtree(folder)

@@ -128,6 +128,7 @@ async def test_a_company_reads_its_own(rig: Rig) -> None:
     assert probing == []
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_filters_and_pages(rig: Rig) -> None:
     config = await rig.add_config()
     ids = [await rig.add_terminal(f"t{number}", config_id=config) for number in range(5)]

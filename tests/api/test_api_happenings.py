@@ -82,6 +82,7 @@ async def test_component_records_are_those_of_the_tables(rig: Rig) -> None:
     assert (still_open["retained"], still_open["close_at"]) == ("1", "")
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_the_newest_come_first(rig: Rig) -> None:
     await insert(rig, EVENT, event(created=T0 + 2), event(created=T0 + 3), event(created=T0 + 1))
     page = await rig.call("get_event_list", page_size=2)
@@ -110,6 +111,7 @@ async def test_conditions(rig: Rig, conditions: dict[str, Any], found: list[int]
     assert await component(rig, "statistics/eventQuantity", **query) == {"data": len(found)}
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_conditions_on_what_labels_derive(rig: Rig) -> None:
     await insert(rig, LABEL, label(), label(close_at=T0), label(class_id="r6"))
     for field, value, found in (("retained", "1", [1, 3]), ("retained", 0, [2]), ("template_id", "r6", [3])):
@@ -138,6 +140,7 @@ async def test_bad_requests_name_the_field(rig: Rig, fields: dict[str, Any], rea
         assert answer["info"].startswith(reason)
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_counts_by_day_have_every_day(rig: Rig) -> None:
     now = now_us()
     await insert(rig, EVENT, event(created=now), event(created=now), event(created=now - 40 * 24 * HOUR))
@@ -164,6 +167,7 @@ async def test_another_companys_are_not_there(rig: Rig) -> None:
         assert (await rig.ask(action, "stranger", id=1, **fields))["code"] == 10404
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_an_event_is_handled_once_and_by_name(rig: Rig) -> None:
     await insert(rig, EVENT, event())
     assert (await rig.ask("acknowledge_event", "viewer", id=1))["code"] == 10403
@@ -190,7 +194,7 @@ async def test_an_event_is_handled_once_and_by_name(rig: Rig) -> None:
         assert answer["info"].startswith("comment: ")
 
 
-async def test_ten_thousand_events_are_listed_from_indexes(rig: Rig) -> None:
+async def test_ten_thousand_events_are_listed_from_indexes(each_database: str, rig: Rig) -> None:
     await insert(rig, EVENT, *(event(created=T0 + number, object_id=number % 50) for number in range(10_000)))
     requests: list[tuple[str, dict[str, Any]]] = [
         ("get_event_list", {"page_size": 20}),
@@ -207,9 +211,11 @@ async def test_ten_thousand_events_are_listed_from_indexes(rig: Rig) -> None:
                 await rig.call(action, who, **fields)
                 took_s.append(time.perf_counter() - began_s)
             assert min(took_s) < 0.1, (who, action, fields)
+    explain, sort = {"sqlite": ("EXPLAIN QUERY PLAN", "TEMP B-TREE"), "postgresql": ("EXPLAIN", "Sort")}[each_database]
     async with rig.services.events._database.reading() as connection:
+        await connection.exec_driver_sql("ANALYZE event")
         for scope in ("WHERE company_id = 1", "WHERE object_id = 7", ""):
-            query = f"EXPLAIN QUERY PLAN SELECT id FROM event {scope} ORDER BY created DESC, id DESC LIMIT 20"
+            query = f"{explain} SELECT id FROM event {scope} ORDER BY created DESC, id DESC LIMIT 20"
             plan = str((await connection.exec_driver_sql(query)).all())
-            assert "INDEX ix_event" in plan, plan
-            assert "TEMP B-TREE" not in plan, plan
+            assert "ix_event" in plan, plan
+            assert sort not in plan, plan

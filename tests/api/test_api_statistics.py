@@ -78,6 +78,7 @@ async def test_the_latest_results_are_those_of_the_last_hour(filled: Filled) -> 
     }
 
 
+@pytest.mark.usefixtures("each_database")
 @pytest.mark.parametrize(
     ("kind", "start", "end", "count", "last"),
     [
@@ -110,6 +111,7 @@ def spaced(iso: str) -> str:
     return iso[:19].replace("T", " ")
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_lists_take_conditions_and_an_order(filled: Filled) -> None:
     async def listed(**more: Any) -> list[Any]:
         page = await filled.rig.call("get_statistics_list", page_size=1000, **more)
@@ -131,6 +133,7 @@ async def test_lists_take_conditions_and_an_order(filled: Filled) -> None:
     assert (answer["code"], answer["info"].split(";")[0]) == (10401, "where_and: condition 1: summary: no such field")
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_running_lists_are_paged_by_variable(filled: Filled) -> None:
     pages = [await filled.rig.call("get_statistics_list", type=8, page_index=index, page_size=1) for index in (1, 2, 3)]
     assert [values(page["data"]) for page in pages] == [{"N": "53"}, {"LAST": "52"}, {}]
@@ -150,6 +153,7 @@ async def test_the_components_list_by_get_post_and_form(filled: Filled) -> None:
             assert json.loads(await response.read())["result"] == wanted
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_joint_says_how_conditions_are_connected(filled: Filled) -> None:
     sent = {
         "where_and": '[["start", "=", "2026-03-01 00:00:00"]]',
@@ -174,6 +178,7 @@ async def test_an_item_by_its_period(filled: Filled) -> None:
     assert answer["code"] == 500
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_periods_are_computed_again_on_demand(filled: Filled) -> None:
     late = Record(f"m/{filled.object_id}", BEGIN_US, msgspec.msgpack.encode({"A": 9}))
     await filled.rig.services.store.append([late])  # behind the back of the ingest

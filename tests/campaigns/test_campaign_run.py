@@ -18,9 +18,14 @@ QUICK: dict[str, Any] = {"download_bytes": 16_384, "upgrade_s": 0.05, "reboot_s"
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory, each_database: str) -> Iterator[Platform]:
+def platform(tmp_path_factory: pytest.TempPathFactory, each_database_of_module: str) -> Iterator[Platform]:
     with Platform(tmp_path_factory.mktemp("campaigns") / "data") as running:
         yield running.login()
+
+
+def only_command(platform: Platform, terminal: str) -> dict[str, Any]:
+    (command,) = platform.call("get_command_list", terminal_id=terminal)["data"]
+    return dict(command)
 
 
 def test_each_terminal_fetches_the_file_and_reports_the_version(
@@ -71,8 +76,9 @@ def test_pause_keeps_commands_back_and_resume_gives_them(platform: Platform, ter
     platform.call("pause_campaign", uid=uid)
     wait_for(lambda: not terminals(platform, uid)["c1"]["command_uid"], "it is taken back")
     assert terminals(platform, uid)["c1"]["reason"] == "the campaign was paused"
-    (command,) = platform.call("get_command_list", terminal_id="c1")["data"]
-    assert (command["state"], command["reason"], command["sent"]) == ("failed", "the campaign was paused", None)
+    wait_for(lambda: only_command(platform, "c1")["state"] == "failed", "the journal of commands says so too")
+    command = only_command(platform, "c1")
+    assert (command["reason"], command["sent"]) == ("the campaign was paused", None)
     fleet = terrazzo_fleet("127.0.0.1", platform.mqtt, terminals=specs, **QUICK)
     wait_for(lambda: platform.call("get_last_grid", terminal_id="c1", topic="v")["data"], "c1 is there")
     assert fleet.commands("c1") == []
@@ -137,7 +143,7 @@ def test_abort_spares_who_was_not_told(platform: Platform) -> None:
     platform.call("abort_campaign", uid=uid)
     wait_for(lambda: not terminals(platform, uid)["g2"]["command_uid"], "it is taken back")
     assert terminals(platform, uid)["g2"]["state"] == "pending"
-    assert platform.call("get_command_list", terminal_id="g2")["data"][0]["state"] == "failed"
+    wait_for(lambda: only_command(platform, "g2")["state"] == "failed", "the journal of commands says so too")
     platform.call("delete_campaign", uid=uid)
 
 
@@ -183,6 +189,7 @@ def _reports(platform: Platform, uid: str, points: dict[str, str]) -> bool:
     return any(points.items() <= record["payload"].items() for record in records)
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_campaign_goes_on_after_a_kill(tmp_path: Path, terrazzo_fleet: FleetFactory) -> None:
     with Platform(tmp_path / "data") as first:
         first.login()

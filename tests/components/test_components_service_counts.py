@@ -40,6 +40,7 @@ async def ask(rig: Rig, who: str = "viewer", **query: str) -> dict[str, Any]:
     return dict(answer)
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_counts_by_day_and_category(rig: Rig) -> None:
     for who, name in (("admin", "mine"), ("admin", "second"), ("stranger", "theirs")):
         await rig.call("create_object", who, name=name, mapping_id="", terminal_list=[])

@@ -113,10 +113,10 @@ class Client:
 
 @pytest.fixture(scope="module")
 def client(
-    each_database: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    each_database_of_module: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Client]:
     with ExitStack() as stack:
-        if each_database == "sqlite":
+        if each_database_of_module == "sqlite":
             world = request.getfixturevalue("world")
         else:
             world = stack.enter_context(filled_platform(tmp_path_factory.mktemp("contract") / "data"))

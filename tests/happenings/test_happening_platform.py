@@ -13,8 +13,6 @@ from happening_stand import Plant
 
 from running import Platform, wait_for
 
-pytestmark = pytest.mark.usefixtures("each_database")
-
 
 @pytest.fixture
 def plant(tmp_path: Path):
@@ -51,6 +49,7 @@ def post(plant: Plant, path: str, request: dict[str, Any]) -> dict[str, Any]:
     return asyncio.run(ask())
 
 
+@pytest.mark.usefixtures("each_database")
 def test_a_label_is_closed_by_hand_at_the_retainers_address(plant: Plant) -> None:
     plant.report({"run": 1})
     plant.wait_labels("RUN")
@@ -90,6 +89,7 @@ def test_scripts_are_stopped_started_changed_and_deleted_with_a_label_open(plant
     assert [(each["code"], each["by_hand"]) for each in plant.labels()] == [("T", 0), ("RUN", 0)]
 
 
+@pytest.mark.usefixtures("each_database")
 def test_labels_and_edges_outlive_kills(plant: Plant) -> None:
     plant.report({"t": 815, "run": 1})
     plant.wait_labels("RUN")
@@ -120,6 +120,7 @@ def test_a_late_message_opens_and_raises_nothing(plant: Plant) -> None:
     assert plant.labels() == []
 
 
+@pytest.mark.usefixtures("each_database")
 async def test_live_frames_in_their_order(plant: Plant) -> None:
     def work() -> None:
         plant.report({"t": 815, "run": 1}, {"run": 0}, {"run": 1})

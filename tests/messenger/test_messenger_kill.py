@@ -8,14 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from running import Platform, wait_for
 from support import free_port
 
 ROUNDS = 2
-
-pytestmark = pytest.mark.usefixtures("each_database")
 
 
 class Provider:

@@ -22,15 +22,20 @@ AFTER = [
 ]
 
 
-@pytest.fixture(scope="module", params=["embedded", "influxdb"])
+@pytest.fixture(scope="module")
 def platform(
-    tmp_path_factory: pytest.TempPathFactory, each_database: str, request: pytest.FixtureRequest
+    tmp_path_factory: pytest.TempPathFactory, each_database_of_module: str, request: pytest.FixtureRequest
 ) -> Iterator[Platform]:
+    """SQLite with the embedded store, and PostgreSQL with InfluxDB."""
     folder = tmp_path_factory.mktemp("replay")
-    settings = {"TERRAZZO_STORE__KIND": request.param}
-    if request.param == "influxdb":
+    settings = {"TERRAZZO_STORE__KIND": "embedded"}
+    if each_database_of_module == "postgresql":
         server: InfluxServer = request.getfixturevalue("influxd")
-        settings |= {"TERRAZZO_STORE__URL": server.url, "TERRAZZO_STORE__DATABASE": folder.name}
+        settings = {
+            "TERRAZZO_STORE__KIND": "influxdb",
+            "TERRAZZO_STORE__URL": server.url,
+            "TERRAZZO_STORE__DATABASE": folder.name,
+        }
     with Platform(folder / "data", env=settings) as running:
         running.login()
         yield running

@@ -31,6 +31,7 @@ def test_events_and_labels_are_told(platform: Platform, receiver: Receiver) -> N
     assert SECRET not in str(listed)
 
 
+@pytest.mark.parametrize("each_database", ["sqlite"], indirect=True)
 def test_a_storm_is_folded(platform: Platform, receiver: Receiver) -> None:
     add_rule(platform, kinds=["event"], channel="sms", recipients=["+1"], window_s=2, template="{value} of {count}")
     report(platform, {"t": 90}, {"t": 70})
@@ -40,6 +41,7 @@ def test_a_storm_is_folded(platform: Platform, receiver: Receiver) -> None:
     assert receiver.texts == ["90 of 1", "91 of 5 (+4)"]
 
 
+@pytest.mark.parametrize("each_database", ["sqlite"], indirect=True)
 def test_reminders_until_somebody_acknowledges_also_after_a_restart(platform: Platform, receiver: Receiver) -> None:
     uid = add_rule(
         platform,

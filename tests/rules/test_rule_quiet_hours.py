@@ -5,11 +5,17 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+import pytest
 from rule_stand import Receiver, add_rule, open_notices, report
 
 from running import Platform, wait_for
 
 ZONE = ZoneInfo("Asia/Kathmandu")  # of the platform; no zone of whole hours
+
+
+def only(database: str) -> pytest.MarkDecorator:
+    """For tests that take their time: the other kind of database has another of them."""
+    return pytest.mark.parametrize("each_database", [database], indirect=True)
 
 
 def hours(begin_h: int, end_h: int) -> dict[str, str]:
@@ -52,6 +58,7 @@ def test_what_happens_in_quiet_hours_is_told_as_one_when_they_end(platform: Plat
     assert receiver.faults == []
 
 
+@only("sqlite")
 def test_a_label_that_opens_in_quiet_hours_is_told_after_a_restart(platform: Platform, receiver: Receiver) -> None:
     label = add_rule(platform, kinds=["opened"], codes=["RUN"], window_s=3600, **receiver.hook, **now_quiet())
     report(platform, {"run": 1}, {"t": 90})
@@ -71,6 +78,7 @@ def test_a_label_that_opens_in_quiet_hours_is_told_after_a_restart(platform: Pla
         again.stop()
 
 
+@only("postgresql")
 def test_reminders_hold_their_tongue_too_also_over_a_restart(platform: Platform, receiver: Receiver) -> None:
     often = {"window_s": 0, "repeat_s": 1, "repeat_times": 1000}
     add_rule(platform, kinds=["event"], channel="sms", recipients=["+1"], **often)

@@ -26,13 +26,19 @@ def require_program(name: str) -> str:
 
 _PORTS = range(10_240, 32_768)  # below those that the system gives to outgoing connections, which might be faster
 _pick = random.SystemRandom()  # not the one that tests seed: several runs at once go different ways
+_SHARES = 8  # each process of a run has a part of the ports of its own: a port is taken a second after it was looked at
+_share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _SHARES
+_given: set[int] = set()
 
 
 def free_port() -> int:
     """A TCP port on loopback that was free a moment ago, and that nobody gets by chance."""
     for _ in range(100):
-        port = _pick.choice(_PORTS)
+        port = _pick.choice(_PORTS[_share::_SHARES])
+        if port in _given:
+            continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            _given.add(port)
             return port
     raise AssertionError("no free port")

@@ -1,11 +1,11 @@
 """Live: what subscribers cost the ingest, and how long a report takes to reach them.
 
-``python benchmarks/live.py [--subscribers N] [--messages N] [--connections N] [--rounds N]`` has terminals publish
-(QoS 1, 10-point JSON) at full speed and at half of that, each with no live subscriber and with N WebSocket subscribers
-of one object that a terminal of the load and a timed one (ten reports a second) serve; then only the timed one. All of
-it twice: with the server on one processor and load and subscribers on another, and with everything everywhere. Prints
-messages per second, the server's CPU per message, PUBACK times of the timed terminal, frames delivered and lost,
-delivery latency, and the ratios with subscribers to without.
+``python benchmarks/live.py [--subscribers N] [--messages N] [--connections N] [--rounds N] [--where ...] [--load ...]``
+has terminals publish (QoS 1, 10-point JSON) at full speed and at half of that, each without live subscribers and with N
+WebSocket subscribers of one object that a terminal of the load and a timed one (ten reports a second) serve; then only
+the timed one. ``apart``: the server on one processor, load and subscribers on another; ``together``: everything
+everywhere. Prints messages per second, the server's CPU per message, PUBACK times of the timed terminal, frames
+delivered and lost, delivery latency, and the ratios with subscribers to without, round by round and their median.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import socket
 import statistics
 import subprocess
@@ -21,6 +22,8 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -39,6 +42,14 @@ HERE = Path(__file__)
 TIMER = "timer"  # the terminal whose reports carry the time, so that latency can be told
 TIMED_INTERVAL_S = 0.1
 IDLE_S = 10.0  # with nothing but the timed reports
+PROBES = 10  # of the subscribers
+QUIET_S = 1.0  # without a frame: everything is there
+FRAME = b'{"resp":"live","subscription":1,'
+LOST = re.compile(rb'"gap":\{[^}]*"lost":(\d+)')
+SENT = re.compile(rb'"payload":\{"sent":\s*([\d.]+)\}')
+WARM_UP = 1_000  # messages a connection
+WHERE = ("apart", "together")
+LOADS = ("full", "half", "idle")
 SERVER, OTHERS = {0}, {1}  # processors, where they are apart
 
 
@@ -75,26 +86,40 @@ def quantiles(times_ms: list[float]) -> str:
 
 
 class Followers:
-    """The subscribers, in a process of their own; ``finish`` ends them and tells what they got."""
+    """The subscribers, in two processes: a few probes that tell latency, and all others, which only count.
+
+    The others are at the lowest priority while there is a load: clients that live elsewhere.
+    """
 
     def __init__(self, platform: Platform, object_id: int, count: int, *, nice: int = 0) -> None:
         who = {"port": platform.websocket, "token": platform.token, "object_id": object_id}
-        arguments = {**who, "count": count, "nice": nice}
+        counts = (
+            {"count": count - PROBES, "nice": nice, "probing": False},
+            {"count": PROBES, "nice": 0, "probing": True},
+        )
+        self._processes = [self._start({**who, **each}) for each in counts]
+
+    @staticmethod
+    def _start(arguments: dict[str, object]) -> subprocess.Popen[str]:
         command = [sys.executable, str(HERE), "--follow", json.dumps(arguments)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        if self._process.stdout.readline() != "subscribed\n":
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        if process.stdout.readline() != "subscribed\n":
             raise SystemExit("the subscribers could not subscribe")
+        return process
 
     def finish(self) -> Delivered:
-        """What they got until now, after everything under way had a second to arrive."""
-        time.sleep(1)
-        output, _ = self._process.communicate("stop\n")
-        return Delivered(**json.loads(output))
+        """What they got, once nothing more comes."""
+        got = [Delivered(**json.loads(process.communicate("stop\n")[0])) for process in self._processes]
+        return Delivered(
+            frames=sum(each.frames for each in got),
+            lost=sum(each.lost for each in got),
+            latencies_ms=[latency for each in got for latency in each.latencies_ms],
+        )
 
 
 class Follower(asyncio.Protocol):
-    """One subscriber: a bare WebSocket that counts frames and parses only gaps and timed reports."""
+    """One subscriber: a bare WebSocket that counts frames, and what gaps say is lost."""
 
     def __init__(self, token: str, object_id: int) -> None:
         self.subscribed = asyncio.get_running_loop().create_future()
@@ -103,7 +128,6 @@ class Follower(asyncio.Protocol):
         self._token = token
         self._object_id = object_id
         self._buffer = b""
-        self._is_open = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         head = (
@@ -117,47 +141,64 @@ class Follower(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         data = self._buffer + data
-        at = 0
-        if not self._is_open:
-            at = data.find(b"\r\n\r\n") + 4
-            self._is_open = at > 3
-            at = at if self._is_open else 0
-        while self._is_open and len(data) >= at + 10:
-            size, start = data[at + 1], at + 2
-            if size > 125:
-                start += 2 if size == 126 else 8
-                size = int.from_bytes(data[at + 2 : start], "big")
-            if len(data) < start + size:
-                break
-            self._on_message(data[start : start + size])
-            at = start + size
-        self._buffer = data[at:]
+        if not self.subscribed.done():
+            answer = data.find(b'"resp":"subscribe"')
+            if answer >= 0 and b"}}" in data[answer:]:
+                self.subscribed.set_result(b'"code":200' in data[answer:])
+        at = max(data.rfind(FRAME), 0)
+        self._count(data[:at])  # these are whole
+        self._buffer = self._rest(data[at:])
 
-    def _on_message(self, message: bytes) -> None:
-        if not message.startswith(b'{"resp":"live"'):
-            answer = json.loads(message)
-            self.subscribed.set_result(answer["code"])
-        elif b'"gap":' in message:
-            self.lost += json.loads(message)["gap"]["lost"]
-        else:
-            self.frames += 1
-            if b'"sent":' in message:
-                self.latencies_ms.append(time.time() * 1e3 - json.loads(message)["data"]["payload"]["sent"])
+    def finish(self) -> None:
+        """Counts what came last."""
+        self._count(self._buffer)
+
+    def _count(self, frames: bytes) -> None:
+        self.frames += frames.count(FRAME)
+        if b'"gap":' in frames:
+            found = LOST.findall(frames)
+            self.frames -= len(found)
+            self.lost += sum(int(lost) for lost in found)
+
+    def _rest(self, data: bytes) -> bytes:
+        """What can't be counted yet: its last frame may not be whole."""
+        return data
 
 
-async def follow(port: int, token: str, object_id: int, count: int, nice: int) -> None:
+class Probe(Follower):
+    """One that tells, of each timed report, when it came."""
+
+    def _rest(self, data: bytes) -> bytes:
+        if not data.startswith(FRAME) or not data.endswith(b"}}}"):
+            return data
+        self._count(data)
+        return b""
+
+    def _count(self, frames: bytes) -> None:
+        super()._count(frames)
+        now_ms = time.time() * 1e3
+        self.latencies_ms += [now_ms - float(sent_ms) for sent_ms in SENT.findall(frames)]
+
+
+async def follow(port: int, token: str, object_id: int, *, count: int, nice: int, probing: bool) -> None:
     """The subscribers' side."""
     os.nice(nice)
     loop = asyncio.get_running_loop()
     followers = []
+    kind = Probe if probing else Follower
     for _ in range(count):
-        _, follower = await loop.create_connection(lambda: Follower(token, object_id), "127.0.0.1", port)
+        _, follower = await loop.create_connection(lambda: kind(token, object_id), "127.0.0.1", port)
         followers.append(follower)
-    codes = {await follower.subscribed for follower in followers}
-    if codes != {200}:
-        raise SystemExit(f"subscribe answered {codes}")
+        if not await follower.subscribed:
+            raise SystemExit("subscribe was refused")
     print("subscribed", flush=True)
     await asyncio.to_thread(sys.stdin.readline)
+    before, now = -1, 0
+    while now > before:
+        await asyncio.sleep(QUIET_S)
+        before, now = now, sum(follower.frames + follower.lost for follower in followers)
+    for follower in followers:
+        follower.finish()
     total = Delivered(
         frames=sum(follower.frames for follower in followers),
         lost=sum(follower.lost for follower in followers),
@@ -213,52 +254,84 @@ def prepare(platform: Platform, uids: list[str]) -> int:
 
 
 class Bench:
-    """One platform under load, with and without subscribers."""
+    """Each figure is of a platform of its own, warmed up, so that its store is as full and as busy as the others'."""
 
-    def __init__(self, platform: Platform, arguments: argparse.Namespace, *, where: str) -> None:
-        self._platform = platform
-        self._where = where
+    def __init__(self, arguments: argparse.Namespace, *, apart: bool) -> None:
+        self._where = "apart" if apart else "together"
+        everywhere = os.sched_getaffinity(0)
+        self._server, self._others = (SERVER, OTHERS) if apart else (everywhere, everywhere)
         self._subscribers = arguments.subscribers
-        uids = [f"load-{n:04}" for n in range(arguments.connections)]
-        self._object_id = prepare(platform, uids)
-        self._load = Load("127.0.0.1", platform.mqtt, uids, arguments.messages)
-        self.rates: dict[str, list[float]] = {}  # ratios, by kind of load
-        self.cpus: dict[str, list[float]] = {}
+        self._uids = [f"load-{n:04}" for n in range(arguments.connections)]
+        self._messages = arguments.messages
+        self._rounds = arguments.rounds
 
-    def run(self, rounds: int) -> None:
-        """Warms up, then each round at full speed and at half of the speed without subscribers; medians."""
-        ingest(self._platform, self._load)
-        for _ in range(rounds):
-            full = self._compare("full", self._load)
-            self._compare("half", replace(self._load, rate=full / 2))
-        for name, ratios in self.rates.items():
-            rate, cpu = statistics.median(ratios), statistics.median(self.cpus[name])
-            print(f"| {self._where} | {name} | median ratio | {rate:.2f} | {cpu:.2f} | | | | |", flush=True)
+    def run(self, names: list[str]) -> None:
+        """Full speed, then half of the median of that without subscribers; then the timed reports alone."""
+        half_rate = 0.0
+        for name in names:
+            if name == "idle":
+                self._idle()
+            else:
+                half_rate = self._compare(name, 0.0 if name == "full" else half_rate or self._full_rate() / 2) / 2
 
-    def idle(self) -> None:
-        """Nothing but the timed reports."""
-        followers = Followers(self._platform, self._object_id, self._subscribers)
-        with Timer(self._platform) as timer:
-            time.sleep(IDLE_S)
-        figures = Figures(Ingested(1 / TIMED_INTERVAL_S, float("nan")), timer.acknowledged_ms, followers.finish())
-        self._show("timed reports only", self._subscribers, figures)
+    def _full_rate(self) -> float:
+        return statistics.median(self._measure("full", 0.0, 0).ingested.rate for _ in range(3))
 
-    def _compare(self, name: str, load: Load) -> float:
-        """Without and with subscribers; the rate without."""
-        without, during = self._measure(name, load, 0), self._measure(name, load, self._subscribers)
-        self.rates.setdefault(name, []).append(during.ingested.rate / without.ingested.rate)
-        self.cpus.setdefault(name, []).append(during.ingested.cpu_per_million / without.ingested.cpu_per_million)
-        return without.ingested.rate
+    def _compare(self, name: str, rate: float) -> float:
+        """Rounds without and with subscribers, in turn with the one and with the other first; the rate without."""
+        found: dict[int, list[Ingested]] = {0: [], self._subscribers: []}
+        for number in range(self._rounds):
+            for count in sorted(found, reverse=number % 2 == 1):
+                found[count].append(self._measure(name, rate, count).ingested)
+        without, during = found.values()
+        pairs = list(zip(without, during, strict=True))
+        ratios = [after.rate / before.rate for before, after in pairs]
+        cpu = statistics.median(after.cpu_per_million / before.cpu_per_million for before, after in pairs)
+        each = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+        print(
+            f"| {self._where} | {name} | ratios {each} | {statistics.median(ratios):.2f} | {cpu:.2f} | | | | |",
+            flush=True,
+        )
+        return statistics.median(before.rate for before in without)
 
-    def _measure(self, name: str, load: Load, subscribers: int) -> Figures:
-        # at the lowest priority: clients that live elsewhere
-        followers = Followers(self._platform, self._object_id, subscribers, nice=19) if subscribers else None
-        with Timer(self._platform) as timer:
-            ingested = ingest(self._platform, load)
-        delivered = followers.finish() if followers else Delivered(0, 0, [])
+    def _measure(self, name: str, rate: float, subscribers: int) -> Figures:
+        with self._platform() as (platform, object_id):
+            load = Load("127.0.0.1", platform.mqtt, self._uids, WARM_UP)
+            ingest(platform, load)
+            # at the lowest priority: clients that live elsewhere
+            followers = Followers(platform, object_id, subscribers, nice=19) if subscribers else None
+            with Timer(platform) as timer:
+                ingested = ingest(platform, replace(load, messages=self._messages, rate=rate))
+            delivered = followers.finish() if followers else Delivered(0, 0, [])
+            published = self._messages + len(timer.acknowledged_ms)
+            if delivered.frames + delivered.lost != published * subscribers:
+                raise SystemExit(f"{delivered.frames} frames and {delivered.lost} lost of {published * subscribers}")
         figures = Figures(ingested, timer.acknowledged_ms, delivered)
         self._show(name, subscribers, figures)
         return figures
+
+    def _idle(self) -> None:
+        """Nothing but the timed reports."""
+        with self._platform() as (platform, object_id):
+            followers = Followers(platform, object_id, self._subscribers)
+            cpu = cpu_seconds([platform])
+            with Timer(platform) as timer:
+                time.sleep(IDLE_S)
+            cpu = cpu_seconds([platform]) - cpu
+            figures = Figures(
+                Ingested(1 / TIMED_INTERVAL_S, cpu / len(timer.acknowledged_ms) * 1e6),
+                timer.acknowledged_ms,
+                followers.finish(),
+            )
+        self._show("timed reports only", self._subscribers, figures)
+
+    @contextmanager
+    def _platform(self) -> Iterator[tuple[Platform, int]]:
+        with tempfile.TemporaryDirectory() as name:
+            os.sched_setaffinity(0, self._server)
+            with Platform(Path(name) / "terrazzo") as platform:
+                os.sched_setaffinity(0, self._others)
+                yield platform, prepare(platform, self._uids)
 
     def _show(self, name: str, subscribers: int, figures: Figures) -> None:
         ingested, delivered = figures.ingested, figures.delivered
@@ -267,25 +340,14 @@ class Bench:
         print("| " + " | ".join([*cells, quantiles(delivered.latencies_ms)]) + " |", flush=True)
 
 
-def run_apart(folder: Path, arguments: argparse.Namespace, *, apart: bool) -> None:
-    """All rounds on one platform, which stays on its processor if it is to."""
-    everywhere = os.sched_getaffinity(0)
-    if apart:
-        os.sched_setaffinity(0, SERVER)
-    with Platform(folder / "terrazzo") as platform:
-        os.sched_setaffinity(0, OTHERS if apart else everywhere)
-        bench = Bench(platform, arguments, where="apart" if apart else "together")
-        bench.run(arguments.rounds)
-        bench.idle()
-    os.sched_setaffinity(0, everywhere)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--subscribers", type=int, default=1_000)
     parser.add_argument("--connections", type=int, default=200)
-    parser.add_argument("--messages", type=int, default=2_500, help="a connection")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--messages", type=int, default=4_000, help="a connection")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--where", nargs="+", choices=WHERE, default=WHERE)
+    parser.add_argument("--load", nargs="+", choices=LOADS, default=LOADS)
     parser.add_argument("--follow", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.follow:
@@ -296,9 +358,8 @@ def main() -> None:
         "| processors | load | subscribers | msg/s | CPU us | PUBACK p50 / p99 ms | frames | lost | live p50 / p99 ms |"
     )
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |", flush=True)
-    for apart in (True, False):
-        with tempfile.TemporaryDirectory() as name:
-            run_apart(Path(name), arguments, apart=apart)
+    for where in arguments.where:
+        Bench(arguments, apart=where == "apart").run(arguments.load)
 
 
 if __name__ == "__main__":

@@ -1,69 +1,100 @@
-"""When sending gives way: while there is much else to do, and until it is within its share."""
+"""When sending gives way: as much as there is else to do, and until it is within its share."""
 
 from __future__ import annotations
 
 import pytest
 
-from terrazzo.live.share import BUSY, SHARE, SLICE_S, WINDOW_S, Share
+from terrazzo.live.clocks import Clocks
+from terrazzo.live.share import IDLE, MOST_S, SHARE, SLICE_S, WINDOW_S, Moment, Share
+
+START = Moment(wall_s=100.0, cpu_s=10.0, held_s=1.0)
 
 
-def spent_slice(*, others_s: float) -> Share:
-    """One that has spent a slice after others had used so much of the wall's time."""
-    share = Share(cpu_s=0.0, wall_s=0.0)
-    share.spend(0.0, cpu_s=others_s)
-    share.spend(SLICE_S, cpu_s=others_s + SLICE_S)
-    assert share.is_used_up
-    return share
+class World:
+    """A loop that spends ``busy`` of each second on other things, and is ``held`` for so much of it."""
+
+    def __init__(self, *, busy: float = 0.0, held: float = 0.0) -> None:
+        self.busy, self.held = busy, held
+        self.now = START
+        self.share = Share(START)
+
+    def rest(self, seconds: float) -> None:
+        wall_s, cpu_s, held_s = self.now
+        self.now = Moment(wall_s + seconds, cpu_s + self.busy * seconds, held_s + self.held * seconds)
+        self.share.note(self.now)
+
+    def send(self, seconds: float = SLICE_S) -> None:
+        wall_s, cpu_s, held_s = self.now
+        self.now = Moment(wall_s + seconds, cpu_s + seconds, held_s)
+        self.share.note(self.now, own_s=seconds)
+
+    def sent_of(self, seconds: float) -> float:
+        """What part of the time sending got that always has something to send."""
+        began_s, sent_s = self.now.wall_s, 0.0
+        while self.now.wall_s < began_s + seconds:
+            if pause_s := self.share.pause_s:
+                self.rest(pause_s)
+            else:
+                self.send()
+                sent_s += SLICE_S
+        return sent_s / (self.now.wall_s - began_s)
 
 
-def test_it_is_used_up_after_a_slice() -> None:
-    share = Share(cpu_s=0.0, wall_s=0.0)
-    share.spend(SLICE_S / 2, cpu_s=SLICE_S / 2)
-    assert not share.is_used_up
-    share.spend(SLICE_S / 2, cpu_s=SLICE_S)
-    assert share.is_used_up
+def test_a_slice_has_to_be_paid_for_before_the_next() -> None:
+    world = World(busy=1.0)
+    assert world.share.pause_s == 0
+    world.send()
+    assert world.share.pause_s > 0
 
 
-def test_what_others_spend_gives_it_back() -> None:
-    share = Share(cpu_s=0.0, wall_s=0.0)
-    for second in range(1, 100):
-        share.spend(SLICE_S / 2, cpu_s=float(second))
-        assert not share.is_used_up, "so little a second is within the share"
+def test_beside_others_who_take_everything_it_keeps_to_its_share() -> None:
+    world = World(busy=1.0)
+    world.rest(20 * WINDOW_S)
+    sent = world.sent_of(100.0)
+    assert sent / (1 - sent) == pytest.approx(SHARE, rel=0.1)
 
 
-@pytest.mark.parametrize(("used", "gives_way"), [(BUSY * 1.1, True), (BUSY * 0.9, False)])
-def test_it_gives_way_only_to_others_who_are_busy(used: float, gives_way: bool) -> None:
-    share = spent_slice(others_s=used)
-    assert (share.pause_s(wall_s=1.0) > 0) == gives_way
-    assert share.is_used_up == gives_way, "where nobody needs the time, nothing is owed"
+def test_alone_it_gets_what_leaves_others_room() -> None:
+    assert World().sent_of(10.0) == pytest.approx(IDLE / (1 + IDLE), rel=0.15)
 
 
-def test_its_own_time_does_not_count_as_others() -> None:
-    share = Share(cpu_s=0.0, wall_s=0.0)
-    share.spend(1.0, cpu_s=1.0)
-    assert share.pause_s(wall_s=1.0) == 0
+def test_the_busier_others_are_the_less_it_gets() -> None:
+    parts = [World(busy=busy).sent_of(20.0) for busy in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    assert parts == sorted(parts, reverse=True)
+    assert parts[2] < parts[0] / 2, "of half the idle time not half as much"
 
 
-def test_it_is_judged_over_a_window() -> None:
-    share = spent_slice(others_s=WINDOW_S / 2)
-    assert share.pause_s(wall_s=WINDOW_S / 2) == 0, "too early to say"
+def test_time_when_other_processes_held_it_up_is_not_idle() -> None:
+    world = World(busy=0.5, held=0.5)
+    world.rest(20 * WINDOW_S)
+    sent = world.sent_of(100.0)
+    assert sent == pytest.approx(SHARE * 0.5, rel=0.1)
 
 
-def test_while_others_are_busy_it_keeps_to_its_share() -> None:
-    share, now_s, spent_s = Share(cpu_s=0.0, wall_s=0.0), 0.0, 0.0
-    for _ in range(300):
-        now_s += SLICE_S
-        spent_s += SLICE_S
-        share.spend(SLICE_S, cpu_s=now_s)
-        while pause_s := share.pause_s(wall_s=now_s):
-            now_s += pause_s
-            share.spend(0.0, cpu_s=now_s)
-        now_s += SLICE_S / 2  # a third of the time is theirs even where sending takes all that it likes
-    assert spent_s / (now_s - spent_s) == pytest.approx(SHARE, rel=0.25)
+def test_what_it_does_not_use_is_kept_for_a_burst_of_some_slices() -> None:
+    world = World()
+    world.rest(60.0)
+    bursts = 0
+    while not world.share.pause_s:
+        world.send()
+        bursts += 1
+    assert bursts == pytest.approx(MOST_S / SLICE_S, abs=1)
 
 
-def test_others_that_are_held_up_themselves_pay_back_less() -> None:
-    share = spent_slice(others_s=0.5)
-    first_s = share.pause_s(wall_s=1.0)
-    share.spend(0.0, cpu_s=0.5 + SLICE_S + first_s / 2)  # half a processor in that time
-    assert share.pause_s(wall_s=1.0 + first_s) == pytest.approx(first_s / 2)
+def test_forgiven_it_may_go_on() -> None:
+    world = World(busy=1.0)
+    world.send(1.0)
+    world.share.forgive()
+    assert world.share.pause_s == 0
+
+
+def test_clocks_only_go_forward() -> None:
+    clocks = Clocks()
+    before = clocks.now()
+    sum(range(100_000))
+    after = clocks.now()
+    clocks.close()
+    assert after.wall_s > before.wall_s
+    assert after.cpu_s > before.cpu_s
+    assert after.held_s >= before.held_s
+    assert after.cpu_s - before.cpu_s <= after.wall_s - before.wall_s + 0.001

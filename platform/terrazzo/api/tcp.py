@@ -16,13 +16,13 @@ from terrazzo.api.lines import Lines, LineTooLong
 from terrazzo.api.operation import Caller
 from terrazzo.api.services import Limits
 from terrazzo.live.frames import Framing, as_line
+from terrazzo.live.outlet import Outlet
 from terrazzo.live.session import LiveSession, Sink
 
 PORT = "tcp"
 OpenSession = Callable[[Caller, Sink], LiveSession]
 
 _LINES_AHEAD = 64  # complete lines that wait; more are not read
-_UNSENT_BYTES = 64 * 1024  # that wait to be sent before live frames have to wait
 _GOODBYE_S = 3.0  # for the last words
 _DRAIN_S = 3.0  # for requests under way when the server stops
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 60_000))
@@ -51,6 +51,7 @@ class Channel(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._outlet = Outlet(self.transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
         _keep_alive(self.transport)
@@ -96,11 +97,11 @@ class Channel(asyncio.Protocol):
     @property
     def has_room(self) -> bool:
         """Whether the peer takes what it is sent."""
-        return self.transport.get_write_buffer_size() < _UNSENT_BYTES
+        return self._outlet.has_room
 
     def write(self, data: bytes) -> None:
         """Sends whole lines, without waiting."""
-        self.transport.write(data)
+        self._outlet.write(data)
 
     async def send(self, body: bytes) -> None:
         """Sends one answer.

@@ -14,37 +14,31 @@ from terrazzo.api.doorkeeper import Cut, Doorkeeper
 from terrazzo.api.operation import Caller
 from terrazzo.api.services import Limits
 from terrazzo.live.frames import Framing, as_message
+from terrazzo.live.outlet import Outlet
 from terrazzo.live.session import LiveSession, Sink
 
 OpenSession = Callable[[Caller, Sink], LiveSession]
 
 _HEARTBEAT_S = 30.0  # a peer that is silently gone is noticed within one and a half of it
-_UNSENT_BYTES = 64 * 1024  # that wait to be sent before live frames have to wait
 _GOODBYE_S = 2.0  # to close all connections when the server stops
 
 
-class SocketSink:
-    """Where the live frames of one WebSocket go: whole messages, many at once, beside aiohttp's own."""
+class SocketSink(Outlet):
+    """Where the live frames of one WebSocket go: whole messages, many at once, beside aiohttp's own.
+
+    Nothing is compressed, so that aiohttp keeps no state of its own.
+    """
 
     framing: Framing = staticmethod(as_message)
 
     def __init__(self, socket: web.WebSocketResponse, transport: asyncio.Transport) -> None:
+        super().__init__(transport)
         self._socket = socket
-        self._transport = transport
 
     @property
     def is_open(self) -> bool:
         """Whether the close frame has not been sent yet."""
         return not self._socket.closed and not self._transport.is_closing()
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the peer takes what it is sent."""
-        return self._transport.get_write_buffer_size() < _UNSENT_BYTES
-
-    def write(self, data: bytes) -> None:
-        """Sends whole messages, without waiting. Nothing is compressed, so that aiohttp keeps no state of its own."""
-        self._transport.write(data)
 
 
 class GatewaySockets:

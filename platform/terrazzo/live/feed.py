@@ -8,13 +8,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from terrazzo.live.frames import Entry, Framing, live_head
+from terrazzo.live.frames import Entry, Framing, Style
 from terrazzo.live.selector import Selector
 
 if TYPE_CHECKING:
     from terrazzo.live.subscription import Subscription
 
 _MOST_CUTS = 64  # kept for readers at the same place
+_MOST_STYLES = 64
 _COMPACT = 256  # entries that are gone before the list is made shorter
 
 
@@ -44,7 +45,8 @@ class Feed:
         self._entries: list[Entry] = []
         self._head = 0  # index of the oldest entry
         self._first = 0  # its place
-        self._cuts: dict[tuple[int, int, Framing], Batch] = {}
+        self._styles: dict[tuple[int, Framing], Style] = {}
+        self._cuts: dict[tuple[int, Style], Batch] = {}
 
     @property
     def first(self) -> int:
@@ -84,27 +86,37 @@ class Feed:
 
     def cut(self, place: int, *, label: int, framing: Framing, most_bytes: int) -> Batch:
         """The frames from a place on, up to about ``most_bytes``; readers at the same place share the work."""
-        key = place, label, framing
-        found = self._cuts.get(key)
+        style = self._style(label, framing)
+        found = self._cuts.get((place, style))
         if found is None:
             if len(self._cuts) >= _MOST_CUTS:
                 self._cuts.clear()
-            found = self._cut(*key, most_bytes)
+            found = self._cut(place, style, most_bytes)
             if found.frames:  # where there was nothing, there may be something in a moment
-                self._cuts[key] = found
+                self._cuts[place, style] = found
         return found
 
     def forget_cuts(self) -> None:
         """Frees what readers of one round shared."""
         self._cuts.clear()
 
-    def _cut(self, place: int, label: int, framing: Framing, most_bytes: int) -> Batch:
-        head, parts, size = live_head(label), [], 0
-        entry = None
+    def _style(self, label: int, framing: Framing) -> Style:
+        """The one object for equal styles, which entries compare by identity."""
+        found = self._styles.get((label, framing))
+        if found is None:
+            if len(self._styles) >= _MOST_STYLES:
+                self._styles.clear()
+            found = self._styles[label, framing] = Style(label, framing)
+        return found
+
+    def _cut(self, place: int, style: Style, most_bytes: int) -> Batch:
+        parts: list[bytes] = []
+        entry, size = None, 0
         for index in range(self._head + place - self._first, len(self._entries)):
             entry = self._entries[index]
-            parts.append(framing(head + entry.tail))
-            size += len(parts[-1])
+            frame = entry.framed if entry.style is style else style.frame(entry)
+            parts.append(frame)
+            size += len(frame)
             if size >= most_bytes:
                 break
         return Batch(b"".join(parts), place + len(parts), entry.seq if entry else self.gone_seq, len(parts))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -55,7 +55,7 @@ class _EndFrame(msgspec.Struct):
 class Entry:
     """One thing that happened, encoded when the first subscriber is sent it, and only then."""
 
-    __slots__ = ("_data", "_encoded", "_tail", "kind", "seq", "size")
+    __slots__ = ("_data", "_encoded", "_tail", "framed", "kind", "seq", "size", "style")
 
     def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
         self.kind = kind
@@ -64,6 +64,8 @@ class Entry:
         self._data = data
         self._encoded = encoded
         self._tail: bytes | None = None
+        self.style: Style | None = None  # of ``framed``
+        self.framed = b""  # as it was last sent: most subscribers are sent the same
 
     @classmethod
     def of(cls, kind: str, data: Any) -> Entry:
@@ -81,9 +83,17 @@ class Entry:
         return self._tail
 
 
-def live_head(subscription: int) -> bytes:
-    """What stands before an entry's ``tail``."""
-    return b'{"resp":"live","subscription":%d' % subscription
+class Style(NamedTuple):
+    """What makes one subscriber's frames differ from another's."""
+
+    label: int  # the number of the subscription
+    framing: Framing
+
+    def frame(self, entry: Entry) -> bytes:
+        """An entry as a frame, which it remembers."""
+        entry.framed = self.framing(b'{"resp":"live","subscription":%d' % self.label + entry.tail)
+        entry.style = self
+        return entry.framed
 
 
 def gap_frame(subscription: int, gap: Gap) -> bytes:

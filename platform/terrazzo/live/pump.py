@@ -7,10 +7,11 @@ import logging
 from collections.abc import Collection, Iterable
 from time import perf_counter, thread_time
 
+from terrazzo.live.clocks import Clocks
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
-from terrazzo.live.share import LONGEST_S, Share
+from terrazzo.live.share import LONGEST_S, SLICE_S, Share
 from terrazzo.live.subscription import Subscription
 
 _log = logging.getLogger(__name__)
@@ -32,8 +33,9 @@ class Pump:
         self._blocked: dict[Subscription, None] = {}  # their connections had no room
         self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._since_s = thread_time()  # since then the time is its own
-        self._share = Share(cpu_s=self._since_s, wall_s=perf_counter())
+        self._clocks = Clocks()
+        self._share = Share(self._clocks.now())
+        self._begin()
 
     def start(self) -> None:
         """Begins to send."""
@@ -50,6 +52,7 @@ class Pump:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        self._clocks.close()
 
     def mark(self, feed: Feed) -> None:
         """A feed has something new."""
@@ -60,7 +63,7 @@ class Pump:
     async def _run(self) -> None:
         while True:
             await self._wait()
-            self._since_s = thread_time()
+            await self._make_way()
             feeds = list(self._marked)
             self._marked.clear()
             readers = self._behind | self._blocked
@@ -89,9 +92,12 @@ class Pump:
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
                 subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
-            self._account()
-            if self._share.is_used_up and await self._make_way():
-                self._forget_cuts(readers)  # so that those whose turn is later get what came meanwhile
+            if perf_counter() - self._began_s >= SLICE_S:
+                self._account()
+                await asyncio.sleep(0)
+                if await self._make_way():
+                    self._forget_cuts(readers)  # so that those whose turn is later get what came meanwhile
+        self._account()
 
     async def _send(self, subscription: Subscription) -> None:
         session, sink = subscription.session, subscription.session.sink
@@ -104,25 +110,28 @@ class Pump:
             if subscription.is_behind:
                 self._behind[subscription] = None
 
+    def _begin(self) -> None:
+        self._began_s, self._own_s = perf_counter(), thread_time()
+
     def _account(self) -> None:
-        now_s = thread_time()
-        own_s, self._since_s = now_s - self._since_s, now_s
+        own_s = thread_time() - self._own_s
         self._hub.stats.send_seconds += own_s
-        self._share.spend(own_s, cpu_s=now_s)
+        self._share.note(self._clocks.now(), own_s=own_s)
 
     async def _make_way(self) -> bool:
-        """Others have their turn; True when it takes a while, because there is much for them to do."""
+        """Stays away until sending may go on, and begins a slice; True when that took a while."""
         share, deadline_s, has_paused = self._share, perf_counter() + LONGEST_S, False
-        await asyncio.sleep(0)
-        while True:
-            wall_s, self._since_s = perf_counter(), thread_time()
-            share.spend(0.0, cpu_s=self._since_s)
-            pause_s = min(share.pause_s(wall_s=wall_s), deadline_s - wall_s)
-            if pause_s <= 0:
+        share.note(self._clocks.now())
+        while (pause_s := share.pause_s) > 0:
+            left_s = deadline_s - perf_counter()
+            if left_s <= 0:
                 share.forgive()
-                return has_paused
-            await asyncio.sleep(pause_s)
+                break
+            await asyncio.sleep(min(pause_s, left_s))
+            share.note(self._clocks.now())
             has_paused = True
+        self._begin()
+        return has_paused
 
     @staticmethod
     def _forget_cuts(readers: Iterable[Subscription]) -> None:

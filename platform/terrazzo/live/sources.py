@@ -48,11 +48,14 @@ class RecordSource:
         if self._version != hub.index.version:
             self._version = hub.index.version
             self._feeds.clear()
-        known = self._feeds
+        get, series = self._feeds.get, ""
+        feeds: tuple[Feed, ...] | None = ()
         for record in records:
-            feeds = known.get(record.series)
-            if feeds is None:
-                feeds = self._find(record.series)
+            if record.series is not series:  # records of a terminal often come together, and share the name
+                series = record.series
+                feeds = get(series)
+                if feeds is None:
+                    feeds = self._find(series)
             if feeds:
                 self._publish(feeds, record)
 

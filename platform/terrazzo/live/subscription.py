@@ -12,7 +12,7 @@ from terrazzo.live.stats import LiveStats
 if TYPE_CHECKING:
     from terrazzo.live.session import LiveSession
 
-BATCH_BYTES = 64 * 1024  # of frames that leave together
+BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
 
 
 class Subscription:

@@ -54,6 +54,15 @@ REQUESTS: dict[str, dict[str, Any]] = {
     "order_by created desc, late page": {"page_index": "half", "order_by": ["created", "desc"]},
     "order_by last_modified, late page": {"page_index": "half", "order_by": ["last_modified", "asc"]},
     "page of 1,000 in the middle": {"page_index": 50, "page_size": 1000},
+    "name like %a%, page of 1,000 in the middle, order_by name": {
+        "page_index": 50,
+        "page_size": 1000,
+        "where_and": [["name", "like", "%a%"]],
+        "order_by": ["name", "asc"],
+    },
+    "order_by username (no index), middle page": {"page_index": 2_500, "order_by": ["username", "asc"]},
+    "order_by activated (no index), middle page": {"page_index": 2_500, "order_by": ["activated", "asc"]},
+    "name or username (no index) like %77%": {"where_or": [["name", "like", "%77%"], ["username", "like", "%77%"]]},
 }
 
 

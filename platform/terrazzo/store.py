@@ -114,7 +114,7 @@ class TimeSeriesStore(Protocol):
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Stores all records and notes or none; on return they survive ``kill -9`` and power loss.
 
-        After a crash there are never notes without their records; a store on a server may have records without notes.
+        After a crash both are there or neither; with a store on a server the records may still be on their way.
 
         Records arrive in order of arrival. Cancelling the call leaves it unknown whether they were stored.
 
@@ -122,6 +122,10 @@ class TimeSeriesStore(Protocol):
             ValueError: a record's series or time can't be stored, says which; nothing was stored.
             RecordsRefused: some records can never be stored; all others are, and the notes.
         """
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether questions see all that was appended; they don't while records wait for a server that was away."""
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted by name. Retention leaves them alone."""

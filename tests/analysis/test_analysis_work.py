@@ -12,9 +12,12 @@ import pytest
 import sqlalchemy as sa
 from analysis_stand import DAY_US, HOUR_US, AnalysisStand, analysis_stand, at
 
+from influx_gate import Gate
+from influx_server import InfluxServer
 from terrazzo.access.actor import SYSTEM
 from terrazzo.metadata.analysis import ANALYSIS, CALCULATE_RESULT, STATISTICS_RESULT
-from terrazzo.store import Record
+from terrazzo.store import Record, StoreUnavailable
+from waiting import until
 
 BEGIN_US = at("2026-03-01 00:00:00")
 COUNT = [["N", "count", "A"], ["AVG", "avg", "A"]]
@@ -210,3 +213,23 @@ async def test_records_that_a_commit_under_way_holds_are_waited_for(stand: Analy
     stand.marks.on_committed()
     await work
     assert (await stand.periods(script, 1))[BEGIN_US]["N"] == 3
+
+
+async def test_records_that_wait_for_the_server_are_waited_for(tmp_path: Path, influxd: InfluxServer) -> None:
+    """While it can be read already, but hasn't got all: what is computed then would lack them for ever."""
+    async with Gate(influxd.url) as gate, analysis_stand(tmp_path, influx=gate.url) as stand:
+        object_id = await reporting(stand, 3)
+        script = await stand.start("statistics", [object_id], COUNT)
+        await stand.analysis.work()
+        gate.is_writable = False
+        await stand.report(object_id, [(BEGIN_US + 5, {"A": 1}), (BEGIN_US + 3 * HOUR_US, {"A": 1})])
+        stand.now_us += HOUR_US
+        for _ in range(2):
+            with pytest.raises(StoreUnavailable, match="records are on their way"):
+                await stand.analysis.work()
+        assert (await stand.periods(script, 1))[BEGIN_US]["N"] == 2
+        gate.is_writable = True
+        await until(lambda: stand.store.is_whole)
+        await stand.analysis.work()
+        hours = await stand.periods(script, 1)
+        assert (hours[BEGIN_US]["N"], hours[BEGIN_US + 3 * HOUR_US]["N"]) == (3, 1)

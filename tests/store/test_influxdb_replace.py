@@ -10,10 +10,10 @@ import time
 from pathlib import Path
 
 import pytest
-from influx_gate import Gate
 from replace_child import DAY, INSIDE, REPORTS, SERIES, T0, generation, outside
 from store_houses import InfluxHouse
 
+from influx_gate import Gate
 from terrazzo.store import NotReplaceable, Record, Seen, StoreUnavailable
 from waiting import until
 

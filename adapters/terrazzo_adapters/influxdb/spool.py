@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 from rocksdict import WriteBatch
@@ -25,6 +26,13 @@ _REPLACEMENT = b"a"
 _FIRST = b"b" + bytes(8)
 
 
+class Ahead(NamedTuple):
+    """A batch on disk: its number and bytes."""
+
+    number: int
+    size: int
+
+
 class Spool:
     """A queue in a RocksDB of its own. Every method belongs to one thread; ``depth`` and ``size`` read from any.
 
@@ -33,7 +41,7 @@ class Spool:
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
-        self._waiting: deque[tuple[int, int]] = deque()  # number, bytes
+        self._waiting: deque[Ahead] = deque()
         self._last = 0
         self.size = 0
         self.replacement: Replacement | None = None
@@ -49,7 +57,7 @@ class Spool:
         self._database.open()
         with worded(self._database.path):
             for key, value in ascending(self._database.rdict, _FIRST, b"c"):
-                self._waiting.append((_number(key), len(value)))
+                self._waiting.append(Ahead(_number(key), len(value)))
             begun = self._database.rdict.get(_REPLACEMENT)
         self.size = sum(size for _, size in self._waiting)
         self._last = self._waiting[-1][0] if self._waiting else 0
@@ -61,12 +69,26 @@ class Spool:
 
     def put(self, points: list[Point], notes: Notes = NO_NOTES) -> None:
         """Adds a batch durably, and its notes with it."""
+        self.keep(self.put_ahead(points, notes))
+
+    def put_ahead(self, points: list[Point], notes: Notes) -> Ahead:
+        """Writes a batch and its notes durably, to be sent at once: it waits only after ``keep``, or after a crash."""
         number = self._last + 1
         value = msgspec.msgpack.encode(points)
         self._commit(number, value, notes)
         self._last = number
-        self._waiting.append((number, len(value)))
-        self.size += len(value)
+        return Ahead(number, len(value))
+
+    def keep(self, ahead: Ahead) -> None:
+        """It waits."""
+        self._waiting.append(ahead)
+        self.size += ahead.size
+
+    def drop(self, ahead: Ahead) -> None:
+        """It was sent. Not synced: sent once more after a crash, it overwrites itself."""
+        self._ensure_open()
+        with worded(self._database.path):
+            self._database.rdict.delete(_key(ahead.number))
 
     def put_notes(self, notes: Notes) -> None:
         """Writes notes durably."""
@@ -89,17 +111,15 @@ class Spool:
         number, size = self._waiting[0]
         value = msgspec.msgpack.encode(points)
         self._commit(number, value)
-        self._waiting[0] = (number, len(value))
+        self._waiting[0] = Ahead(number, len(value))
         self.size += len(value) - size
 
     def remove_first(self) -> None:
-        """Forgets the oldest batch. Not synced: sent once more after a crash, it overwrites itself."""
-        self._ensure_open()
-        number, size = self._waiting[0]
-        with worded(self._database.path):
-            self._database.rdict.delete(_key(number))
+        """Forgets the oldest batch, which was sent."""
+        first = self._waiting[0]
+        self.drop(first)
         self._waiting.popleft()
-        self.size -= size
+        self.size -= first.size
 
     def put_replacement(self, replacement: Replacement) -> None:
         """Keeps a replacement durably, before the server hears of it."""

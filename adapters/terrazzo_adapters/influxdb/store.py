@@ -35,7 +35,7 @@ from terrazzo_adapters.influxdb.lines import Point
 from terrazzo_adapters.influxdb.naming import kind_of, line_head
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
-from terrazzo_adapters.influxdb.spool import Spool
+from terrazzo_adapters.influxdb.spool import Ahead, Spool
 from terrazzo_adapters.rocksdb.replacement import check_records
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ _RETRY_FIRST_S = 0.1
 _RETRY_MOST_S = 5.0
 _CLOSE_S = 5.0
 _PIECE_RECORDS = 5_000
+_WAITS = "InfluxDB does not take records, they wait in the spool: %s"
 _SPOOL_BYTES = 256 * 1024 * 1024
 
 
@@ -106,6 +107,11 @@ class InfluxStore:
         return self._spool.depth
 
     @property
+    def is_whole(self) -> bool:
+        """Whether nothing waits in the spool."""
+        return not self._spool.depth
+
+    @property
     def begun(self) -> bool:
         """Whether a replacement was begun that the server may not have yet."""
         return self._spool.replacement is not None
@@ -113,7 +119,8 @@ class InfluxStore:
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Returns when the server or the spool has all records durably; waits while the spool is full.
 
-        Notes are on disk here: in one commit with records that are spooled, after records that the server took.
+        Notes are on disk here, in one commit with their records, before the server has these: after a crash they are
+        sent again, and overwrite themselves.
 
         Raises:
             ValueError: a record's name or time can't be stored, says which; nothing was stored.
@@ -127,21 +134,41 @@ class InfluxStore:
             return
         async with self._turn:
             self._ensure_open()
-            if not self._spool.depth or not points:
-                try:
-                    refused = await self._deliver(points) if points else []
-                except StoreUnavailable as error:
-                    _log.warning("InfluxDB does not take records, they wait in the spool: %s", error)
-                else:
-                    if notes:
-                        await self._in_thread(self._spool.put_notes, notes)
-                    _raise_if_refused(refused, self._delivery.reason)
-                    return
-            await self._spool_durably(points, notes)
+            if not points:
+                await self._in_thread(self._spool.put_notes, notes)
+            elif self._spool.depth:
+                await self._spool_durably(points, notes)
+            else:
+                await self._deliver_or_spool(points, notes)
 
-    async def _deliver(self, points: list[Point]) -> list[Point]:
-        await self._finish_replacement()
-        return await self._delivery.deliver(points)
+    async def _deliver_or_spool(self, points: list[Point], notes: Notes) -> None:
+        """Where there are notes, they and the records are on disk before the server has these."""
+        try:
+            await self._finish_replacement()
+            await self._delivery.prepare(points)
+        except StoreUnavailable as error:
+            _log.warning(_WAITS, error)
+            await self._spool_durably(points, notes)
+            return
+        ahead = await self._in_thread(self._spool.put_ahead, points, notes) if notes else None
+        try:
+            refused = await self._delivery.deliver(points)
+            if ahead is not None:
+                await self._in_thread(self._spool.drop, ahead)
+        except StoreUnavailable as error:
+            _log.warning(_WAITS, error)
+            await (self._spool_durably(points, notes) if ahead is None else self._keep(ahead))
+            return
+        except BaseException:
+            if ahead is not None:
+                self._spool.keep(ahead)
+            raise
+        _raise_if_refused(refused, self._delivery.reason)
+
+    async def _keep(self, ahead: Ahead) -> None:
+        self._spool.keep(ahead)
+        async with self._changed:
+            self._changed.notify_all()
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted."""

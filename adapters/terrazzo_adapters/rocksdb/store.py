@@ -86,6 +86,11 @@ class RocksStore(Queries):
         """It is."""
         return True
 
+    @property
+    def is_whole(self) -> bool:
+        """It always is."""
+        return True
+
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
         """Puts records in the place of a range of one series, or does nothing and returns False.
 

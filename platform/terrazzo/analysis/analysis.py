@@ -174,6 +174,8 @@ class Analysis:
         async with self._stand.database.reading() as connection:
             todos = await next_todos(connection, scripts)
         self._has_todos = bool(todos)
+        if todos:
+            self._stand.ensure_whole()
         for todo in todos:
             await self._redo_one(scripts[todo.job], todo)
             self.stats.redone += 1
@@ -208,10 +210,10 @@ class Analysis:
     async def _begin(self, script: Script, job: Job) -> Progress | None:
         match job.kind:
             case Kind.STATISTICS:
-                await self._stand.marks.fence(job.object_id, self._statistics.closed_us())
+                await self._stand.fence(job.object_id, self._statistics.closed_us())
                 return await self._statistics.begin(script, job)
             case Kind.BALANCE:
-                await self._stand.marks.fence(job.object_id, self._balances.closed_us(script.body))
+                await self._stand.fence(job.object_id, self._balances.closed_us(script.body))
                 return await self._balances.begin(script, job)
         return self._calculations.begin(script, job.object_id)
 

@@ -48,7 +48,7 @@ class BalanceWork:
         closed_us = self.closed_us(balance)
         if progress.done_us >= closed_us:
             return False
-        await self._stand.marks.fence(job.object_id, closed_us)
+        await self._stand.fence(job.object_id, closed_us)
         rows, done_us = await self._fit_some(script, job, progress.done_us, closed_us)
         moved = msgspec.structs.replace(progress, done_us=done_us)
         async with self._stand.database.writing() as connection:

@@ -15,7 +15,7 @@ from terrazzo.analysis.summarizer import Summarizer
 from terrazzo.analysis.tally import Summary
 from terrazzo.metadata.database import Database
 from terrazzo.mosaic.body import parse_mosaic
-from terrazzo.store import TimeSeriesStore, Value
+from terrazzo.store import StoreUnavailable, TimeSeriesStore, Value
 
 DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
 HISTORY_US = 3_660 * 86_400 * 1_000_000
@@ -41,6 +41,20 @@ class Stand:
     def horizon_us(self) -> int:
         """Nothing earlier is computed."""
         return max(0, self.clock() - (self.retention_us or HISTORY_US))
+
+    def ensure_whole(self) -> None:
+        """Raises ``StoreUnavailable`` while the store doesn't show all that was appended: it would be missing."""
+        if not self.store.is_whole:
+            raise StoreUnavailable("records are on their way to the store")
+
+    async def fence(self, object_id: int, until_us: int) -> None:
+        """From now on what comes earlier than a time is marked; what came before is there to be read.
+
+        Raises:
+            StoreUnavailable: it isn't yet.
+        """
+        await self.marks.fence(object_id, until_us)
+        self.ensure_whole()
 
     async def first_us(self, object_id: int, codes: Collection[str], after_us: int) -> int | None:
         """The time of the first record that carries one of the codes, not earlier than ``after_us``."""

@@ -46,7 +46,7 @@ class StatisticsWork:
         if progress.done_us >= closed_us:
             return False
         sheet: Sheet = script.body
-        await self._stand.marks.fence(job.object_id, closed_us)
+        await self._stand.fence(job.object_id, closed_us)
         start_us = progress.done_us
         carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
         if not any(value is not None for value in carried.values()):

@@ -18,7 +18,7 @@ from terrazzo.replay.labels import Range
 from terrazzo.replay.ledger import Collected, Replaced, collected, replace_happenings
 from terrazzo.replay.live import Live, Stand, Subject
 from terrazzo.replay.progress import Progress
-from terrazzo.store import Record, Seen, TimeSeriesStore
+from terrazzo.store import Record, Seen, StoreUnavailable, TimeSeriesStore
 
 LATEST_US = 2**62
 ATTEMPTS = 5
@@ -310,6 +310,8 @@ class _Attempt:
 
     async def _check(self) -> None:
         """After the rows were read: whatever they tell of was seen."""
+        if not self._store.is_whole:
+            raise StoreUnavailable("reports are on their way to the store")
         series = await self._find_series()
         if await self._count(series, self._run.task.start_us, self._next_us - 1) != self._seen:
             raise Disturbed

@@ -18,6 +18,8 @@ class Gate:
     def __init__(self, behind: str) -> None:
         self.behind = behind
         self.seen: list[str] = []
+        self.is_writable = True
+        """Whether writes pass; otherwise they are answered 503."""
         self.stopped = asyncio.Event()
         self._opened = asyncio.Event()
         self._at = -1
@@ -62,6 +64,8 @@ class Gate:
         body = await request.read()
         text = f"{request.query.get('q', '')}{body.decode()}".removeprefix("q=")
         self.seen.append(text.split("+")[0].split(" ")[0] if request.path == "/query" else request.path)
+        if request.path == "/write" and not self.is_writable:
+            return web.Response(status=503)
         is_last = len(self.seen) == self._at
         if is_last:
             self._is_away = True

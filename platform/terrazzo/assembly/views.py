@@ -50,7 +50,7 @@ def _start_live(config: Config, lifetime: Lifetime, metadata: Metadata, lines: L
     registry, zone, limits = metadata.registry, config.zone, config.limits
     kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
     live = LiveHub(registry, started_us=now_us(), limits=kept)
-    pump = Pump(live)
+    pump = Pump(live, is_behind=lambda: lines.intake.is_behind)
     pump.start()
     lifetime.push_async_callback(pump.stop)
     terminals = TerminalSource(live, zone=zone)

@@ -19,12 +19,14 @@ from terrazzo.ingest.answers import Answer
 from terrazzo.ingest.group import Arrival, Group, IngestStats, Recorder, Shaper
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.times import now_us
 from terrazzo_broker.hooks import Batch
 
 _log = logging.getLogger(__name__)
 
 _SLICE_S = 0.005  # how long decoding may hold the loop
 _RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
+_PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
 
 
 class IntakeGate(Protocol):
@@ -88,6 +90,7 @@ class Intake:
         self._wake = asyncio.Event()
         self._paused = False
         self._failing = False  # the last append failed
+        self._waited_us = 0  # what was committed last, at most
         self._draining = self._closing = False
         self._committed = asyncio.Event()  # a group has been answered for
         self._writer: asyncio.Task[None] | None = None
@@ -112,6 +115,11 @@ class Intake:
     def is_healthy(self) -> bool:
         """Whether the writer runs and the store took the last group."""
         return self._writer is not None and not self._writer.done() and not self._failing
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether terminals wait longer for acknowledgements than they have to."""
+        return self._waited_us > _PROMPT_US and self.stats.backlog > 0
 
     async def drain(self, timeout_s: float) -> None:
         """Waits until everything taken so far is stored and acknowledged; from now on reading stays paused."""
@@ -217,6 +225,7 @@ class Intake:
         if self._marks is not None:
             self._marks.on_committed()
         self._count(group, time.perf_counter() - started_s)
+        self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
         group.settle()
         self._tell(group)
         self._committed.set()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from time import perf_counter, thread_time
 
 from terrazzo.live.clocks import Clocks
@@ -23,10 +23,15 @@ _INTERNAL = 500
 
 
 class Pump:
-    """The one task that writes frames. ``start``, then ``stop``."""
+    """The one task that writes frames. ``start``, then ``stop``.
 
-    def __init__(self, hub: LiveHub) -> None:
+    Args:
+        is_behind: whether what the process is for waits longer than it should; sending takes less then.
+    """
+
+    def __init__(self, hub: LiveHub, *, is_behind: Callable[[], bool] = lambda: False) -> None:
         self._hub = hub
+        self._is_behind = is_behind
         hub.attach(self)
         self._marked: dict[Feed, None] = {}
         self._behind: dict[Subscription, None] = {}  # they can be sent more at once
@@ -116,19 +121,19 @@ class Pump:
     def _account(self) -> None:
         own_s = thread_time() - self._own_s
         self._hub.stats.send_seconds += own_s
-        self._share.note(self._clocks.now(), own_s=own_s)
+        self._share.note(self._clocks.now(), own_s=own_s, is_behind=self._is_behind())
 
     async def _make_way(self) -> bool:
         """Stays away until sending may go on, and begins a slice; True when that took a while."""
         share, deadline_s, has_paused = self._share, perf_counter() + LONGEST_S, False
-        share.note(self._clocks.now())
+        share.note(self._clocks.now(), is_behind=self._is_behind())
         while (pause_s := share.pause_s) > 0:
             left_s = deadline_s - perf_counter()
             if left_s <= 0:
                 share.forgive()
                 break
             await asyncio.sleep(min(pause_s, left_s))
-            share.note(self._clocks.now())
+            share.note(self._clocks.now(), is_behind=self._is_behind())
             has_paused = True
         self._begin()
         return has_paused

@@ -7,12 +7,13 @@ import tempfile
 from itertools import count
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terrazzo.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.blocks import SPAN_US, Run, pack
+from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -27,6 +28,15 @@ times = st.builds(
     st.sampled_from([0, 1, 2, 1_000, SPAN_US - 1, SPAN_US, SPAN_US + 1, 2 * SPAN_US, HOUR - SPAN_US, HOUR - 1]),
 )
 commits = st.lists(st.lists(st.tuples(st.sampled_from(PAIR), times), min_size=1, max_size=12), min_size=1, max_size=6)
+
+
+small_blocks = pytest.mark.usefixtures("blocks_of_two")
+
+
+@pytest.fixture
+def blocks_of_two(monkeypatch) -> None:
+    """Whatever can be put together is."""
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.blocks._LEAST_RECORDS", 2)
 
 
 def body(number: int, size: int = 0) -> bytes:
@@ -66,6 +76,7 @@ async def filled(store: RocksStore, given_commits) -> list[Record]:
     return there
 
 
+@small_blocks
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, times)
 def test_every_question_is_answered_record_by_record(given_commits, start_us, end_us):
@@ -81,6 +92,7 @@ def test_every_question_is_answered_record_by_record(given_commits, start_us, en
     alone(life)
 
 
+@small_blocks
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, commits)
 def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, later):
@@ -95,6 +107,7 @@ def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, l
     alone(life)
 
 
+@small_blocks
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, times, st.lists(times, max_size=6))
 def test_a_replaced_part_of_a_block_leaves_the_rest(given_commits, start_us, end_us, new_times):
@@ -114,8 +127,7 @@ def test_a_replaced_part_of_a_block_leaves_the_rest(given_commits, start_us, end
 
 def key_sizes(first_us: int, step_us: int, number: int, size: int = 0) -> list[int]:
     """The lengths of the keys that so many records get, 22 for a block."""
-    every = range(number)
-    run = Run([first_us + step_us * each for each in every], list(every), [body(each, size) for each in every])
+    run = [(first_us + step_us * each, each, body(each, size)) for each in range(number)]
     return [len(key) for key, _ in pack(1, run)]
 
 
@@ -123,18 +135,27 @@ def test_a_commit_of_many_records_becomes_few_entries():
     assert key_sizes(T0, 1, 300) == [22, 22, 22]
 
 
+def test_a_few_records_are_entries_of_their_own():
+    assert key_sizes(T0, 1, 1) == [21]
+    assert key_sizes(T0, 1, 3) == [21, 21, 21]
+    assert key_sizes(T0, 1, 4) == [22]
+    assert key_sizes(T0, 1, 128 + 3) == [22, 21, 21, 21]
+
+
 def test_large_bodies_are_not_put_together():
-    assert key_sizes(T0, 1, 3, size=20_000) == [21, 21, 21]
-    assert key_sizes(T0, 1, 3, size=40_000) == [21, 21, 21]
+    assert key_sizes(T0, 1, 4, size=10_000) == [21, 21, 21, 21]
+    assert key_sizes(T0, 1, 5, size=8_000) == [22, 21]
+    assert key_sizes(T0, 1, 4, size=40_000) == [21, 21, 21, 21]
 
 
 def test_records_far_apart_have_entries_of_their_own():
-    assert key_sizes(T0, SPAN_US + 1, 3) == [21, 21, 21]
-    assert key_sizes(T0, SPAN_US, 3) == [22, 21]
+    assert key_sizes(T0, SPAN_US // 3 + 1, 5) == [21, 21, 21, 21, 21]
+    assert key_sizes(T0, SPAN_US // 3, 5) == [22, 21]
 
 
 def test_no_block_reaches_into_the_next_hour():
-    assert key_sizes(T0 + HOUR - 2, 1, 4) == [22, 22]
+    assert key_sizes(T0 + HOUR - 5, 1, 10) == [22, 22]
+    assert key_sizes(T0 + HOUR - 2, 1, 6) == [21, 21, 22]
 
 
 def test_a_scan_goes_on_in_the_middle_of_a_block(monkeypatch):

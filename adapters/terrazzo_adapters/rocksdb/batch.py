@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 
 from rocksdict import WriteBatch
 
@@ -25,10 +23,6 @@ from terrazzo_adapters.rocksdb.keys import (
 
 Slot = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
-
-
-_series_of: Callable[[Record], str] = itemgetter(0)
-_id_first: Callable[[tuple[int, Run]], int] = itemgetter(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,53 +146,31 @@ def _record_entries(
     records: Sequence[Record], catalogue: Catalogue, new_ids: dict[str, int], added: dict[Slot, int]
 ) -> list[tuple[bytes, bytes]]:
     """The records in the order of their keys; a commit has many of few series, so that there is little to sort."""
-    parts: defaultdict[str, list[tuple[int, list[Record]]]] = defaultdict(list)
-    arrival = catalogue.arrival + 1
-    for series, group in groupby(records, _series_of):
-        part = list(group)
-        parts[series].append((arrival, part))
-        arrival += len(part)
-    runs = [(_id_of(series, catalogue, new_ids), _run(each)) for series, each in parts.items()]
+    runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
+    for arrival, (series, time_us, body) in enumerate(records, catalogue.arrival + 1):
+        runs[series].append((time_us, arrival, body))
     entries: list[tuple[bytes, bytes]] = []
-    for series_id, run in sorted(runs, key=_id_first):
+    for series_id, run in sorted([(_id_of(series, catalogue, new_ids), run) for series, run in runs.items()]):
+        run.sort()
         _check_times(run, catalogue.arrival)
         _count_hours(run, series_id << 32, added)
         entries += pack(series_id, run)
     return entries
 
 
-def _run(parts: Sequence[tuple[int, Sequence[Record]]]) -> Run:
-    """One series' records; each part with the arrival number of its first."""
-    times_us: list[int] = []
-    arrivals: list[int] = []
-    bodies: list[bytes] = []
-    for first, part in parts:
-        _, some_times_us, some_bodies = zip(*part)  # noqa: B905 - the hot path, and records are all alike
-        times_us.extend(some_times_us)
-        arrivals.extend(range(first, first + len(part)))
-        bodies.extend(some_bodies)
-    if times_us == sorted(times_us):
-        return Run(times_us, arrivals, bodies)
-    places = sorted(range(len(times_us)), key=times_us.__getitem__)
-    pick = itemgetter(*places)
-    return Run(pick(times_us), pick(arrivals), pick(bodies))
-
-
 def _check_times(run: Run, before: int) -> None:
     """``before``: the arrival number before the first record's."""
-    for place in (0, -1):
-        if not 0 <= run.times_us[place] <= LATEST_US:
-            number = run.arrivals[place] - before - 1
-            raise ValueError(f"records[{number}].time_us: {run.times_us[place]} is not from 0 to {LATEST_US}")
+    for time_us, arrival, _ in (run[0], run[-1]):
+        if not 0 <= time_us <= LATEST_US:
+            raise ValueError(f"records[{arrival - before - 1}].time_us: {time_us} is not from 0 to {LATEST_US}")
 
 
 def _count_hours(run: Run, base: Slot, added: dict[Slot, int]) -> None:
-    times_us = run.times_us
-    first, last = times_us[0] // HOUR_US, times_us[-1] // HOUR_US
+    first, last = run[0][0] // HOUR_US, run[-1][0] // HOUR_US
     if first == last:
-        added[base | first] = len(times_us)
+        added[base | first] = len(run)
         return
-    for time_us in times_us:
+    for time_us, _, _ in run:
         slot = base | time_us // HOUR_US
         added[slot] = added.get(slot, 0) + 1
 

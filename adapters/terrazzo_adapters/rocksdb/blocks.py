@@ -8,11 +8,11 @@ those of a block, later; whoever reads puts them in order.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -23,13 +23,8 @@ SPAN_US = 250_000
 """The most between the first and the last record of a block: as far as a reader has to look back."""
 
 
-class Run(NamedTuple):
-    """Records of one series, by time and then by arrival number, column by column."""
-
-    times_us: Sequence[int]
-    arrivals: Sequence[int]
-    bodies: Sequence[bytes]
-
+Run = Sequence[tuple[int, int, bytes]]
+"""Records of one series: time_us, arrival number, body; in that order."""
 
 Entry = tuple[bytes, bytes]
 """A key and a value as they are on disk."""
@@ -37,6 +32,7 @@ Entry = tuple[bytes, bytes]
 Placed = tuple[bytes, bytes]
 """A record's ``order``, that is its time and arrival number as bytes that sort, and its body."""
 
+_LEAST_RECORDS = 4  # fewer are written as fast one by one
 _MOST_RECORDS = 128
 _MOST_BYTES = 32 * 1024
 _BLOCK = b"\x01"  # the last byte of a block's key
@@ -44,35 +40,55 @@ _SINGLE = 21  # bytes of a record's key
 _pack_order = Struct(">QQ").pack
 
 
+class _Block(NamedTuple):
+    """A block's value: its records by time and arrival number, column by column."""
+
+    times_us: list[int]
+    arrivals: list[int]
+    bodies: list[bytes]
+
+    def placed(self) -> list[Placed]:
+        return list(zip(map(_pack_order, self.times_us, self.arrivals), self.bodies, strict=True))
+
+
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Run).decode
+_decode = msgspec.msgpack.Decoder(_Block).decode
 
 
-def pack(series_id: int, run: Run) -> Iterator[Entry]:
+def pack(series_id: int, run: Run) -> list[Entry]:
     """The entries for a run, in the order of their keys."""
-    start, every = 0, len(run.times_us)
-    while start < every:
-        end = _block_end(run, start)
-        key = pack_record(b"r", series_id, run.times_us[start], run.arrivals[start])
-        if end - start == 1:
-            yield key, run.bodies[start]
+    if len(run) < _LEAST_RECORDS:
+        return _alone(series_id, run)
+    entries: list[Entry] = []
+    start = packed = 0  # what is before ``packed`` is in ``entries``
+    while start <= len(run) - _LEAST_RECORDS:
+        first_us = run[start][0]
+        columns = () if run[start + _LEAST_RECORDS - 1][0] - first_us > SPAN_US else _block_from(run, start)
+        if columns:
+            entries += _alone(series_id, run[packed:start])
+            entries.append((pack_record(b"r", series_id, first_us, run[start][1]) + _BLOCK, _encode(columns)))
+            start = packed = start + len(columns[0])
         else:
-            yield key + _BLOCK, _encode(run if end - start == every else tuple(column[start:end] for column in run))
-        start = end
+            start += 1
+    entries += _alone(series_id, run[packed:])
+    return entries
 
 
-def _block_end(run: Run, start: int) -> int:
-    """Behind the last record that goes into one block with that at ``start``."""
-    times_us, most = run.times_us, min(start + _MOST_RECORDS, len(run.times_us))
-    end_us = min(times_us[start] + SPAN_US, times_us[start] // HOUR_US * HOUR_US + HOUR_US - 1)
-    end = most if times_us[most - 1] <= end_us else bisect_right(times_us, end_us, start, most)
-    if sum(map(len, run.bodies[start:end])) <= _MOST_BYTES:
-        return end
-    return start + max(1, bisect_right(list(accumulate(map(len, run.bodies[start:end]))), _MOST_BYTES))
+def _alone(series_id: int, run: Run) -> list[Entry]:
+    return [(pack_record(b"r", series_id, time_us, arrival), body) for time_us, arrival, body in run]
 
 
-def _placed(run: Run) -> list[Placed]:
-    return list(zip(map(_pack_order, run.times_us, run.arrivals), run.bodies, strict=True))
+def _block_from(run: Run, start: int) -> Sequence[Sequence[Any]]:
+    """The columns of the block that begins at ``start``, none if there would be too little in it."""
+    first_us, end = run[start][0], min(start + _MOST_RECORDS, len(run))
+    end_us = min(first_us + SPAN_US, first_us // HOUR_US * HOUR_US + HOUR_US - 1)
+    if run[end - 1][0] > end_us:
+        end = bisect_left(run, (end_us + 1,), start, end)
+    columns = tuple(zip(*run[start:end]))  # noqa: B905 - the hot path, and all are triples
+    if sum(map(len, columns[2])) > _MOST_BYTES:
+        most = bisect_right(list(accumulate(map(len, columns[2]))), _MOST_BYTES)
+        columns = tuple(column[:most] for column in columns)
+    return columns if len(columns[0]) >= _LEAST_RECORDS else ()
 
 
 def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes = b"") -> Iterator[Placed]:
@@ -87,26 +103,28 @@ def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes =
             if order >= least:
                 yield order, value
         else:
-            held += [each for each in _placed(_decode(value)) if least <= each[0] < end]
+            held += [each for each in _decode(value).placed() if least <= each[0] < end]
             held.sort(reverse=True)
     yield from reversed(held)
 
 
 def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Placed]:
     """The records of a range, both ends inclusive, newest first."""
-    least, end = _order(start_us), _order(end_us + 1)
     held: list[Placed] = []  # that an entry further down may have others before, the next one last
+    next_us = 0  # its time
     for key, value in descending(view, record_key(series_id, end_us + 1), record_key(series_id, _look_back(start_us))):
-        reach = _order(record_time(key) + SPAN_US + 1)
-        while held and held[-1][0] >= reach:
+        time_us = record_time(key)
+        while held and next_us - time_us > SPAN_US:
             yield held.pop()
+            next_us = int.from_bytes(held[-1][0][:8]) if held else 0
         if len(key) == _SINGLE:
-            order = key[ORDER:]
-            if order >= least:
-                insort(held, (order, value))
+            if time_us >= start_us:
+                insort(held, (key[ORDER:], value))
+                next_us = max(next_us, time_us)
         else:
-            held += [each for each in _placed(_decode(value)) if least <= each[0] < end]
+            held += [each for each in _decode(value).placed() if _order(start_us) <= each[0] < _order(end_us + 1)]
             held.sort()
+            next_us = int.from_bytes(held[-1][0][:8]) if held else 0
     yield from reversed(held)
 
 
@@ -143,8 +161,8 @@ def _without(series_id: int, entry: Entry, start_us: int, end_us: int) -> list[E
     """What an entry becomes when the records of a range go."""
     if len(entry[0]) == _SINGLE:
         return []
-    rest = [each for each in zip(*_decode(entry[1]), strict=True) if not start_us <= each[0] <= end_us]
-    return list(pack(series_id, Run(*zip(*rest, strict=True)))) if rest else []
+    every = zip(*_decode(entry[1]), strict=True)
+    return list(pack(series_id, [each for each in every if not start_us <= each[0] <= end_us]))
 
 
 def _look_back(time_us: int) -> int:

@@ -197,3 +197,14 @@ async def test_what_is_no_influxdb_is_said(tmp_path):
 async def test_an_address_that_is_none_is_refused(tmp_path):
     with pytest.raises(ValueError, match="url: 'localhost:8086' is not an http or https address"):
         await InfluxHouse("localhost:8086", "db", tmp_path).open()
+
+
+@pytest.mark.parametrize("count", [9_999, 10_000, 10_001, 20_000])
+async def test_an_answer_of_exactly_ten_thousand_rows_is_whole(new_influx_house, count):
+    """1.6.7 calls one partial, and what it cuts short too."""
+    store = await new_influx_house().open()
+    body = b'{"A":1}'
+    await store.append([Record("m/1", T0 + second * 1_000_000, body) for second in range(count)])
+    buckets = await store.resample("m/1", ["A"], T0, T0 + 10**12, bucket_us=1_000_000, fn="mean")
+    assert len(buckets.starts_us) == count
+    await store.close()

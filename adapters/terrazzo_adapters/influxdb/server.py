@@ -103,10 +103,14 @@ class Server:
     async def query(self, statement: str) -> list[Series]:
         """The series that one or several statements (with ``;`` between) answer, in order. Times are nanoseconds."""
         method = "POST" if statement.startswith("DELETE") or len(statement) > _LONGEST_GET else "GET"
-        return _checked(await self._query_raw(statement, method))
+        found = _checked(await self._query_raw(statement, method))
+        if any(series.get("partial") for series in found):
+            # a limit of the server (max-row-limit), or an answer of exactly 10,000 rows, which 1.6.7 calls partial too
+            return _joined(_checked(await self._query_raw(statement, method, chunked=True)))
+        return found
 
-    async def _query_raw(self, statement: str, method: str) -> list[dict[str, Any]]:
-        parameters = {"db": self._database, "epoch": "ns"}
+    async def _query_raw(self, statement: str, method: str, *, chunked: bool = False) -> list[dict[str, Any]]:
+        parameters = {"db": self._database, "epoch": "ns", **({"chunked": "true"} if chunked else {})}
         data = None
         if method == "GET":
             parameters["q"] = statement
@@ -116,7 +120,8 @@ class Server:
         if status != 200:
             raise StoreUnavailable(f"InfluxDB at {self._url} refused a query ({status}): {_text(body)}")
         try:
-            return list(msgspec.json.decode(body)["results"])
+            answers = [msgspec.json.decode(line) for line in (body.splitlines() if chunked else [body])]
+            return [result for answer in answers for result in answer["results"]]
         except (msgspec.DecodeError, TypeError, KeyError):
             raise StoreUnavailable(f"{self._url}/query did not answer as InfluxDB does: {_text(body)}") from None
 
@@ -147,11 +152,23 @@ def _checked(results: list[dict[str, Any]]) -> list[Series]:
     for result in results:
         if "error" in result:
             raise StoreUnavailable(f"InfluxDB can't answer: {result['error']}")
-        for series in result.get("series", ()):
-            if series.get("partial"):
-                raise StoreUnavailable("InfluxDB cut an answer short: raise max-row-limit in its configuration")
-            found.append(series)
+        found += [{**series, "statement": result.get("statement_id")} for series in result.get("series", ())]
     return found
+
+
+def _joined(pieces: list[Series]) -> list[Series]:
+    """Series whole again."""
+    found: list[Series] = []
+    for piece in pieces:
+        if found and found[-1].get("partial") and _identity(found[-1]) == _identity(piece):
+            found[-1] = {**piece, "values": found[-1]["values"] + piece["values"]}
+        else:
+            found.append(piece)
+    return found
+
+
+def _identity(series: Series) -> tuple[Any, ...]:
+    return series["statement"], series.get("name"), series.get("tags")
 
 
 def _version_in(body: bytes) -> str:

@@ -60,9 +60,9 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "where_and": [["name", "like", "%a%"]],
         "order_by": ["name", "asc"],
     },
-    "order_by username (no index), middle page": {"page_index": 2_500, "order_by": ["username", "asc"]},
+    "order_by username, middle page": {"page_index": 2_500, "order_by": ["username", "asc"]},
     "order_by activated (no index), middle page": {"page_index": 2_500, "order_by": ["activated", "asc"]},
-    "name or username (no index) like %77%": {"where_or": [["name", "like", "%77%"], ["username", "like", "%77%"]]},
+    "name or username like %77%": {"where_or": [["name", "like", "%77%"], ["username", "like", "%77%"]]},
 }
 
 

@@ -146,7 +146,7 @@ class EntityActions:
     async def _present(
         self, services: Services, actor: Actor, request: Any, rows: Sequence[Row]
     ) -> list[dict[str, Any]]:
-        records = [self._view.record(services.zone, actor, row) for row in rows]
+        records = self._view.records(services.zone, actor, rows)
         if self.extend is not None:
             for record, more in zip(records, await self.extend(services, request, rows), strict=True):
                 record.update(more)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from functools import lru_cache
 from typing import Any
@@ -20,7 +20,7 @@ class RecordView:
 
     def __init__(self, entity: Entity, format_time: Callable[[int, tzinfo], str]) -> None:
         shown = [field for field in entity.fields.values() if not field.internal]
-        self._names = ("id", *(field.name for field in shown))
+        self._names = {"id", *(field.name for field in shown)}
         self._times = [field.name for field in shown if field.kind is Kind.TIME]
         self._secrets = [field.name for field in shown if field.kind is Kind.SECRET]
         self._references = {
@@ -31,17 +31,27 @@ class RecordView:
         self._owned = COMPANY in self._names
         self._format = lru_cache(8_192)(format_time)  # most records are read more often than they change
 
-    def record(self, zone: tzinfo, actor: Actor, row: Row) -> dict[str, Any]:
-        """What this actor sees of a row."""
-        record = {name: row[name] for name in self._names}
-        for name in self._times:
-            time_us = row[name]
-            record[name] = "" if time_us is None else self._format(time_us, zone)
+    def records(self, zone: tzinfo, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
+        """What this actor sees of rows, which all have the same columns.
+
+        Works on copies, column by column: on long pages to build each record from its fields would take twice as long.
+        """
+        records = [dict(row) for row in rows]
         for name, uid in self._references.items():
-            record[name] = row[uid]
+            for record in records:
+                record[name] = record[uid]
+        for name in rows[0].keys() - self._names if rows else ():
+            for record in records:
+                del record[name]
+        format_time = self._format
+        for name in self._times:
+            for record in records:
+                time_us = record[name]
+                record[name] = "" if time_us is None else format_time(time_us, zone)
         if self._owned:
-            record[COMPANY] = str(record[COMPANY])
-        if not actor.may(Role.ADMIN):
-            for name in self._secrets:
+            for record in records:
+                record[COMPANY] = str(record[COMPANY])
+        for name in () if actor.may(Role.ADMIN) else self._secrets:
+            for record in records:
                 record[name] = MASK if record[name] else ""
-        return record
+        return records

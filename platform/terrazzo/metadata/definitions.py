@@ -160,7 +160,7 @@ TERMINAL = define(
     moment("activated", read_only=True),
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
-    sorts=("created", "last_modified"),
+    sorts=("created", "last_modified", "username"),
 )
 
 MAPPING = define(

@@ -23,7 +23,7 @@ from terrazzo.metadata.database import Database, reason_of
 from terrazzo.metadata.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.metadata.field import MAX_INTEGER, Field, shorten, type_name
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
-from terrazzo.metadata.pages import ids_on_page
+from terrazzo.metadata.pages import read_page
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -136,12 +136,10 @@ class EntityRepository:
         where = [*self._visible(actor), *self._selection.where(conditions)]
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         async with self._database.reading() as connection:
-            on_page, total = await ids_on_page(
-                connection, self._selection, where, order_by, offset=offset, limit=page_size
+            found, total = await read_page(
+                connection, self._rows, self._selection, where, order_by, offset=offset, limit=page_size
             )
-            query = self._rows.where(self.table.c.id.in_(on_page)).order_by(*self._selection.order(order_by))
-            found = (await connection.execute(query)).mappings().all() if on_page else []
-        return Rows([self._codec.public(self._codec.decode(row)) for row in found], total)
+        return Rows([*self._codec.decode_page(found)], total)
 
     # Keeping others in step
 

@@ -60,7 +60,7 @@ class Secrets:
         if not stored:
             return ""
         try:
-            data = base64.b64decode(stored.removeprefix(_VERSION), validate=True)
+            data = binascii.a2b_base64(stored.removeprefix(_VERSION), strict_mode=True)
             return self._cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], place.encode()).decode()
         except (InvalidTag, ValueError, binascii.Error):
             raise SecretUnreadable(

@@ -19,13 +19,15 @@ from terrazzo.metadata.definitions import TERMINAL
 from terrazzo.metadata.name_search import PREFIX
 from terrazzo.metadata.port import EVERYTHING, Conditions
 
-ORDERS = [None, *((name, falls) for name in ("id", "name", "keep_alive", "activated") for falls in (False, True))]
+SORTED = ("id", "name", "keep_alive", "username", "activated")
+ORDERS = [None, *((name, falls) for name in SORTED for falls in (False, True))]
 
 
 async def fill(stand: Stand) -> None:
     """Terminals with equal names, equal numbers, and times that are missing."""
     for number in range(23):
-        await stand.terminal(f"G{number:02}", name=f"Pump {number % 5}", keep_alive=number % 7)
+        values = {"name": f"Pump {number % 5}", "keep_alive": number % 7, "username": f"u{number % 6}"}
+        await stand.terminal(f"G{number:02}", **values)
     await stand.entities.terminals.set_all_activated({f"G{number:02}": number % 4 + 1 for number in range(0, 23, 3)})
 
 

@@ -55,8 +55,13 @@ def cpu_seconds(servers: list[Server]) -> float:
     return sum(used.user + used.system for used in times)
 
 
-def publish(load: Load) -> float:
-    """Runs the load from several processes; seconds until the last acknowledgement."""
+def publish(load: Load, *, settle_s: float = 0.0, begin: Callable[[], object] = lambda: None) -> float:
+    """Runs the load from several processes; seconds until the last acknowledgement.
+
+    Args:
+        settle_s: between the last connection and the first message.
+        begin: called when the messages begin.
+    """
     parts = [
         replace(load, uids=load.uids[n::GENERATORS], seed=n, rate=load.rate / GENERATORS) for n in range(GENERATORS)
     ]
@@ -69,14 +74,20 @@ def publish(load: Load) -> float:
         assert worker.stdout is not None
         if worker.stdout.readline() != "connected\n":
             raise SystemExit("the load could not connect")
+    time.sleep(settle_s)
+    begin()
     started = time.perf_counter()
     for worker in workers:
         assert worker.stdin is not None
         worker.stdin.write("go\n")
         worker.stdin.flush()
     for worker in workers:
+        assert worker.stdout is not None
+        worker.stdout.readline()  # printed after the last acknowledgement, before it exits
+    spent_s = time.perf_counter() - started
+    for worker in workers:
         worker.communicate()
-    return time.perf_counter() - started
+    return spent_s
 
 
 def measure(load: Load, servers: list[Server], stored: Callable[[], int]) -> Figure:

@@ -15,25 +15,20 @@ import asyncio
 import gc
 import json
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-
-import psutil
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mapping_parts import batches, ingest, new_engine, rows
 from publishers import Load, credentials
 
+from ingest import cpu_seconds, publish
 from running import Platform
 from terrazzo_broker.hooks import Inbound
 
-GENERATORS = 2
 TERMINALS = 1_000
 WINDOW = 25  # publishes that each connection has unacknowledged
 OBJECTS = (10, 100, 1_000, 10_000)
@@ -72,33 +67,12 @@ def records(platform: Platform, uids: list[str]) -> int:
     return sum(page["total_records"] for page in pages)
 
 
-def publish(platform: Platform, load: Load) -> Figure:
-    """Runs the load from several processes until the last acknowledgement."""
-    parts = [replace(load, uids=load.uids[n::GENERATORS], seed=n) for n in range(GENERATORS)]
-    command = [sys.executable, str(Path(__file__).with_name("publishers.py"))]
-    workers = [
-        subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        for part in parts
-    ]
-    for worker in workers:
-        assert worker.stdout is not None
-        if worker.stdout.readline() != "connected\n":
-            raise SystemExit("the load could not connect")
-    time.sleep(SETTLED_S)
-    process, total = psutil.Process(platform.pid), load.messages * len(load.uids)
-    started, before = time.perf_counter(), process.cpu_times()
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    for worker in workers:
-        assert worker.stdout is not None
-        worker.stdout.readline()  # printed after the last acknowledgement, before it exits
-    spent, after = time.perf_counter() - started, process.cpu_times()
-    for worker in workers:
-        worker.communicate()
-    used = after.user + after.system - before.user - before.system
-    return Figure(total / spent, used / total * 1e6)
+def measure(platform: Platform, load: Load) -> Figure:
+    """Runs the load until the last acknowledgement."""
+    before: list[float] = []
+    spent_s = publish(load, settle_s=SETTLED_S, begin=lambda: before.append(cpu_seconds([platform])))
+    used_s, total = cpu_seconds([platform]) - before[0], load.messages * len(load.uids)
+    return Figure(total / spent_s, used_s / total * 1e6)
 
 
 def through_broker(rounds: int, messages: int) -> None:
@@ -109,9 +83,9 @@ def through_broker(rounds: int, messages: int) -> None:
         load = Load("127.0.0.1", platform.mqtt, uids, messages, window=WINDOW)
         for _ in range(rounds):
             platform.call("update_mapping", uid=mapping, **record(on=False))
-            plain = publish(platform, load)
+            plain = measure(platform, load)
             platform.call("update_mapping", uid=mapping, **record(on=True))
-            mapped = publish(platform, load)
+            mapped = measure(platform, load)
             figures.append((mapped.rate / plain.rate, plain.cpu_us / mapped.cpu_us))
             texts = [f"{figure.rate:>9,.0f} msg/s {figure.cpu_us:>5.1f} us CPU" for figure in (plain, mapped)]
             ratios = "ratio {:.2f}, by CPU {:.2f}".format(*figures[-1])

@@ -111,7 +111,7 @@ def by_objects(rounds: int) -> None:
 def used(load: list[list[Inbound]], objects: int, *, mapped: bool) -> float:
     """Microseconds of CPU a message, decoded, shaped, committed and settled in this process."""
     gc.collect()
-    return asyncio.run(ingest(load, new_engine(objects) if mapped else None, 2 * objects))[1]
+    return asyncio.run(ingest(load, new_engine(objects) if mapped else None))[1]
 
 
 def main() -> None:

@@ -203,7 +203,7 @@ def test_a_campaign_goes_on_after_a_kill(tmp_path: Path, terrazzo_fleet: FleetFa
         first.kill()
         with first.again() as second:
             second.login()
-            reaches(second, uid, "done", timeout_s=40)
+            reaches(second, uid, "done", timeout_s=90)
             assert item(second, uid)["progress"]["done"] == 12
             assert all(each["attempts"] <= 2 for each in terminals(second, uid).values())
         assert fleet.statistics.downloads == 12

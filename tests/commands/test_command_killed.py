@@ -93,7 +93,7 @@ def test_each_command_arrives_once_whenever_the_platform_dies(tmp_path: Path) ->
             page = platform.call("get_command_list", page_size=100)
             return page["total_records"] == ROUNDS and all(row["state"] == "answered" for row in page["data"])
 
-        wait_for(ended, "all commands answered")
+        wait_for(ended, "all commands answered", timeout_s=60)
     finally:
         terminal.close()
         platform.stop()

@@ -97,6 +97,7 @@ class Platform:
         self.lines = lines = new_lines(config, store=store, metadata=metadata, files=files, objects=objects)
         views = start_views(config, lifetime, metadata=metadata, shaper=objects.shaper, lines=lines)
         campaigns = new_campaigns(store=store, metadata=metadata, lines=lines)
+        await campaigns.take_up()
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, lines=lines, bridges_of=self._new_bridges
         )

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 DAY_US = 86_400 * 1_000_000
 
+LATEST_US = 2**62
+"""Later than any time that can be written."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SPACED = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")

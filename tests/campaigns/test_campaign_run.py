@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,9 @@ from campaign_stand import SHA256, add_firmware, add_terminals, create, fares, i
 
 from running import Platform, wait_for
 from terrazzo.client.errors import ActionError
+from terrazzo.store import Record
+from terrazzo.times import now_us
+from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_simulators.faults import Faults
 from terrazzo_simulators.pytest_plugin import FleetFactory
 
@@ -190,9 +195,8 @@ def _reports(platform: Platform, uid: str, points: dict[str, str]) -> bool:
 
 
 def test_a_campaign_goes_on_after_a_kill(
-    tmp_path: Path, terrazzo_fleet: FleetFactory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, each_database_of_module: str, terrazzo_fleet: FleetFactory
 ) -> None:
-    monkeypatch.setattr(Platform, "database_of", staticmethod(lambda data: ""))  # SQLite, whatever the module has
     with Platform(tmp_path / "data") as first:
         first.login()
         config = add_firmware(first)
@@ -205,7 +209,32 @@ def test_a_campaign_goes_on_after_a_kill(
         first.kill()
         with first.again() as second:
             second.login()
-            reaches(second, uid, "done", timeout_s=90)
+            reaches(second, uid, "done", timeout_s=60)
             assert item(second, uid)["progress"]["done"] == 12
             assert all(each["attempts"] <= 2 for each in terminals(second, uid).values())
         assert fleet.statistics.downloads == 12
+
+
+def test_what_a_terminal_said_just_before_a_kill_counts(tmp_path: Path, terrazzo_fleet: FleetFactory) -> None:
+    """Its notice is stored, and nobody has looked at it."""
+    with Platform(tmp_path / "data") as first:
+        first.login()
+        config = add_firmware(first)
+        specs = add_terminals(first, config, ["l1"])
+        uid = create(first, config, retries=0)
+        fleet = terrazzo_fleet("127.0.0.1", first.mqtt, terminals=specs, download_bytes=16_384, upgrade_s=60)
+        first.call("start_campaign", uid=uid)
+        fares(first, uid, "l1", "downloading")
+        fleet.stop()
+        first.kill()
+        notice = {"Act": "AXUpgrade", "Unit": "LUA", "Result": "failed", "Reason": "no room"}
+        asyncio.run(_store(first.data, Record("g/l1/n", now_us(), json.dumps(notice).encode())))
+        with first.again() as second:
+            second.login()
+            assert fares(second, uid, "l1", "failed")["reason"] == "no room"
+
+
+async def _store(data: Path, record: Record) -> None:
+    store = await RocksStore.open(data / "series")
+    await store.append([record])
+    await store.close()

@@ -16,12 +16,12 @@ from terrazzo.analysis.tally import Summary
 from terrazzo.metadata.database import Database
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.store import StoreUnavailable, TimeSeriesStore, Value
+from terrazzo.times import DAY_US
 
 DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
-HISTORY_US = 3_660 * 86_400 * 1_000_000
+HISTORY_US = 3_660 * DAY_US
 _RECORDS_AT_ONCE = 500  # that hold the event loop
-_DAY_US = 86_400 * 1_000_000
-_LOOKS_BACK_US = (_DAY_US, 32 * _DAY_US)
+_LOOKS_BACK_US = (DAY_US, 32 * DAY_US)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

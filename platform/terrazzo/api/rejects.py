@@ -14,10 +14,9 @@ from terrazzo.api.scope import find_terminal, sees
 from terrazzo.api.services import Services
 from terrazzo.errors import BadParameter
 from terrazzo.store import Record
-from terrazzo.times import format_spaced
+from terrazzo.times import LATEST_US, format_spaced
 
 _PREFIX = "x/"
-_LATEST_US = 2**62  # later than any time that can be written
 
 
 class RejectList(PageRequest):
@@ -53,7 +52,7 @@ _bodies = msgspec.msgpack.Decoder(RejectBody)
 async def handle_get_reject_list(services: Services, actor: Actor, request: RejectList) -> Paged[RejectRecord]:
     """Rejects by time of arrival, newest first."""
     start_us = request.start_time.time_us if request.start_time else 0
-    end_us = request.end_time.time_us if request.end_time else _LATEST_US
+    end_us = request.end_time.time_us if request.end_time else LATEST_US
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
     series = await _series(services, actor, request.terminal_id)

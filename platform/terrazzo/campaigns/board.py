@@ -64,8 +64,8 @@ class Board:
         rows: list[Row] = []
         async with self._database.reading() as connection:
             for start in range(0, len(uids), _AT_ONCE):
-                query = sa.select(COMMAND.c.uid, COMMAND.c.terminal_id, COMMAND.c.state, COMMAND.c.reason)
-                found = await connection.execute(query.where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE])))
+                query = sa.select(COMMAND).where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE]))
+                found = await connection.execute(query)
                 rows += [dict(each) for each in found.mappings()]
         return rows
 

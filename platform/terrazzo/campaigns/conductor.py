@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -29,14 +29,14 @@ from terrazzo.metadata.port import Row
 from terrazzo.metadata.repository import Changed
 from terrazzo.sparse_log import SparseLog
 from terrazzo.store import Record, StoreUnavailable, TimeSeriesStore
-from terrazzo.times import now_us
+from terrazzo.times import LATEST_US, now_us
 from terrazzo_broker.hooks import Client
 
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.5
 _RETRY_S = 1.0
-_AT_ONCE = 100  # commands of one transaction
+_AT_ONCE = 100  # commands of one transaction, terminals of one question
 _PAUSED = "the campaign was paused"
 _ABORTED = "the campaign was aborted"
 
@@ -76,16 +76,20 @@ class Campaigns:
         self._clock = clock
         self._rollouts: dict[int, Rollout] = {}
         self._of: dict[str, list[Rollout]] = {}  # by terminal
+        self._behind: set[int] = set()  # of those taken up, who has not read what was said before
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._log = SparseLog(_log)
         repository.watch(self._on_changed)
 
-    async def start(self) -> None:
-        """Takes up what had not ended."""
+    async def take_up(self) -> None:
+        """Takes up what had not ended; before terminals are let in, so that nothing they say is missed."""
         for number in await self.board.followed():
-            self._changed.setdefault(number, await self._repository.item(SYSTEM, number))
+            await self._take_up(await self._repository.item(SYSTEM, number))
+
+    async def start(self) -> None:
+        """Gives commands and writes what happens, until ``stop``."""
         self._wake.set()
         self._task = asyncio.create_task(self._run(), name="campaigns")
 
@@ -112,8 +116,9 @@ class Campaigns:
         for record in records:
             kind, _, rest = record.series.partition("/")
             uid, _, channel = rest.partition("/")
-            if kind == "g" and channel in ("v", "n") and uid in self._of:
-                self._on_report(uid, channel, record)
+            if kind == "g" and channel in ("v", "n"):
+                for rollout in self._of.get(uid, ()):
+                    self._hear(rollout, uid, channel, record)
 
     def on_step(self, row: Row, change: Change) -> None:
         """The journal has taken a step of a command."""
@@ -138,18 +143,19 @@ class Campaigns:
     def _items(self, uid: str) -> list[tuple[Rollout, Item]]:
         return [(rollout, rollout.items[uid]) for rollout in self._of.get(uid, ())]
 
-    def _on_report(self, uid: str, channel: str, record: Record) -> None:
-        points, now = decode(record.body), self._clock()
-        for rollout, item in self._items(uid):
-            before = item.state
-            if channel == "v":
-                version = reported_version(points, rollout.terms.unit)
-                if version is not None:
-                    item.on_version(version, terms=rollout.terms, now_us=now)
-            elif (notice := upgrade_notice(points, rollout.terms.unit)) is not None:
-                item.on_notice(notice, terms=rollout.terms, now_us=now)
-            if item.state is not before:
-                self._wake.set()
+    def _hear(self, rollout: Rollout, uid: str, channel: str, record: Record) -> None:
+        """What one of its terminals has said matters to a campaign."""
+        item, unit, now = rollout.items[uid], rollout.terms.unit, self._clock()
+        before = item.state
+        points = _points(record)
+        if channel == "v":
+            version = reported_version(points, unit)
+            if version is not None:
+                item.on_version(version, terms=rollout.terms, now_us=now)
+        elif (notice := upgrade_notice(points, unit)) is not None:
+            item.on_notice(notice, terms=rollout.terms, now_us=now)
+        if item.state is not before:
+            self._wake.set()
 
     def _on_changed(self, changed: Changed) -> None:
         self._changed[changed.record_id] = changed.row
@@ -193,31 +199,36 @@ class Campaigns:
 
     async def _take_up(self, row: Row) -> None:
         rollout = await self.board.load(row)
-        await self._catch_up(rollout)
-        if rollout.is_over:
-            await self._save(rollout)
-            return
         self._rollouts[rollout.id] = rollout
+        self._behind.add(rollout.id)
         for uid in rollout.items:
             self._of.setdefault(uid, []).append(rollout)
-        await self._catch_up(rollout)  # what was said meanwhile
 
     async def _catch_up(self, rollout: Rollout) -> None:
-        """What the journal and the terminals' last reports say."""
+        """What the journal, the terminals' notices since their commands and their last versions say."""
         terms = rollout.terms
         given = [item.command_uid for item in rollout.items.values() if item.command_uid]
-        for row in await self.board.commands(given):
+        rows = await self.board.commands(given)
+        for row in rows:
             self._apply(rollout, row)
+        for start in range(0, len(rows), _AT_ONCE):
+            await self._read_notices(rollout, rows[start : start + _AT_ONCE])
         for uid, item in rollout.items.items():
             if item.ended_us is None and await self._last_version(uid, terms.unit) == terms.version:
                 item.on_version(terms.version, terms=terms, now_us=self._clock())
 
+    async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
+        since = {row["terminal_id"]: row["queued_us"] for row in commands}
+        series = [f"g/{uid}/n" for uid in since]
+        async for records in self._store.scan(series, min(since.values()), LATEST_US):
+            for record in records:
+                uid = record.series.split("/")[1]
+                if record.time_us >= since[uid]:
+                    self._hear(rollout, uid, "n", record)
+
     async def _last_version(self, uid: str, unit: str) -> str | None:
         for record in await self._store.latest([f"g/{uid}/v"], 1):
-            try:
-                return reported_version(decode(record.body), unit)
-            except Reject:  # a record of before a stricter decoder
-                return None
+            return reported_version(_points(record), unit)
         return None
 
     def _apply(self, rollout: Rollout, row: Row) -> None:
@@ -246,6 +257,9 @@ class Campaigns:
                 item.command_uid = uid
 
     async def _advance(self, rollout: Rollout) -> None:
+        if rollout.id in self._behind:
+            await self._catch_up(rollout)
+            self._behind.discard(rollout.id)
         rollout.check_times(self._clock())
         if rollout.state is CampaignState.RUNNING:
             if rollout.open_wave():
@@ -296,6 +310,7 @@ class Campaigns:
         if not deleted:
             await self._save(rollout)
         self._rollouts.pop(rollout.id, None)
+        self._behind.discard(rollout.id)
         for uid in rollout.items:
             left = [each for each in self._of.get(uid, ()) if each is not rollout]
             if left:
@@ -305,6 +320,13 @@ class Campaigns:
 
     def _count(self) -> None:
         self.stats.running = sum(each.state is CampaignState.RUNNING for each in self._rollouts.values())
+
+
+def _points(record: Record) -> Mapping[str, Any]:
+    try:
+        return decode(record.body)
+    except Reject:  # a record of before a stricter decoder
+        return {}
 
 
 def _on_behalf(rollout: Rollout) -> Actor:

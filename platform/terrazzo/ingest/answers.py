@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Set
 import msgspec
 
 from terrazzo.store import Record, TimeSeriesStore
+from terrazzo.times import LATEST_US
 
 _AT_ONCE = 1_000  # series, and records of a page
-_FOREVER_US = 2**62
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ class StoredAnswers:
     async def _records(self, series: list[str], time_us: int) -> AsyncIterator[Record]:
         offset, total = 0, 1
         while offset < total:
-            page = await self._store.page(series, time_us, _FOREVER_US, offset=offset, limit=_AT_ONCE)
+            page = await self._store.page(series, time_us, LATEST_US, offset=offset, limit=_AT_ONCE)
             offset, total = offset + _AT_ONCE, page.total
             for record in page.records:
                 yield record

@@ -19,8 +19,8 @@ from terrazzo.replay.ledger import Collected, Replaced, collected, replace_happe
 from terrazzo.replay.live import Live, Stand, Subject
 from terrazzo.replay.progress import Progress
 from terrazzo.store import Record, Seen, StoreUnavailable, TimeSeriesStore
+from terrazzo.times import DAY_US, LATEST_US
 
-LATEST_US = 2**62
 ATTEMPTS = 5
 _PIECE = 2_000  # reports whose mosaic is replaced together
 _BREATH = 100  # reports between two turns of others, about a millisecond
@@ -28,8 +28,7 @@ _LAG_US = 60_000_000  # reports of the last minute may still be on their way: th
 _CHANGED = "the object, its mapping or its retainers were changed meanwhile: replay it again"
 _NEAR_US = 10_000_000
 _PASSES = 10
-_DAY_US = 86_400_000_000
-_LOOKS_BACK_US = (_DAY_US, 8 * _DAY_US, 64 * _DAY_US, 366 * _DAY_US)  # before the range, as far as it takes
+_LOOKS_BACK_US = (DAY_US, 8 * DAY_US, 64 * DAY_US, 366 * DAY_US)  # before the range, as far as it takes
 
 
 class Stopped(Exception):
@@ -211,7 +210,7 @@ class _Attempt:
                 break
         unknown = self._course.begin()
         if not is_all and unknown:
-            days = _LOOKS_BACK_US[-1] // _DAY_US
+            days = _LOOKS_BACK_US[-1] // DAY_US
             self._run.remark = f"not known from the {days} days before the range: {worded(unknown)}"
 
     async def _look_back(self, from_us: int) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
 from platform_site import Company, Site, peers, running_site, until
 from terrazzo.commands import dispatcher
 from terrazzo.errors import BadParameter, Conflict, NotFound
+from terrazzo.ingest.answers import Answer, answer_record
+from terrazzo.store import Page, StoreUnavailable, TimeSeriesStore
 
 
 async def journal(site: Site, company: Company, **filters):
@@ -151,6 +154,67 @@ async def test_restart_keeps_what_has_not_ended(tmp_path):
         assert [message.payload[17:20] for message in await one.received(2)] == [b'"A"', b'"B"']
         for row in (sent, queued):
             await reaches(site, company, row["uid"], "delivered")
+
+
+async def test_an_answer_that_was_stored_before_the_journal_could_write_it(tmp_path):
+    """The process died between the two, after the acknowledgement of the command had been journaled."""
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        company = await site.company()
+        await company.terminal("t1")
+        await listening(peer, "t1")
+        before, row = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
+        await reaches(site, company, row["uid"], "delivered")
+        said = Answer("t1", row["uid"].encode(), b'{"Result":"ok"}')
+        await site.rocks.append([answer_record(said, row["queued_us"])])
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        company.site = site
+        assert (await reaches(site, company, row["uid"], "answered"))["answer"] == {"Result": "ok"}
+        await reaches(site, company, before["uid"], "delivered")
+        assert site.commands.stats.steps["answered"] == 1
+    async with running_site(tmp_path) as site:
+        assert site.commands.stats.steps["answered"] == 0, "it is known"
+
+
+class Away:
+    """A real store that can't be asked while ``is_away``."""
+
+    def __init__(self, store: TimeSeriesStore) -> None:
+        self._store = store
+        self.is_away = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def page(self, *given: Any, **more: Any) -> Page:
+        if self.is_away:
+            raise StoreUnavailable("away")
+        return await self._store.page(*given, **more)
+
+
+async def test_nothing_goes_out_again_while_the_store_can_not_say_what_was_answered(tmp_path):
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        company = await site.company()
+        for uid in ("t1", "t2"):
+            await company.terminal(uid)
+        one = peer("t1")
+        one.client.manual_ack_set(True)
+        assert await one.connect() == 0
+        assert await one.subscribe("p2p/t1") == 1
+        first, second = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
+        await reaches(site, company, first["uid"], "sent")
+        said = Answer("t1", first["uid"].encode(), b'{"Result":"ok"}')
+        await site.rocks.append([answer_record(said, first["queued_us"])])
+    async with running_site(tmp_path, wrap_store=Away) as site, peers(site) as peer:
+        company.site = site
+        one, _ = await listening(peer, "t1"), await listening(peer, "t2")
+        other = await site.commands.submit(company.actor, "t2", "C", "1")
+        await reaches(site, company, other["uid"], "delivered")  # a terminal about which there is no doubt
+        await asyncio.sleep(2 * dispatcher.GRACE_S)  # a window in which nothing may come
+        assert one.messages == []
+        site.store.is_away = False
+        await reaches(site, company, first["uid"], "answered")
+        await reaches(site, company, second["uid"], "delivered")
+        assert [message.payload[17:20] for message in one.messages] == [b'"B"']
 
 
 async def test_expiry(tmp_path):

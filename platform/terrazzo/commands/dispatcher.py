@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence, Set
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
 from terrazzo.access.actor import Actor
 from terrazzo.bus import Fate, MessageBus
 from terrazzo.commands.journal import Journal, check_page
+from terrazzo.commands.missing import Answers, missing_answers, uid_of
 from terrazzo.commands.order import FirmwareLinks, Order, OrderBook
 from terrazzo.commands.queue import Change, CommandQueues, OpenCommand, State
 from terrazzo.errors import Conflict, Unavailable
@@ -21,6 +21,7 @@ from terrazzo.ingest.answers import Answer
 from terrazzo.ingest.payload import decode
 from terrazzo.metadata.port import Repository, Row, Rows
 from terrazzo.sparse_log import SparseLog
+from terrazzo.store import StoreUnavailable
 from terrazzo.terminals.registry import Registry
 from terrazzo.terminals.terminal import Terminal
 from terrazzo.times import now_us
@@ -37,14 +38,6 @@ GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before wh
 
 _SWEEP_S = 1.0
 _RETRY_S = 1.0
-_UID = re.compile(r"[0-9a-f]{32}")
-
-
-class Answers(Protocol):
-    """The answers of terminals that are stored."""
-
-    def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[Answer]:
-        """Those of these terminals that arrived then or later."""
 
 
 class CommandStats(msgspec.Struct):
@@ -91,6 +84,8 @@ class Commands:
         self._changes: list[Change] = []  # steps not yet written: bounded by open commands and MAX_ANSWERS
         self._unwritten_answers = 0
         self._changed = asyncio.Event()
+        self._flushing = asyncio.Lock()
+        self._is_behind = answers is not None  # what was answered before this start isn't read yet
         self._tasks: list[asyncio.Task[None]] = []
         self._submissions: set[asyncio.Task[list[Row]]] = set()
         self._answer_log = SparseLog(_log)
@@ -102,25 +97,23 @@ class Commands:
         self._listeners.append((callback, wanted))
 
     async def start(self) -> None:
-        """Takes up the commands that had not ended.
+        """Takes up the commands that had not ended, and the answers that the journal doesn't have.
 
-        What may have been sent goes out again, unless its terminal has answered.
+        What may have been sent goes out again, unless its terminal has answered; while the store can't say, it waits.
         """
         commands = await self._journal.open_commands()
         for command in commands:
             self._queues.put(command)
-        self._queues.doubt(heads_only=False)
-        if self._answers is not None and commands:
-            since_us = min(command.queued_us for command in commands)
-            async for answer in self._answers.since(since_us, {command.terminal_id for command in commands}):
-                self.on_answer(answer)
-        self._queues.doubt(heads_only=True)
+        self._queues.doubt()
         self._tasks = [
             asyncio.create_task(self._write_changes(), name="command journal"),
             asyncio.create_task(self._sweep(), name="command expiry"),
         ]
-        for terminal_id in self._queues.waiting():
-            self._advance(terminal_id)
+        try:
+            await self._catch_up(commands)
+        except StoreUnavailable as error:
+            _log.warning("commands that were under way wait for the store, which has their answers: %s", error)
+            self._tasks.append(asyncio.create_task(self._catch_up_later(commands), name="answers to commands"))
 
     async def stop(self) -> None:
         """Writes the last steps and stops."""
@@ -205,9 +198,9 @@ class Commands:
 
     def on_answer(self, answer: Answer) -> None:
         """A terminal has answered a command, named by its Correlation Data."""
-        uid = answer.correlation.decode("ascii", "replace")
-        if not _UID.fullmatch(uid):
-            return  # none of ours; terminals may send any bytes, and no database holds a NUL in a text
+        uid = uid_of(answer)
+        if not uid:
+            return
         if self._unwritten_answers >= MAX_ANSWERS:
             self.stats.answers_dropped += 1
             self._answer_log.warning("answers come faster than the database takes them; they stay in the grid only")
@@ -229,7 +222,30 @@ class Commands:
                     self._enqueue(row, each["payload"])
         return [row for row, _ in added]
 
+    async def _catch_up_later(self, commands: Sequence[OpenCommand]) -> None:
+        while self._is_behind:
+            await asyncio.sleep(_RETRY_S)
+            try:
+                await self._catch_up(commands)
+            except (StoreUnavailable, Unavailable):
+                continue
+
+    async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
+        """Reads what terminals answered; ``commands``: those that had not ended at the start."""
+        if self._answers is not None:
+            async for answers in missing_answers(self._journal, self._answers, commands):
+                for answer in answers:
+                    self.on_answer(answer)
+                await self._flush()
+        self._is_behind = False
+        self._queues.trust_followers()
+        for terminal_id in self._queues.waiting():
+            self._advance(terminal_id)
+
     def _send_again(self, terminal_id: str) -> None:
+        if self._is_behind:
+            asyncio.get_running_loop().call_later(_RETRY_S, self._send_again, terminal_id)
+            return
         self._queues.trust(terminal_id)
         self._advance(terminal_id)
 
@@ -295,12 +311,13 @@ class Commands:
                 self._changed.set()
 
     async def _flush(self) -> None:
-        changes = self._changes[:]
-        if changes:
-            await self._journal.apply(changes)
-            del self._changes[: len(changes)]
-            self._unwritten_answers -= sum(change.state is State.ANSWERED for change in changes)
-            await self._tell(changes)
+        async with self._flushing:
+            changes = self._changes[:]
+            if changes:
+                await self._journal.apply(changes)
+                del self._changes[: len(changes)]
+                self._unwritten_answers -= sum(change.state is State.ANSWERED for change in changes)
+                await self._tell(changes)
 
     async def _tell(self, changes: Sequence[Change]) -> None:
         heard_by = [hear for hear, is_wanted in self._listeners if is_wanted()]

@@ -19,8 +19,13 @@ from terrazzo.metadata.database import Database
 from terrazzo.metadata.port import Row, Rows
 from terrazzo.metadata.tables import COMMAND
 from terrazzo.metadata.turns import take_turn
+from terrazzo.times import DAY_US
 
 MAX_PAGE = 1000
+
+_LATELY = 1_000  # commands
+_BEHIND_US = 600 * 1_000_000  # how far the journal may be behind the store while both work
+_WEEK_US = 7 * DAY_US
 
 _columns = COMMAND.c
 
@@ -79,6 +84,34 @@ class Journal:
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).mappings().all()
         return [OpenCommand(**row) for row in rows]
+
+    async def silent(self) -> tuple[int, set[str]]:
+        """From when on an answer may be stored that the journal doesn't have, and terminals that it may be of.
+
+        Answers are journaled in the order in which they come, so that what came well before the last entry is there.
+        The terminals are those of commands that ended without an answer and whose expiry is less than a week before.
+        """
+        times = [_columns[f"{step}_us"] for step in ("queued", "sent", "delivered", "answered")]
+        lately = sa.select(*times).order_by(_columns.id.desc()).limit(_LATELY)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(lately)).all()
+            last_us = max((time_us for row in rows for time_us in row if time_us is not None), default=0)
+            ended = (
+                sa.select(_columns.terminal_id)
+                .distinct()
+                .where(
+                    _columns.state.in_((State.DELIVERED.value, State.EXPIRED.value)),
+                    _columns.expires_us > last_us - _WEEK_US,
+                )
+            )
+            return max(0, last_us - _BEHIND_US), set((await connection.execute(ended)).scalars())
+
+    async def unanswered(self, uids: Sequence[str]) -> set[str]:
+        """Those of these commands to which no answer is journaled and might be."""
+        states = [before.value for before in _AFTER[State.ANSWERED]]
+        query = sa.select(_columns.uid).where(_columns.uid.in_(uids), _columns.state.in_(states))
+        async with self._database.reading() as connection:
+            return set((await connection.execute(query)).scalars())
 
     async def page(
         self, actor: Actor, *, terminal_id: str | None, state: str | None, page_index: int, page_size: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 
 import msgspec
 
@@ -73,11 +74,17 @@ class CommandQueues:
             return None
         return queue[0]
 
-    def doubt(self, *, heads_only: bool) -> None:
+    def doubt(self) -> None:
         """Nobody knows whether these commands have reached their terminals."""
         for queue in self._queues.values():
-            for position, command in enumerate(queue):
-                command.is_doubtful = position == 0 or not heads_only
+            for command in queue:
+                command.is_doubtful = True
+
+    def trust_followers(self) -> None:
+        """Of each queue only the first can have been sent, for none was answered."""
+        for queue in self._queues.values():
+            for command in islice(queue, 1, None):
+                command.is_doubtful = False
 
     def is_doubtful(self, terminal_id: str) -> bool:
         """Whether the terminal may have the next command already."""

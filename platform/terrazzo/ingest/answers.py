@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Set
 
 import msgspec
 
-from terrazzo.store import Record, TimeSeriesStore
+from terrazzo.store import Record, StoreUnavailable, TimeSeriesStore
 from terrazzo.times import LATEST_US
 
 _AT_ONCE = 1_000  # series, and records of a page
@@ -45,8 +45,10 @@ class StoredAnswers:
         self._store = store
 
     async def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[Answer]:
-        """Those of these terminals that arrived then or later."""
+        """Those of these terminals that arrived then or later. Raises StoreUnavailable."""
         names = sorted(map(_series, terminals))
+        if names and not self._store.is_whole:
+            raise StoreUnavailable("records wait for the server")
         for start in range(0, len(names), _AT_ONCE):
             async for record in self._records(names[start : start + _AT_ONCE], time_us):
                 body = _decode(record.body)

@@ -22,6 +22,8 @@ install: .venv/.installed
 run: install
 	$(BIN)/terrazzo serve --demo --data $(DATA)
 
+# The tests start the platform some hundred times: it must not be compiled each time, whatever the environment says.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.installed-test
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
 

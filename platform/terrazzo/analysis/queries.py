@@ -17,7 +17,7 @@ from terrazzo.metadata.analysis import (
 )
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database
-from terrazzo.metadata.entity import Entity, Uid
+from terrazzo.metadata.entity import past
 from terrazzo.metadata.field import Field, moment, number, text
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 
@@ -53,7 +53,9 @@ class ResultQueries:
 
     def __init__(self, database: Database, zone: tzinfo) -> None:
         self._database = database
-        self._selections = {table: Selection(_entity(table, fields), {}, zone) for table, fields in _FIELDS.items()}
+        self._selections = {
+            table: Selection(past(table, fields, moment="created"), {}, zone) for table, fields in _FIELDS.items()
+        }
 
     async def page(
         self,
@@ -103,16 +105,3 @@ class ResultQueries:
         else:
             found = selection.where(conditions)
         return found if actor.is_super else [*found, table.c.company_id == actor.company_id]
-
-
-def _entity(table: sa.Table, fields: Sequence[Field]) -> Entity:
-    return Entity(
-        name=table.name,
-        table=table,
-        fields={field.name: field for field in fields},
-        uid=Uid.FROM_ID,
-        uid_name="id",
-        company="company_id",
-        created="created",
-        modified="created",
-    )

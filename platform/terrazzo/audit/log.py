@@ -14,7 +14,7 @@ from terrazzo.access.actor import Actor
 from terrazzo.audit.entry import Entry, encode_values
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database
-from terrazzo.metadata.entity import Entity, Uid
+from terrazzo.metadata.entity import past
 from terrazzo.metadata.field import Field, moment, number, text
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.metadata.tables import AUDIT
@@ -35,16 +35,7 @@ _FIELDS: tuple[Field, ...] = (
     text("before", 0),
     text("after", 0),
 )
-_SHAPE = Entity(
-    name=AUDIT.name,
-    table=AUDIT,
-    fields={field.name: field for field in _FIELDS},
-    uid=Uid.FROM_ID,
-    uid_name="uid",
-    company="company_id",
-    created="time",
-    modified="time",
-)
+_SHAPE = past(AUDIT, _FIELDS, moment="time", key="uid")
 
 
 async def write_entries(connection: AsyncConnection, entries: Iterable[Entry], time_us: int) -> None:

@@ -14,7 +14,7 @@ from terrazzo.errors import NotFound
 from terrazzo.happenings.days import Days, tally_by_day
 from terrazzo.metadata.conditions import Selection
 from terrazzo.metadata.database import Database
-from terrazzo.metadata.entity import Entity, Uid
+from terrazzo.metadata.entity import past
 from terrazzo.metadata.field import MAX_INTEGER, Field
 from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
 
@@ -43,7 +43,7 @@ class Book:
         self.zone = zone
         self._database = database
         self._moment = moment
-        self._selection = Selection(_shape(table, fields, moment), {}, zone, derived=derived)
+        self._selection = Selection(past(table, fields, moment=moment), {}, zone, derived=derived)
 
     async def page(
         self,
@@ -111,16 +111,3 @@ class Book:
 
     def _count(self, where: list[sa.ColumnElement[bool]]) -> sa.Select[Any]:
         return sa.select(sa.func.count()).select_from(self.table).where(*where)
-
-
-def _shape(table: sa.Table, fields: tuple[Field, ...], moment: str) -> Entity:
-    return Entity(
-        name=table.name,
-        table=table,
-        fields={field.name: field for field in fields},
-        uid=Uid.FROM_ID,
-        uid_name="id",
-        company="company_id",
-        created=moment,
-        modified=moment,
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -82,6 +83,26 @@ def define(
         company=company,
         created=created,
         modified=modified,
+    )
+
+
+def past(table: sa.Table, fields: Iterable[Field], *, moment: str, key: str = "id") -> Entity:
+    """A table of what has happened, to be read and never changed by its columns.
+
+    Args:
+        fields: what conditions may name.
+        moment: the column that says when.
+        key: the name of the id as text.
+    """
+    return Entity(
+        name=table.name,
+        table=table,
+        fields={field.name: field for field in fields},
+        uid=Uid.FROM_ID,
+        uid_name=key,
+        company="company_id",
+        created=moment,
+        modified=moment,
     )
 
 

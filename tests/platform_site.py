@@ -16,6 +16,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from migrated import seed
 from terrazzo.access.actor import Actor, Role
 from terrazzo.access.throttle import Throttle
 from terrazzo.commands.dispatcher import Commands
@@ -52,7 +53,7 @@ class Site:
 
     async def start(self) -> None:
         options = self.options
-        self.database = await Database.open("", data_dir=self.folder)
+        self.database = await Database.open("", data_dir=seed(self.folder))
         secrets = Secrets.open(self.folder)
         self.registry = await load_registry(self.database, secrets)
         self.entities = Entities.open(self.database, self.registry, secrets)

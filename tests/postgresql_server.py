@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from migrated import migrate
 from running import Platform
 from support import free_port, require_program
 from terrazzo.metadata.database import Database
@@ -59,7 +60,7 @@ class PostgreSQL:
         if not self._has_template:
             self.psql(f"CREATE DATABASE {_TEMPLATE}")
             # tests have loops of their own, which wait meanwhile
-            maker = threading.Thread(target=lambda: asyncio.run(_migrate(self._address(_TEMPLATE), self._folder)))
+            maker = threading.Thread(target=lambda: asyncio.run(migrate(self._address(_TEMPLATE), self._folder)))
             maker.start()
             maker.join()
             self._has_template = True
@@ -91,11 +92,6 @@ class PostgreSQL:
             text = said.read().decode().strip()
         assert ended.returncode == 0, f"{program}: {text}"
         return text
-
-
-async def _migrate(url: str, folder: Path) -> None:
-    database = await Database.open(url, data_dir=folder)
-    await database.close()
 
 
 @contextmanager

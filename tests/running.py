@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from migrated import seed
 from support import free_port, require_program
 from terrazzo.client import Client
 
@@ -99,7 +100,9 @@ class Platform(ServerProcess):
         env: Mapping[str, str] | None = None,
         arguments: tuple[str, ...] = (),
         ports: tuple[int, ...] = (),
+        fresh: bool = False,
     ) -> None:
+        """``fresh``: it makes its database itself, as for users; otherwise one without records is there already."""
         self.data = data
         self.ports = ports or tuple(free_port() for _ in range(4))
         self.http, self.mqtt, self.websocket, mqtt_websocket = self.ports
@@ -117,6 +120,8 @@ class Platform(ServerProcess):
         self.client = Client(self.url)
         command = [sys.executable, *self.program, "serve", "--data", str(data), *arguments]
         data.parent.mkdir(parents=True, exist_ok=True)
+        if not fresh and "TERRAZZO_DATABASE__URL" not in self.environment:
+            seed(data)
         super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
         self.wait_ready(lambda: answers(f"{self.url}/readyz"))
 

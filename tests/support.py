@@ -24,6 +24,11 @@ def require_program(name: str) -> str:
     return path
 
 
+def shared_modules() -> dict[str, str]:
+    """The environment of a program that imports what all tests share."""
+    return {**os.environ, "PYTHONPATH": os.path.dirname(__file__)}
+
+
 _PORTS = range(10_240, 32_768)  # below those that the system gives to outgoing connections, which might be faster
 _pick = random.SystemRandom()  # not the one that tests seed: several runs at once go different ways
 _SHARES = 8  # each process of a run has a part of the ports of its own: a port is taken a second after it was looked at

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from access_stand import AccessStand
 
+from migrated import seed
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
@@ -19,7 +20,7 @@ from terrazzo.terminals.registry import Registry
 
 @pytest.fixture
 async def stand(tmp_path: Path) -> AsyncIterator[AccessStand]:
-    database = await Database.open("", data_dir=tmp_path)
+    database = await Database.open("", data_dir=seed(tmp_path))
     entities = Entities.open(database, Registry(), Secrets.open(tmp_path))
     await ensure_admin(entities, data_dir=tmp_path, password="the admin's own")
     clock = AccessStand.Clock()

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from migrated import seed
 from terrazzo.access.actor import SYSTEM
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late import LateMarks
@@ -46,7 +47,7 @@ class AnalysisStand:
         self.marks = LateMarks()
 
     async def open(self) -> None:
-        self.database = await Database.open("", data_dir=self.folder)
+        self.database = await Database.open("", data_dir=seed(self.folder))
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
         self.store = await self._open_store()
         await self.open_analysis()

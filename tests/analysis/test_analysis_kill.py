@@ -12,6 +12,8 @@ from pathlib import Path
 import msgspec
 from analysis_stand import HOUR_US, analysis_stand, plainly, starts
 
+from support import shared_modules
+
 ROUNDS = 6
 SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "duration(A==1)", "A"]]
 
@@ -19,7 +21,8 @@ SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "dur
 def run_and_kill(folder: Path, object_id: int, now_us: int, alive_s: float, influx: str) -> int:
     """Where the clock was when the process died."""
     command = [sys.executable, str(Path(__file__).with_name("analysis_child.py")), str(folder), f"{object_id}"]
-    with subprocess.Popen([*command, f"{now_us}", influx], stdout=subprocess.PIPE, text=True) as child:
+    command += [f"{now_us}", influx]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
         assert child.stdout is not None
         assert child.stdout.readline().endswith("\n")
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something

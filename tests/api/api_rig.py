@@ -16,6 +16,7 @@ from typing import Any
 
 import aiohttp
 
+from migrated import seed
 from terrazzo.access.actor import SYSTEM
 from terrazzo.access.passwords import hash_password
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
@@ -156,7 +157,7 @@ async def open_rig(
 ) -> AsyncIterator[Rig]:
     """Everything started, and two companies with their users."""
     async with AsyncExitStack() as stack:
-        database = await Database.open("", data_dir=folder)
+        database = await Database.open("", data_dir=seed(folder))
         stack.push_async_callback(database.close)
         store = await RocksStore.open(folder / "series")
         stack.push_async_callback(store.close)

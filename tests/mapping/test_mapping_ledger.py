@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
+from migrated import seed
 from terrazzo.errors import Unavailable
 from terrazzo.mapping.effects import EventRaised, LabelClosed, LabelOpened, encode_effects
 from terrazzo.mapping.ledger import Ledger
@@ -31,7 +32,7 @@ def closed(time_us: int, *, by_hand: bool = False) -> LabelClosed:
 
 @pytest.fixture
 async def database(tmp_path: Path):
-    database = await Database.open("", data_dir=tmp_path)
+    database = await Database.open("", data_dir=seed(tmp_path))
     yield database
     await database.close()
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import web
 
+from migrated import seed
 from terrazzo.access.actor import Actor, Role
 from terrazzo.config_messenger import MessengerSection
 from terrazzo.config_values import Given, check_value
@@ -52,7 +53,7 @@ async def running_messenger(
     folder: Path, section: MessengerSection, *, clock: Clock | None = None
 ) -> AsyncIterator[Messenger]:
     """A started messenger, stopped at the end; a second one on the folder is a restart."""
-    database = await Database.open("", data_dir=folder)
+    database = await Database.open("", data_dir=seed(folder))
     caller = GuardedHttp(Guard(section.allow_private))
     projects = build_projects(section, mailer_of=new_mailer, caller=caller)
     messenger = Messenger(

@@ -16,7 +16,7 @@ DEMO_TERMINALS = 8
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Platform:
-    with Platform(tmp_path_factory.mktemp("demo") / "data", arguments=("--demo",)) as running:
+    with Platform(tmp_path_factory.mktemp("demo") / "data", fresh=True, arguments=("--demo",)) as running:
         wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
         yield running
 
@@ -49,7 +49,7 @@ def test_every_terminal_of_the_fleet_reports(demo: Platform) -> None:
 
 def test_a_second_start_finds_the_demo_as_it_was(tmp_path: Path) -> None:
     for _ in range(2):
-        with Platform(tmp_path / "data", arguments=("--demo",)) as running:
+        with Platform(tmp_path / "data", fresh=True, arguments=("--demo",)) as running:
             wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
             running.login("demo-admin", "demo-password")
             assert len(running.call("get_terminal_list")) == DEMO_TERMINALS + 1

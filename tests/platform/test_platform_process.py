@@ -39,7 +39,7 @@ def test_a_taken_port_is_named(tmp_path: Path) -> None:
 
 
 def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data") as running:
+    with Platform(tmp_path / "data", fresh=True) as running:
         finished = serve(tmp_path / "data")
         assert finished.returncode == 2
         assert str(tmp_path / "data") in finished.stderr
@@ -47,7 +47,7 @@ def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_first_start_makes_an_administrator_whose_password_only_the_owner_reads(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data", env={"TERRAZZO_ADMIN__PASSWORD": ""}) as running:
+    with Platform(tmp_path / "data", fresh=True, env={"TERRAZZO_ADMIN__PASSWORD": ""}) as running:
         file = tmp_path / "data" / "admin-password"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         password = file.read_text().strip()
@@ -61,7 +61,7 @@ def test_the_first_start_makes_an_administrator_whose_password_only_the_owner_re
 
 
 def test_sigterm_commits_acknowledges_and_ends_with_0(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data") as running:
+    with Platform(tmp_path / "data", fresh=True) as running:
         running.login()
         running.add_terminal("load-1", running.add_config())
         acknowledged: set[int] = set()
@@ -85,7 +85,7 @@ def test_sigterm_commits_acknowledges_and_ends_with_0(tmp_path: Path) -> None:
 
 
 def test_ready_within_seconds_and_light(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data") as running:
+    with Platform(tmp_path / "data", fresh=True) as running:
         status = Path(f"/proc/{running.pid}/status").read_text()
         resident_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
         assert resident_kb < 150 * 1024

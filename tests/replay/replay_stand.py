@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
+from migrated import seed
 from terrazzo.access.actor import Actor, Role
 from terrazzo.access.users import SYSTEM
 from terrazzo.analysis.analysis import Analysis
@@ -108,7 +109,7 @@ class Stand:
         shutil.copytree(template, self.folder, dirs_exist_ok=True)
 
     async def _open(self) -> None:
-        self.database = await Database.open("", data_dir=self.folder)
+        self.database = await Database.open("", data_dir=seed(self.folder))
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
         if self.influx:
             where = InfluxSettings(url=self.influx, database=self.database_name)

@@ -12,6 +12,7 @@ from typing import Any
 
 from replay_stand import RICH, SECOND, T0, Stand
 
+from support import shared_modules
 from terrazzo.metadata.happenings import EVENT, LABEL
 from terrazzo.store import Record
 
@@ -30,7 +31,7 @@ def reports() -> list[Record]:
 
 def run_and_kill(stand: Stand, alive_s: float) -> None:
     command = [sys.executable, str(Path(__file__).with_name("replay_stand.py")), str(stand.folder), stand.influx]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -274,8 +273,12 @@ def test_files_that_are_too_large(world: World) -> None:
     assert requests.post(url, files=parts, headers=headers, timeout=30).status_code == 413
 
 
-def test_the_data_folder_is_the_journal(world: World, tmp_path: Path) -> None:
-    """Whatever was sent above is told, newest first, and only operators read it."""
+def test_what_was_sent_is_listed_newest_first(world: World) -> None:
+    group = {"msgdata": "x", "equipment_id": "7", "equipment_name": "T", "datetime": "now"}
+    data = {"project_id": 1, "sms_group": group, "send_user_group": ["+1"]}
+    sent = [world.send("send-sms", data)["svc_ext"] for _ in range(2)]
+    world.sent()
     listed = world.platform.call("get_message_list", page_size=100)
-    assert listed["total_records"] == len(listed["data"]) >= 8
-    assert {each["channel"] for each in listed["data"]} == {"email", "sms", "android", "ios", "wechat"}
+    assert listed["total_records"] == len(listed["data"])
+    assert [each["uid"] for each in listed["data"][:2]] == sent[::-1]
+    assert {(each["channel"], each["state"]) for each in listed["data"][:2]} == {("sms", "sent")}

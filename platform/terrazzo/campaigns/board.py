@@ -60,11 +60,12 @@ class Board:
         return rollout
 
     async def commands(self, uids: Sequence[str]) -> list[Row]:
-        """The journal's records of commands."""
+        """What the journal has of commands: whose, where they stand, and since when."""
         rows: list[Row] = []
+        columns = [COMMAND.c[name] for name in ("uid", "terminal_id", "state", "reason", "queued_us")]
         async with self._database.reading() as connection:
             for start in range(0, len(uids), _AT_ONCE):
-                query = sa.select(COMMAND).where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE]))
+                query = sa.select(*columns).where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE]))
                 found = await connection.execute(query)
                 rows += [dict(each) for each in found.mappings()]
         return rows

@@ -76,7 +76,7 @@ class Campaigns:
         self._clock = clock
         self._rollouts: dict[int, Rollout] = {}
         self._of: dict[str, list[Rollout]] = {}  # by terminal
-        self._behind: set[int] = set()  # of those taken up, who has not read what was said before
+        self._behind: set[int] = set()  # that have not read what was said before they were taken up
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -218,6 +218,7 @@ class Campaigns:
                 item.on_version(terms.version, terms=terms, now_us=self._clock())
 
     async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
+        """By the times that they carry, for the store has no others."""
         since = {row["terminal_id"]: row["queued_us"] for row in commands}
         series = [f"g/{uid}/n" for uid in since]
         async for records in self._store.scan(series, min(since.values()), LATEST_US):

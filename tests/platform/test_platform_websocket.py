@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import aiohttp
 
@@ -25,11 +26,12 @@ async def test_log_in_on_one_connection_and_read_on(platform: Platform) -> None:
                 assert response.status == 404
 
 
-async def test_a_stop_says_goodbye_to_open_connections(platform: Platform) -> None:
-    url = f"http://127.0.0.1:{platform.websocket}"
-    async with aiohttp.ClientSession(url) as http, http.ws_connect("/apiproxy/api") as socket:
-        stopping = asyncio.create_task(asyncio.to_thread(platform.stop), name="stop")
-        message = await socket.receive(timeout=10)
-        assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.GOING_AWAY)
-        await socket.close()
-        assert await stopping == 0
+async def test_a_stop_says_goodbye_to_open_connections(tmp_path: Path) -> None:
+    with Platform(tmp_path / "data") as own:
+        url = f"http://127.0.0.1:{own.websocket}"
+        async with aiohttp.ClientSession(url) as http, http.ws_connect("/apiproxy/api") as socket:
+            stopping = asyncio.create_task(asyncio.to_thread(own.stop), name="stop")
+            message = await socket.receive(timeout=10)
+            assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.GOING_AWAY)
+            await socket.close()
+            assert await stopping == 0

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -20,6 +21,9 @@ AFTER = [
     ["T", "T", "T", "STA", "$AdapterID-1.T", "x + 273", ""],
     ["HOT", "", "", "EVNT", "$AdapterID-1.T", "", "x > 2"],
 ]
+
+
+_numbers = count(1)
 
 
 @pytest.fixture(scope="module")
@@ -41,15 +45,16 @@ def platform(
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def object_id(platform: Platform) -> str:
-    """An object whose terminal has reported four times, and whose mapping was changed then."""
+    """An object of one test, whose terminal has reported four times, and whose mapping was changed then."""
     call = platform.client.call
+    uid = f"r{next(_numbers)}"
     authors = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
-    login = {"mode": "pwd", "access": "all", "username": "u", "pin": "p"}
+    login = {"mode": "pwd", "access": "all", "username": uid, "pin": "p"}
     call(
         "create_terminal",
-        uid="r1",
+        uid=uid,
         name="r",
         type="Other",
         config_id=platform.client.call("create_terminal_config", name="c", **authors)["uid"],
@@ -57,11 +62,11 @@ def object_id(platform: Platform) -> str:
         **authors,
     )
     mapping = call("create_mapping", **authors, name="m", script=BEFORE)["uid"]
-    made = str(call("create_object", **authors, name="o", mapping_id=mapping, terminal_list=["r1"])["id"])
-    client: Any = {"auth": {"username": "u", "password": "p"}, "hostname": "127.0.0.1", "port": platform.mqtt}
+    made = str(call("create_object", **authors, name="o", mapping_id=mapping, terminal_list=[uid])["id"])
+    client: Any = {"auth": {"username": uid, "password": "p"}, "hostname": "127.0.0.1", "port": platform.mqtt}
     for value in (1, 2, 3, 4):
         report = json.dumps({"T": value, "Time": f"2026-01-0{value}T00:00:00Z"})
-        publish.single("g/r1/r", report, qos=1, client_id="r1", **client)
+        publish.single(f"g/{uid}/r", report, qos=1, client_id=uid, **client)
     call("update_mapping", **authors, uid=mapping, name="m", script=AFTER)
     return made
 

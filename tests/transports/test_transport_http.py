@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -111,3 +113,18 @@ async def test_others_are_served_meanwhile(hasty: Ports) -> None:
         assert response.status == 200
     assert not dawdling.done()
     await dawdling
+
+
+@pytest.mark.parametrize(("path", "status"), [("/apiproxy/api", 413), ("/nowhere", 404)])
+async def test_what_is_left_of_a_refused_body_is_not_the_next_request(hasty: Ports, path: str, status: int) -> None:
+    def ask_twice() -> tuple[int, str | None, int]:
+        with closing(HTTPConnection("127.0.0.1", hasty.http, timeout=10)) as connection:
+            connection.request("POST", path, b" " * (limits().body_bytes + 100_000))
+            with connection.getresponse() as refused:
+                refused.read()
+            connection.request("POST", "/apiproxy/api", b'{"action": "ping"}')
+            with connection.getresponse() as answer:
+                return refused.status, refused.getheader("Connection"), answer.status
+
+    assert await asyncio.to_thread(ask_twice) == (status, "close", 200)
+    assert count(hasty, "head_too_long") == 0

@@ -128,14 +128,16 @@ class _Routes:
             if isinstance(connection, HttpConnection):
                 connection.on_request()
             try:
-                return await handler(request)
+                response = await handler(request)
             except web.HTTPException as refusal:
-                return _refuse(request, refusal, self._traffic)
+                response = _refuse(request, refusal, self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
-                return _respond(_unexpected(error))
-            finally:
-                if isinstance(connection, HttpConnection):
-                    connection.on_answered()
+                response = _respond(_unexpected(error))
+            if not request.content.is_eof():
+                response.force_close()  # what is still to come of the body is not the next head
+            elif isinstance(connection, HttpConnection):
+                connection.on_answered()
+            return response
 
         return handle
 

@@ -203,9 +203,11 @@ class Stand:
         return [((each.time_us - T0) / SECOND, msgspec.msgpack.decode(each.body)) for each in reversed(page.records)]
 
     async def rows(self, table: sa.Table) -> list[dict[str, Any]]:
-        order = table.c.opened_at if table is LABEL else table.c.created
+        """In order of time; events that different terminals raised at the same time have no order: see ``merge_events``."""
+        columns = table.c
+        order = [columns.opened_at] if table is LABEL else [columns.created, columns.terminal_id]
         async with self.database.reading() as connection:
-            found = await connection.execute(sa.select(table).order_by(order, table.c.code, table.c.id))
+            found = await connection.execute(sa.select(table).order_by(*order, columns.code, columns.id))
             return [dict(row) for row in found.mappings()]
 
     async def events(self) -> list[tuple[float, str, str]]:

@@ -89,6 +89,16 @@ async def test_what_people_did_about_an_event_is_kept_where_it_occurs_again(stan
     assert [(row["created"], row["state"]) for row in rows[1:]] == [(second["created"] + 1_000_000, "raised")]
 
 
+async def test_events_of_one_time_keep_their_ids_whatever_comes_between_them(stand: Stand) -> None:
+    at_once = [("t1", {"T": 90}), ("t2", {"RUN": 1}), ("t2", {"RUN": 0}), ("t1", {"T": 0}), ("t1", {"T": 85})]
+    await stand.report((0, "t2", {"RUN": 0}), *((1, *each) for each in at_once))
+    first, second = await stand.rows(EVENT)
+    await stand.remap(RICH)
+    await stand.replay(-10, None)
+    found = [(row["id"], row["terminal_id"], row["value"]) for row in await stand.rows(EVENT)]
+    assert found == [(first["id"], "t1", "90"), (second["id"], "t1", "85"), (second["id"] + 1, "t2", "90")]
+
+
 async def test_offline_data_counts_from_when_it_was_collected(stand: Stand) -> None:
     await stand.report(*STORY)
     collect = await stand.entities.collects.create(stand.actor, {"name": "water"})

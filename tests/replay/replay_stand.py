@@ -203,7 +203,7 @@ class Stand:
         return [((each.time_us - T0) / SECOND, msgspec.msgpack.decode(each.body)) for each in reversed(page.records)]
 
     async def rows(self, table: sa.Table) -> list[dict[str, Any]]:
-        """In order of time; events that different terminals raised at the same time have no order: see ``merge_events``."""
+        """In order of time; events of several terminals at the same time have none: see ``merge_events``."""
         columns = table.c
         order = [columns.opened_at] if table is LABEL else [columns.created, columns.terminal_id]
         async with self.database.reading() as connection:

@@ -1,8 +1,8 @@
 """The events of a range made anew: which rows change, come and go. Pure.
 
 An event occurs again when the same code was raised by the same terminal's message at the same time: it keeps its id,
-and with that its comments, and who acknowledged and cleared it. So ids say nothing of the order of events that different
-terminals raised at the same time: a new one comes after those that keep theirs.
+and with that its comments, and who acknowledged and cleared it. So ids don't order the events that several terminals
+raised at the same time: a new one comes after those that keep theirs.
 """
 
 from __future__ import annotations

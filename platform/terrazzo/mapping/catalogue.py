@@ -1,7 +1,8 @@
 """Which mapping, terminals and retainers each object has, and from that the plans of each terminal.
 
 Changes only mark what they touch: plans are made again when the next message of a terminal asks for them, so that a
-change is in force with the next batch and costs little however many objects share the mapping.
+change is in force with the next batch and costs little however many objects share the mapping. What is put in again as
+it was, or with another name, touches nothing: the platform hears of its own changes twice.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ class Catalogue:
         self.labels: defaultdict[int, Labels] = defaultdict(Labels)
         self.layouts: dict[str, tuple[Slot, ...]] = {}
         self.collected: defaultdict[int, dict[str, Value]] = defaultdict(dict)  # object -> project -> latest value
+        self._scripts: dict[int, str] = {}
         self._tables: dict[int, Table | None] = {}
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
         self._objects: dict[int, ObjectSpec] = {}
@@ -105,6 +107,10 @@ class Catalogue:
 
     def put_mapping(self, mapping_id: int, rows: Any) -> None:
         """A mapping was made, changed, or deleted (``rows`` None). Rows that are no mapping feed nothing."""
+        script = repr(rows)
+        if self._scripts.get(mapping_id) == script:
+            return
+        self._scripts[mapping_id] = script
         table = None
         if rows is not None:
             try:
@@ -118,6 +124,8 @@ class Catalogue:
 
     def put_object(self, spec: ObjectSpec) -> None:
         """An object was made or changed."""
+        if self._objects.get(spec.id) == spec:
+            return
         self._forget_links(spec.id)
         self._objects[spec.id] = spec
         for uid in spec.terminals:
@@ -135,6 +143,8 @@ class Catalogue:
 
     def put_retainer(self, spec: RetainerSpec) -> None:
         """A retainer script was made, changed, started or stopped."""
+        if self._retainers.get(spec.id) == spec:
+            return
         self.drop_retainer(spec.id)
         self._retainers[spec.id] = spec
         if spec.is_active:

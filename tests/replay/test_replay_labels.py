@@ -47,6 +47,8 @@ CASES = [
     ("the same", PAST, [row(110, 120)], [found(110, 120)], [(110, 120, 0)]),
     ("closes later", PAST, [row(110, 120)], [found(110, 130)], [(110, 130, 0)]),
     ("gone", PAST, [row(110, 120)], [], []),
+    ("two at once, of one", PAST, [row(110, 120)], [found(110, 110), found(110, 120)], [(110, 110, 0), (110, 120, 0)]),
+    ("one, of two at once", PAST, [row(110, 110), row(110, 120, number=2)], [found(110, 120)], [(110, 120, 0)]),
     ("others stay", PAST, [row(10, 99), row(201, None, number=2)], [], [(10, 99, 0), (201, None, 0)]),
     ("began before, ends within", PAST, [row(50, 150)], [found(40, 140)], [(50, 140, 0)]),
     ("was not open when it began", PAST, [row(50, 150)], [], [(50, 100, 0)]),
@@ -93,8 +95,8 @@ def test_what_is_open_at_the_end_and_was_not_closed_by_hand() -> None:
 
 @st.composite
 def disjoint(draw: Any) -> list[tuple[int, int | None]]:
-    """Spans of one label, in order; the last one may be open."""
-    times = sorted(draw(st.sets(st.integers(0, 300), max_size=8)))
+    """Spans of one label, in order, some at once; the last one may be open."""
+    times = sorted(draw(st.lists(st.integers(0, 300) | st.sampled_from([0, 100, 150, 200, 201, 300]), max_size=8)))
     pairs: list[tuple[int, int | None]] = list(zip(times[::2], times[1::2], strict=False))
     if len(times) % 2:
         pairs.append((times[-1], None))

@@ -7,7 +7,7 @@ by hand is no report and comes back in no replay: it is kept, and cuts the label
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,11 +92,10 @@ class _Label:
         touching = sorted((row for row in rows if self._reaches(row)), key=lambda row: row["opened_at"])
         self._before = next((row for row in reversed(touching) if row["opened_at"] < span.start_us), None)
         self._after = next((row for row in reversed(touching) if self._outlasts(row)), None)
-        self._within = {row["opened_at"]: row for row in touching if row["opened_at"] >= span.start_us}
-        self._doubles = [row for row in touching if row["opened_at"] >= span.start_us and not self._is_within(row)]
-
-    def _is_within(self, row: Row) -> bool:
-        return self._within[row["opened_at"]] is row
+        self._within: defaultdict[int, deque[Row]] = defaultdict(deque)  # by when they were opened, some at once
+        for row in touching:
+            if row["opened_at"] >= span.start_us:
+                self._within[row["opened_at"]].append(row)
 
     def _reaches(self, row: Row) -> bool:
         end_us, close_us = self._span.end_us, row["close_at"]
@@ -119,7 +118,7 @@ class _Label:
             self._set(self._before, {"close_at": self._span.start_us, "by_hand": 0})
         if self._after is not None and not is_open:
             self._keep_rest(self._after)
-        self._changes.deletes += [row["id"] for row in (*self._within.values(), *self._doubles)]
+        self._changes.deletes += [row["id"] for same in self._within.values() for row in same]
 
     def _counts(self, interval: Interval) -> bool:
         """One that was closed by hand before the range is no matter of the range."""
@@ -134,11 +133,11 @@ class _Label:
         opened_us = max(opened_us, self._span.start_us)
         values = msgspec.structs.asdict(interval.opened) | ending
         del values["opened_us"]
-        row = self._within.pop(opened_us, None)
-        if row is None:
-            self._changes.inserts.append(values | {"opened_at": opened_us, "created": opened_us})
+        same = self._within[opened_us]
+        if same:
+            self._set(same.popleft(), values)
         else:
-            self._set(row, values)
+            self._changes.inserts.append(values | {"opened_at": opened_us, "created": opened_us})
 
     def _ending(self, interval: Interval) -> dict[str, Any]:
         if interval.close_us is not None:
@@ -152,8 +151,9 @@ class _Label:
         end_us = self._span.end_us
         assert end_us is not None  # otherwise nothing outlasts it
         times = {"opened_at": end_us + 1, "created": end_us + 1}
-        if self._within.get(row["opened_at"]) is row:
-            del self._within[row["opened_at"]]
+        same = self._within[row["opened_at"]]
+        if row in same:
+            same.remove(row)
             self._set(row, times)
         elif row["close_at"] is None or row["close_at"] > end_us + 1:
             self._changes.inserts.append({name: value for name, value in row.items() if name != "id"} | times)

@@ -144,8 +144,8 @@ async def test_changes_that_are_told_twice_or_dont_matter_disturb_nothing(stand:
     await running(stand, replay_id, MANY // 2)
     entities = stand.entities
     await entities.objects.update(stand.actor, 1, {"name": "renamed"})
-    for repository, entity in ((entities.mappings, "mapping"), (entities.objects, "object"), (entities.retainers, "r")):
-        await repository.refresh([Change(entity, 1, "1")])
+    for repository in (entities.mappings, entities.objects, entities.retainers):
+        await repository.refresh([Change(repository.entity.name, 1, "1")])
     row = await stand.ended(replay_id)
     assert (row["state"], row["info"]) == ("done", "")
     assert (await stand.mosaic())[5] == (5, {"T": 278, "N": 6})

@@ -107,7 +107,7 @@ class Catalogue:
 
     def put_mapping(self, mapping_id: int, rows: Any) -> None:
         """A mapping was made, changed, or deleted (``rows`` None). Rows that are no mapping feed nothing."""
-        script = repr(rows)
+        script = repr(rows)  # other than ==, it tells 1 from true
         if self._scripts.get(mapping_id) == script:
             return
         self._scripts[mapping_id] = script

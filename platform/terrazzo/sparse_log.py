@@ -17,8 +17,15 @@ class SparseLog:
         self._next_s = 0.0
         self._skipped = 0
 
-    def warning(self, message: str, *args: object) -> None:
+    def warning(self, message: str, *args: object, exc_info: bool = False) -> None:
         """As ``Logger.warning``, unless a line was written less than ``interval_s`` ago."""
+        self._write(logging.WARNING, message, args, exc_info=exc_info)
+
+    def error(self, message: str, *args: object, exc_info: bool = False) -> None:
+        """As ``Logger.error``, unless a line was written less than ``interval_s`` ago."""
+        self._write(logging.ERROR, message, args, exc_info=exc_info)
+
+    def _write(self, level: int, message: str, args: tuple[object, ...], *, exc_info: bool) -> None:
         now_s = time.monotonic()
         if now_s < self._next_s:
             self._skipped += 1
@@ -26,4 +33,4 @@ class SparseLog:
         self._next_s = now_s + self._interval_s
         if self._skipped:
             message, args, self._skipped = message + " (and %d more like it)", (*args, self._skipped), 0
-        self._logger.warning(message, *args)
+        self._logger.log(level, message, *args, exc_info=exc_info)

@@ -1,0 +1,1 @@
+"""What makes a running platform of the parts: tasks, lifetimes, assembly."""

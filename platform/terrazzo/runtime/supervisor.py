@@ -1,0 +1,160 @@
+"""The one place where long-lived tasks are started, and where it is decided what their end means."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from terrazzo.errors import Unavailable
+from terrazzo.retry import Attempts, Retry
+from terrazzo.sparse_log import SparseLog
+from terrazzo.store import StoreUnavailable
+from terrazzo.tasks import RESTART, OnFailure, Work
+
+_log = logging.getLogger(__name__)
+
+HEALTHY_AFTER_S = 10.0  # a task that has run this long since its last failure has recovered
+
+
+class TaskState(enum.Enum):
+    """Where a task is."""
+
+    RUNNING = "running"
+    RESTARTING = "restarting"
+    ENDED = "ended"
+    FAILED = "failed"
+
+
+class SupervisedTask:
+    """One task under a supervisor; ``terrazzo.tasks.Task`` for whoever spawned it."""
+
+    def __init__(self, name: str, work: Work, on_failure: OnFailure, retry: Retry) -> None:
+        self.name = name
+        self.work = work
+        self.on_failure = on_failure
+        self.state = TaskState.RUNNING
+        self.restarts = 0
+        self.failures = 0
+        self.failed_s: float | None = None  # when it failed last, by the supervisor's clock
+        self.last_error = ""  # the class alone: a text may carry what terminals sent
+        self.attempts = Attempts(retry)
+        self.log = SparseLog(_log)
+        self.runner: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it works now."""
+        return self.state is TaskState.RUNNING
+
+    @property
+    def is_down(self) -> bool:
+        """Whether it failed and has not started again."""
+        return self.state in (TaskState.RESTARTING, TaskState.FAILED)
+
+    async def stop(self) -> None:
+        """Cancels it and waits for its end."""
+        if self.runner is not None:
+            self.runner.cancel()
+            await asyncio.wait({self.runner})
+        self.state = TaskState.FAILED if self.state is TaskState.FAILED else TaskState.ENDED
+
+
+class Supervisor:
+    """Runs tasks by their policies (``terrazzo.tasks.Tasks``) and knows how each of them is.
+
+    ``on_stop`` is called when a task failed without which the process should not go on.
+    """
+
+    def __init__(self, *, on_stop: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._on_stop = on_stop
+        self._clock = clock
+        self._tasks: dict[str, SupervisedTask] = {}
+
+    @property
+    def tasks(self) -> Mapping[str, SupervisedTask]:
+        """All tasks so far by name; of several with one name the newest."""
+        return self._tasks
+
+    def spawn(self, name: str, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART) -> SupervisedTask:
+        """As the port says."""
+        task = SupervisedTask(name, work, on_failure, retry)
+        before = self._tasks.get(name)
+        if before is not None:
+            task.restarts, task.failures, task.last_error = before.restarts, before.failures, before.last_error
+        self._tasks[name] = task
+        task.runner = asyncio.create_task(self._supervise(task), name=name)
+        return task
+
+    def repeat(self, name: str, interval_s: float, work: Work, on_failure: OnFailure) -> SupervisedTask:
+        """As the port says. A part that is away is asked again at the next turn, without a restart."""
+
+        async def again_and_again() -> None:
+            log = SparseLog(_log)
+            while True:
+                try:
+                    await work()
+                except (Unavailable, StoreUnavailable) as error:
+                    log.warning("%s: %s", name, error)
+                await asyncio.sleep(interval_s)
+
+        return self.spawn(name, again_and_again, on_failure)
+
+    def degraded(self) -> dict[str, str]:
+        """The tasks that are down, or failed less than ``HEALTHY_AFTER_S`` ago, with the class of their last error."""
+        since_s = self._clock() - HEALTHY_AFTER_S
+        return {
+            name: task.last_error
+            for name, task in self._tasks.items()
+            if task.is_down or (task.failed_s is not None and task.failed_s > since_s)
+        }
+
+    def not_ready(self) -> dict[str, str]:
+        """The tasks that are down and serve what ready means, with the class of their last error."""
+        return {
+            name: task.last_error
+            for name, task in self._tasks.items()
+            if task.is_down and task.on_failure is not OnFailure.RESTART
+        }
+
+    async def run_once(self, task: SupervisedTask) -> None:
+        """One run of the work, until it returns or raises."""
+        await task.work()
+
+    async def _supervise(self, task: SupervisedTask) -> None:
+        while True:
+            began_s = self._clock()
+            try:
+                await self.run_once(task)
+            except Exception as error:  # noqa: BLE001 - whatever ends a task is told, and answered by its policy
+                if self._clock() - began_s >= HEALTHY_AFTER_S:
+                    task.attempts.succeeded()
+                pause_s = self._failed(task, error)
+            else:
+                task.state = TaskState.ENDED
+                return
+            if pause_s is None:
+                return
+            await asyncio.sleep(pause_s)
+            task.restarts += 1
+            task.state = TaskState.RUNNING
+
+    def _failed(self, task: SupervisedTask, error: Exception) -> float | None:
+        """Seconds until the restart; ``None`` for none."""
+        task.last_error = type(error).__name__
+        task.failures += 1
+        task.failed_s = self._clock()
+        pause_s = None if task.on_failure is OnFailure.STOP else task.attempts.failed()
+        if pause_s is None:
+            task.state = TaskState.FAILED
+            _log.critical("task %s failed; the platform stops", task.name, exc_info=error)
+            self._on_stop()
+            return None
+        task.state = TaskState.RESTARTING
+        if isinstance(error, (Unavailable, StoreUnavailable)):
+            task.log.warning("task %s waits %.1f s: %s", task.name, pause_s, error)
+        else:
+            task.log.error("task %s failed, and starts again in %.1f s", task.name, pause_s, exc_info=True)
+        return pause_s

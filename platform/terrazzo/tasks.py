@@ -1,0 +1,56 @@
+"""The port to whoever runs the long-lived tasks: each has a name, and a policy for its end."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from terrazzo.retry import Retry
+
+Work = Callable[[], Awaitable[Any]]
+"""What a task does; called anew for each restart. One that returns has done what it was for."""
+
+RESTART = Retry(first_s=0.2, most_s=30.0, jitter=0.2)
+
+
+class OnFailure(enum.Enum):
+    """What happens when a task raises."""
+
+    RESTART = "restart"
+    """It starts again after a pause, and is named as degraded until it has worked for a while."""
+
+    REPORT = "restart and report"
+    """As ``RESTART``, and the platform is not ready until it runs again: it serves what ready means."""
+
+    STOP = "stop"
+    """The process ends, with exit status 1: going on without it would be half alive."""
+
+
+class Task(Protocol):
+    """A task that was spawned."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it works, neither waiting for a restart nor ended."""
+        ...
+
+    async def stop(self) -> None:
+        """Cancels it and waits for its end; more than once is not an error."""
+        ...
+
+
+class Tasks(Protocol):
+    """Runs tasks. Their state, restarts and last errors are told in ``/metrics``, ``/readyz`` and ``doctor``."""
+
+    def spawn(self, name: str, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART) -> Task:
+        """Starts ``work``. ``name`` is the label under which it is told of; a bounded set of names in all.
+
+        What ``work`` raises is logged, counted, and answered as ``on_failure`` says. When the pauses of ``retry``
+        are used up the process ends.
+        """
+        ...
+
+    def repeat(self, name: str, interval_s: float, work: Work, on_failure: OnFailure) -> Task:
+        """Awaits ``work`` again and again, ``interval_s`` after it ended."""
+        ...

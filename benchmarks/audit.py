@@ -18,13 +18,13 @@ from unittest import mock
 
 import sqlalchemy as sa
 
-from terrazzo.access.actor import Actor, Role
-from terrazzo.metadata import repository
-from terrazzo.metadata.database import Database
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.database.tables.registry import AUDIT
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.metadata.tables import AUDIT
-from terrazzo.terminals.registry import Registry
+from terrazzo.metadata.repositories import repository
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True, address="192.0.2.1")
 

@@ -7,7 +7,7 @@ import sys
 
 from aiohttp import web
 
-from terrazzo.process import new_event_loop
+from terrazzo.runtime.process import new_event_loop
 
 
 async def answer(request: web.Request) -> web.Response:

@@ -25,9 +25,9 @@ import psutil
 import sqlalchemy as sa
 
 from running import PASSWORD, Platform
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import CONFIGURATION, TERMINAL
-from terrazzo.metadata.secrets import Secrets
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.metadata.definitions.registry import CONFIGURATION, TERMINAL
 
 _CHUNK = 5_000
 _LIKE = ["name", "like", "%0777%"]

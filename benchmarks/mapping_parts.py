@@ -19,16 +19,16 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.payload import decode
-from terrazzo.ingest.report import make_tag
+from terrazzo.domain.payload import decode
+from terrazzo.domain.terminal import Terminal
+from terrazzo.expressions.expression import parse_expression
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec
 from terrazzo.mapping.engine import MappingEngine
-from terrazzo.mapping.expression import parse_expression
-from terrazzo.mapping.shaper import Shaper
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 
@@ -127,25 +127,25 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
     first = {messages[0].tag.uid: messages[0] for messages in load}
     with tempfile.TemporaryDirectory() as folder:
         store = await RocksStore.open(Path(folder) / "series")
-        intake = Intake(store, Valve(), shaper=None if engine is None else Shaper(engine, NoOutbox()))
-        intake.start()
-        await take(intake, [[message] for message in first.values()])
+        ingest = IngestPipeline(store, Valve(), mapper=None if engine is None else ReportMapper(engine, NoOutbox()))
+        ingest.start()
+        await take(ingest, [[message] for message in first.values()])
         gc.collect()
         started, used = time.perf_counter(), time.process_time()
-        await take(intake, load)
+        await take(ingest, load)
         spent, used = time.perf_counter() - started, time.process_time() - used
-        await intake.stop()
+        await ingest.stop()
         await store.close()
     return len(load) * BATCH / spent, used / (len(load) * BATCH) * 1e6
 
 
-async def take(intake: Intake, load: list[list[Inbound]]) -> None:
+async def take(ingest: IngestPipeline, load: list[list[Inbound]]) -> None:
     """Hands everything over, a bounded part ahead of what is stored, and waits until all is."""
     batches_ahead = KEPT // BATCH
     room = asyncio.Semaphore(batches_ahead)
     for messages in load:
         await room.acquire()
-        intake.take(Batch(messages, room))
+        ingest.take(Batch(messages, room))
     for _ in range(batches_ahead):
         await room.acquire()
 

@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import uvloop
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo.times import now_us
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore

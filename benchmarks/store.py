@@ -18,7 +18,7 @@ from pathlib import Path
 
 import uvloop
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb import RocksStore
 
 BODY_BYTES = 118

@@ -16,11 +16,11 @@ import aiohttp
 import pytest
 
 from api.api_rig import Limits, Rig, open_rig
-from terrazzo.api.doorkeeper import Doorkeeper
-from terrazzo.api.http import build_apps
-from terrazzo.api.live import open_session
-from terrazzo.api.server import HttpServer
-from terrazzo.api.tcp import TcpServer
+from terrazzo.api.operations.live import open_session
+from terrazzo.api.transports.connection_limiter import ConnectionLimiter
+from terrazzo.api.transports.http import build_apps
+from terrazzo.api.transports.server import HttpServer
+from terrazzo.api.transports.tcp import TcpServer
 
 KINDS = ("websocket", "upgrade", "tcp")
 _TIMEOUT_S = 15
@@ -94,7 +94,7 @@ class Ports:
 
     rig: Rig
     client: aiohttp.ClientSession
-    doorkeeper: Doorkeeper
+    connection_limiter: ConnectionLimiter
     http: int
     websocket: int
     tcp: int
@@ -124,14 +124,14 @@ async def open_ports(rig: Rig) -> AsyncIterator[Ports]:
     services = rig.services
     limits: Any = services.limits
     apps = build_apps(services)
-    http = HttpServer(apps.http, apps.doorkeeper, limits=limits, port_name="http")
-    websocket = HttpServer(apps.websocket, apps.doorkeeper, limits=limits, port_name="websocket")
-    tcp = TcpServer(apps.gateway, apps.doorkeeper, limits=limits, open_session=partial(open_session, services))
+    http = HttpServer(apps.http, apps.connection_limiter, limits=limits, port_name="http")
+    websocket = HttpServer(apps.websocket, apps.connection_limiter, limits=limits, port_name="websocket")
+    tcp = TcpServer(apps.gateway, apps.connection_limiter, limits=limits, open_session=partial(open_session, services))
     servers = (http, websocket, tcp)
     numbers = [await server.start("127.0.0.1", 0) for server in servers]
     try:
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
-            yield Ports(rig, client, apps.doorkeeper, *numbers)
+            yield Ports(rig, client, apps.connection_limiter, *numbers)
     finally:
         for server in servers:
             await server.stop()

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
-from terrazzo.metadata.database import FILE, Database
+from terrazzo.database.database import FILE, Database
 
 _open = Database.open  # whatever tests put in its place
 

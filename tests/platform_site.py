@@ -17,24 +17,24 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from migrated import seed
-from terrazzo.access.actor import Actor, Role
-from terrazzo.access.throttle import Throttle
-from terrazzo.commands.dispatcher import Commands
-from terrazzo.commands.journal import Journal
+from terrazzo.commands.dispatcher import CommandDispatcher
+from terrazzo.commands.journal import CommandJournal
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.hooks import PlatformHooks
-from terrazzo.ingest.answers import StoredAnswers
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import Seals
-from terrazzo.metadata.database import Database
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import Seals
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.store import Record, TimeSeriesStore
+from terrazzo.ports.store import Record, TimeSeriesStore
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import Login
-from terrazzo.terminals.presence import PresenceBook
+from terrazzo.terminals.presence import PresenceRegister
+from terrazzo.throttle import Throttle
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.settings import BrokerSettings
@@ -59,16 +59,16 @@ class Site:
         self.entities = Entities.open(self.database, self.registry, secrets)
         self.rocks = await RocksStore.open(self.folder / "series")
         self.store: TimeSeriesStore = options.get("wrap_store", lambda store: store)(self.rocks)
-        self.presence, self.seals = PresenceBook(), Seals()
+        self.presence, self.seals = PresenceRegister(), Seals()
         self.bus = EmbeddedBus(self.registry, self.presence, self.seals)
-        self.intake = Intake(self.store, self.bus, limits=options.get("intake_limits"))
+        self.ingest = IngestPipeline(self.store, self.bus, limits=options.get("intake_limits"))
         self.auto_times = AutoTimes(self.folder / "auto-logins", now_s=time.time())
         self.login = Login(
             self.registry, failures=Throttle(options.get("login_failures", 0), 300), auto_times=self.auto_times
         )
         self.activations = Activations(self.entities.terminals)
-        self.commands = Commands(
-            Journal(self.database),
+        self.commands = CommandDispatcher(
+            CommandJournal(self.database),
             registry=self.registry,
             bus=self.bus,
             configurations=self.entities.configurations,
@@ -78,25 +78,25 @@ class Site:
         hooks = PlatformHooks(
             registry=self.registry,
             login=self.login,
-            intake=self.intake,
+            ingest=self.ingest,
             presence=self.presence,
             seals=self.seals,
             bus=self.bus,
             activations=self.activations,
             on_ready=self.commands.on_ready,
         )
-        self.intake.listen_answers(self.commands.on_answer)
+        self.ingest.listen_answers(self.commands.on_answer)
         settings = options.get("broker", BrokerSettings(sweep_interval_s=0.05))
         self.broker = Broker(settings, hooks, may_receive=hooks.may_receive)
         self.bus.attach(self.broker)
         self.activations.start()
-        self.intake.start()
+        self.ingest.start()
         await self.commands.start()
         self.port = await self.broker.listen_tcp("127.0.0.1", self.port)
 
     async def stop(self) -> None:
         await self.broker.close(1)
-        await self.intake.stop()
+        await self.ingest.stop()
         await self.commands.stop()
         await self.activations.stop()
         self.auto_times.close()

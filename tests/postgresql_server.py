@@ -18,7 +18,7 @@ import pytest
 from migrated import migrate
 from running import Platform
 from support import free_port, require_program
-from terrazzo.metadata.database import Database
+from terrazzo.database.database import Database
 
 _TEMPLATE = "migrated"
 

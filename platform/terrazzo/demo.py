@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.access.actor import SYSTEM, Actor, Role
-from terrazzo.access.key_file import write_private
+from terrazzo.crypto.key_file import write_private
+from terrazzo.database.port import Conditions, Repository, Row
+from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.port import Conditions, Repository, Row
 
 COMPANY = "Demo Works"
 USERS = {"demo-admin": "admin", "demo-operator": "operator", "demo-viewer": "viewer"}

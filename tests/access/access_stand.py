@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from terrazzo.access.actor import SYSTEM
 from terrazzo.access.tokens import Tokens
 from terrazzo.access.users import UserLogin
-from terrazzo.metadata.database import Database
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import SYSTEM
 from terrazzo.metadata.entities import Entities
 from terrazzo.times import now_us
 

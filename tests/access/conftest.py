@@ -12,10 +12,10 @@ from migrated import seed
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
-from terrazzo.metadata.database import Database
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import argon2
 import pytest
 from access_stand import AccessStand
 
-from terrazzo.access import passwords
 from terrazzo.access.users import SYSTEM, UserLogin
 from terrazzo.audit.log import AuditLog
+from terrazzo.crypto import passwords
 from terrazzo.errors import NotAuthenticated
 
 HOME = "10.0.0.1"

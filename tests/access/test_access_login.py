@@ -10,15 +10,15 @@ import pytest
 from access_stand import AccessStand
 from argon2 import PasswordHasher
 
-from terrazzo.access import passwords
-from terrazzo.access.actor import SYSTEM
 from terrazzo.access.users import PASSWORD_FILE, UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
+from terrazzo.crypto import passwords
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.errors import BadParameter, NotAuthenticated, Throttled
-from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 HOME, AWAY = "10.0.0.1", "10.0.0.2"
 

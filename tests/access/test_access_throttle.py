@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terrazzo.access.throttle import Throttle
+from terrazzo.throttle import Throttle
 
 STEPS = st.lists(
     st.tuples(st.sampled_from(["fail", "check", "succeed"]), st.sampled_from("ab"), st.integers(0, 40)), max_size=60

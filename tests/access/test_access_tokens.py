@@ -6,14 +6,14 @@ import jwt
 import pytest
 from access_stand import AccessStand
 
-from terrazzo.access.actor import SYSTEM, Role
 from terrazzo.access.tokens import KEY_FILE, Tokens, load_token_key
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangeWatcher
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import SYSTEM, Role
+from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotAuthenticated
-from terrazzo.metadata.changes import ChangeWatcher
-from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 
 async def test_token_says_whose_it_is(stand: AccessStand) -> None:

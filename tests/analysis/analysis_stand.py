@@ -13,15 +13,15 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
-from terrazzo.access.actor import SYSTEM
 from terrazzo.analysis.analysis import Analysis
-from terrazzo.analysis.late import LateMarks
-from terrazzo.metadata.analysis import BALANCE_RESULT, STATISTICS_PERIOD
-from terrazzo.metadata.database import Database
+from terrazzo.analysis.late_records import LateMarks
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.database.tables.analysis import BALANCE_RESULT, STATISTICS_PERIOD
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.store import Record, TimeSeriesStore
-from terrazzo.terminals.registry import Registry
+from terrazzo.ports.store import Record, TimeSeriesStore
 from terrazzo.times import from_datetime, parse_time
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore

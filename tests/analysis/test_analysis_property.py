@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from terrazzo.analysis.periods import PeriodType
-from terrazzo.analysis.scripts import Kind
+from terrazzo.analysis.scripts import ScriptKind
 
 FUNCTIONS = ["avg", "sum", "min", "max", "count", "delta", "first", "last", "duration(A==1)", "duration(B==2.5)"]
 SCRIPT = [[f"{code}_{fn}", fn, code] for code in "AB" for fn in FUNCTIONS if "(" not in fn or f"({code}" in fn]
@@ -59,7 +59,7 @@ async def check(stand: AnalysisStand, script: int, history: list[tuple[int, dict
 
 async def check_running(stand: AnalysisStand, script: int, object_id: int, history: Any, zone: tzinfo) -> None:
     history = sorted(history, key=lambda each: each[0])
-    known = stand.analysis.script(Kind.STATISTICS, script)
+    known = stand.analysis.script(ScriptKind.STATISTICS, script)
     assert known is not None
     for kind in (5, 6, 7, 8):
         found = await stand.analysis.running.compute(known, object_id, PeriodType(kind))

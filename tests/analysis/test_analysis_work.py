@@ -14,9 +14,9 @@ from analysis_stand import DAY_US, HOUR_US, AnalysisStand, analysis_stand, at
 
 from influx_gate import Gate
 from influx_server import InfluxServer
-from terrazzo.access.actor import SYSTEM
-from terrazzo.metadata.analysis import ANALYSIS, CALCULATE_RESULT, STATISTICS_RESULT
-from terrazzo.store import Record, StoreUnavailable
+from terrazzo.database.tables.analysis import ANALYSIS, CALCULATE_RESULT, STATISTICS_RESULT
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.ports.store import Record, StoreUnavailable
 from waiting import until
 
 BEGIN_US = at("2026-03-01 00:00:00")

@@ -17,46 +17,46 @@ from typing import Any
 import aiohttp
 
 from migrated import seed
-from terrazzo.access.actor import SYSTEM
-from terrazzo.access.passwords import hash_password
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.analysis.analysis import Analysis
-from terrazzo.api.http import build_apps
-from terrazzo.api.server import HttpServer
-from terrazzo.api.services import ReadinessCheck, Services
+from terrazzo.api.kernel.services import ReadinessCheck, Services
+from terrazzo.api.transports.http import build_apps
+from terrazzo.api.transports.server import HttpServer
 from terrazzo.audit.log import AuditLog
-from terrazzo.campaigns.board import Board
-from terrazzo.campaigns.links import SignedLinks
-from terrazzo.commands.dispatcher import Commands
-from terrazzo.commands.journal import Journal
+from terrazzo.campaigns.download_links import SignedLinks
+from terrazzo.campaigns.terminal_records import CampaignTerminals
+from terrazzo.commands.dispatcher import CommandDispatcher
+from terrazzo.commands.journal import CommandJournal
 from terrazzo.commands.pusher import Pusher
+from terrazzo.crypto.passwords import hash_password
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.events.events import EventRecords
+from terrazzo.events.labels import LabelRecords
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.kinds import KINDS
 from terrazzo.files.library import FileLibrary
-from terrazzo.happenings.events import EventBook
-from terrazzo.happenings.labels import LabelBook
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import Seals
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import Seals
+from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.hub import LiveHub
-from terrazzo.live.pump import Pump
-from terrazzo.mapping.ledger import Ledger
-from terrazzo.mapping.outbox import Outbox
-from terrazzo.mapping.shaper import Shaper
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
+from terrazzo.mapping.replay.journal import ReplayJournal
+from terrazzo.mapping.replay.run import ReplayParts
+from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.mapping.replay.running_objects import RunningObjects
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.projects import Projects
-from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.objects.flags import FlagBook
-from terrazzo.replay.journal import Journal as ReplayJournal
-from terrazzo.replay.live import Live
-from terrazzo.replay.replays import Replays
-from terrazzo.replay.run import Parts
-from terrazzo.terminals.presence import PresenceBook
-from terrazzo.terminals.registry import Registry
+from terrazzo.objects.flags import ObjectFlagReader
+from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.times import now_us
 from terrazzo_adapters.rocksdb import RocksStore
 
@@ -81,7 +81,7 @@ class Rig:
     """A running server, a client, and what stands behind."""
 
     services: Services
-    presence: PresenceBook
+    presence: PresenceRegister
     http: aiohttp.ClientSession
     tokens: Mapping[str, str]  # root, admin, operator, viewer; stranger is another company's admin
 
@@ -165,25 +165,27 @@ async def open_rig(
         entities = Entities.open(database, registry, Secrets.open(folder), zone=zone)
         tokens = await Tokens.open(database, entities, key=load_token_key(folder), token_hours=2, clock=clock)
         audit = AuditLog(database, zone=zone, clock=clock)
-        presence = PresenceBook()
+        presence = PresenceRegister()
         bus = EmbeddedBus(registry, presence, Seals())
-        commands = Commands(Journal(database), registry=registry, bus=bus, configurations=entities.configurations)
+        commands = CommandDispatcher(
+            CommandJournal(database), registry=registry, bus=bus, configurations=entities.configurations
+        )
         await commands.start()
         stack.push_async_callback(commands.stop)
         live = live or LiveHub(registry, started_us=now_us())
-        pump = Pump(live)
+        pump = FrameSender(live)
         pump.start()
         stack.push_async_callback(pump.stop)
-        shaper = await Shaper.open(store, entities, Outbox(Ledger(database)))
-        stack.push_async_callback(shaper.outbox.stop)
-        intake = Intake(store, bus, shaper=shaper)
-        intake.start()
-        stack.push_async_callback(intake.stop)
+        mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database)))
+        stack.push_async_callback(mapper.effect_queue.stop)
+        ingest = IngestPipeline(store, bus, mapper=mapper)
+        ingest.start()
+        stack.push_async_callback(ingest.stop)
         folder_of_files = FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes)
         files = FileLibrary(database, entities.uploads, folder_of_files, allowed=KINDS)
         analysis = await Analysis.open(store, database, entities, zone=zone, clock=clock)
-        parts = Parts(store, database, Live(shaper, intake, bus), analysis, clock)
-        replays = Replays(ReplayJournal(database, zone=zone), parts)
+        parts = ReplayParts(store, database, RunningObjects(mapper, ingest, bus), analysis, clock)
+        replays = ReplayRunner(ReplayJournal(database, zone=zone), parts)
         replays.start()
         stack.push_async_callback(replays.stop)
         services = Services(
@@ -195,10 +197,10 @@ async def open_rig(
             commands=commands,
             pusher=Pusher(commands, entities, registry),
             files=files,
-            object_flags=FlagBook(registry, bus, shaper.engine),
-            events=EventBook(database, zone=zone),
-            labels=LabelBook(database, shaper, zone=zone),
-            campaigns=Board(database),
+            object_flags=ObjectFlagReader(registry, bus, mapper.engine),
+            events=EventRecords(database, zone=zone),
+            labels=LabelRecords(database, mapper, zone=zone),
+            campaigns=CampaignTerminals(database),
             messenger=messenger or Messenger(MessageJournal(database, zone=zone), Projects()),
             firmware=SignedLinks(files, key=bytes(32), base_url="http://127.0.0.1", lifetime_s=60),
             login=UserLogin(entities, tokens, audit, clock=clock),
@@ -213,7 +215,7 @@ async def open_rig(
             readiness=readiness or {},
         )
         apps = build_apps(services)
-        server = HttpServer(apps.http, apps.doorkeeper, limits=services.limits, port_name="http")
+        server = HttpServer(apps.http, apps.connection_limiter, limits=services.limits, port_name="http")
         port = await server.start("127.0.0.1", 0)
         stack.push_async_callback(server.stop)
         http = await stack.enter_async_context(aiohttp.ClientSession(f"http://127.0.0.1:{port}"))

@@ -8,7 +8,7 @@ from typing import Any
 from api_rig import Rig
 from scope_world import MARK, Special, World
 
-from terrazzo.access.actor import SYSTEM
+from terrazzo.domain.actor import SYSTEM
 
 _OPTION = [{"OptionID": 1, "OptionName": "@mark", "OptionValue": []}]
 _SCRIPTS: dict[str, Any] = {

@@ -17,11 +17,11 @@ import msgspec
 import sqlalchemy as sa
 from api_rig import Rig
 
-from terrazzo.access.actor import SYSTEM
-from terrazzo.api.components import PREFIXES, ComponentPath
-from terrazzo.api.operation import Operation
-from terrazzo.api.table import TABLE
-from terrazzo.metadata.entity import METADATA
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PREFIXES, ComponentPath
+from terrazzo.database.entity import METADATA
+from terrazzo.domain.actor import SYSTEM
 
 MARK = "HOMEMARK"  # in what the home company's records say
 THEIR_MARK = "AWAYMARK"

@@ -14,8 +14,8 @@ from api_rig import PASSWORD, Rig, terminal_fields
 from terrazzo.audit import log
 from terrazzo.audit.entry import MASK
 from terrazzo.audit.log import AuditLog
+from terrazzo.database.tables.registry import AUDIT
 from terrazzo.errors import Unavailable
-from terrazzo.metadata.tables import AUDIT
 from terrazzo.times import now_us
 
 

@@ -14,10 +14,10 @@ from api_rig import Rig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.api.conditions import Comparisons, Memberships, Order
-from terrazzo.api.operation import Operation
-from terrazzo.api.table import TABLE
-from terrazzo.api.validation import Validator
+from terrazzo.api.kernel.conditions import Comparisons, Memberships, Order
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.validation import Validator
+from terrazzo.api.operations.table import TABLE
 
 NAMES = ["Pump", "pump 2", "Fan", "50%_x", "a\\b", "Zoë", "'; DROP TABLE customer; --"]
 OPERATORS: dict[str, Callable[[Any, Any], bool]] = {

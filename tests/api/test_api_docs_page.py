@@ -10,8 +10,8 @@ from api_rig import PASSWORD, Rig
 
 import terrazzo.api
 from chromium import chromium
-from terrazzo.api.components import PATHS
-from terrazzo.api.table import TABLE
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS
 
 FILES = Path(terrazzo.api.__file__).parent / "docs_page"
 OUTSIDE = re.compile(r"(https?:)?//[\w.-]+\.\w+|url\(|@import")

@@ -6,21 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from terrazzo.api.components import PATHS, PREFIXES
-from terrazzo.api.document import main, render, render_gateway
-from terrazzo.api.operation import Operation, Table
-from terrazzo.api.table import TABLE
+from terrazzo.api.kernel.operation import Operation, OperationTable
+from terrazzo.api.openapi.markdown import main, render, render_gateway
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS, PREFIXES
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_actions_md_is_current() -> None:
-    assert (DOCS / "actions.md").read_text(encoding="utf-8") == render(), "run python -m terrazzo.api.document"
+    assert (DOCS / "actions.md").read_text(encoding="utf-8") == render(), "run python -m terrazzo.api.openapi.markdown"
 
 
 def test_the_examples_of_gateway_md_are_current() -> None:
     text = (DOCS / "gateway.md").read_text(encoding="utf-8")
-    assert text == render_gateway(text), "run python -m terrazzo.api.document"
+    assert text == render_gateway(text), "run python -m terrazzo.api.openapi.markdown"
 
 
 def test_every_action_path_and_field_is_there() -> None:
@@ -49,4 +49,4 @@ def test_it_writes_the_files_of_the_folder_that_is_named(tmp_path: Path, monkeyp
 def test_two_operations_cannot_share_a_name() -> None:
     first: Operation = next(iter(TABLE))
     with pytest.raises(ValueError, match="two operations answer to login"):
-        Table((first, first))
+        OperationTable((first, first))

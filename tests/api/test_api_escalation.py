@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from api_rig import PASSWORD, Rig, config_fields, terminal_fields
 
-from terrazzo.api.table import TABLE
-from terrazzo.metadata.components import COMPONENTS
-from terrazzo.metadata.definitions import ENTITIES
-from terrazzo.metadata.field import Kind
+from terrazzo.api.operations.table import TABLE
+from terrazzo.database.field import FieldKind
+from terrazzo.metadata.definitions.components import COMPONENTS
+from terrazzo.metadata.definitions.registry import ENTITIES
 
 SECRET = "theirs-1234"
 
@@ -137,7 +137,7 @@ LISTED = [entity for entity in ENTITIES if entity.name in LISTS]
 
 @pytest.mark.parametrize("entity", LISTED, ids=lambda entity: entity.name)
 async def test_conditions_and_orders_do_not_reach_secrets(rig: Rig, entity: Any) -> None:
-    hidden = [field.name for field in entity.fields.values() if field.kind is Kind.SECRET or field.internal]
+    hidden = [field.name for field in entity.fields.values() if field.kind is FieldKind.SECRET or field.internal]
     hidden += ["password", "password_hash", "token_epoch", "rowid", "id; --", 'id" --', "company.name", "*", ""]
     for name in hidden:
         for fields in (

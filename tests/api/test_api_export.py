@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from api_rig import Rig, open_rig
 
-from terrazzo.store import Record, StoreUnavailable
+from terrazzo.ports.store import Record, StoreUnavailable
 from terrazzo.times import parse_time
 from waiting import until
 

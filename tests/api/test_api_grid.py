@@ -15,7 +15,7 @@ from api_rig import Rig, open_rig
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo.times import format_spaced, parse_time
 
 START = parse_time("2026-03-01T00:00:00Z")

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from api_rig import Rig, open_rig
 
-from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.times import now_us, parse_time
 
 EVENT_FIELDS = {

@@ -14,11 +14,11 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from api_rig import Limits, Rig
 
-from terrazzo.api.envelope import Answer
-from terrazzo.api.http import build_apps
-from terrazzo.api.known_heads import MOST_HEADS, KnownHead, KnownHeads
-from terrazzo.api.operation import Caller
-from terrazzo.api.server import HttpServer
+from terrazzo.api.kernel.envelope import Answer
+from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.transports.http import build_apps
+from terrazzo.api.transports.known_heads import MOST_HEADS, KnownHead, KnownHeads
+from terrazzo.api.transports.server import HttpServer
 from waiting import until
 
 KNOWN = "request with a known head"  # what a task that answers one is called
@@ -80,7 +80,7 @@ async def open_site(rig: Rig, **changed: Any) -> AsyncIterator[Site]:
     limits = Limits(**changed)
     services = rig.services
     apps = build_apps(services)
-    server = HttpServer(apps.http, apps.doorkeeper, limits=limits, port_name="http")  # type: ignore[arg-type]
+    server = HttpServer(apps.http, apps.connection_limiter, limits=limits, port_name="http")  # type: ignore[arg-type]
     try:
         yield Site(rig, server, await server.start("127.0.0.1", 0))
     finally:

@@ -11,10 +11,10 @@ from api_rig import Rig
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from terrazzo.api.components import PATHS, PREFIXES
-from terrazzo.api.http import build_apps
-from terrazzo.api.openapi import GATEWAY_PATH, build_document, load_examples
-from terrazzo.api.table import TABLE
+from terrazzo.api.openapi.document import GATEWAY_PATH, build_document, load_examples
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS, PREFIXES
+from terrazzo.api.transports.http import build_apps
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_every_field_of_a_request_is_explained(document: dict[str, Any]) -> None
     for name, schema in document["components"]["schemas"].items():
         if name.endswith(".request"):
             unexplained = [field for field, of in schema["properties"].items() if not of.get("description")]
-            assert unexplained == [], f"{name}: add them to terrazzo.api.meanings"
+            assert unexplained == [], f"{name}: add them to terrazzo.api.openapi.field_texts"
 
 
 async def test_it_is_served_without_a_token_and_only_once(rig: Rig, document: dict[str, Any]) -> None:

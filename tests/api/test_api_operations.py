@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from api_rig import Rig
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
 from terrazzo_broker.hooks import Client
 

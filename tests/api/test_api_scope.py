@@ -36,15 +36,15 @@ from api_rig import Rig
 from scope_components import COMPONENTS, FILE_ROUTES, fill_components
 from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket, build_world, rows_of
 
-from terrazzo.access.actor import Role
-from terrazzo.api.components import PATHS, PREFIXES, ComponentPath
-from terrazzo.api.http import GATEWAY_PATH, RETAINER_PATH, build_apps
-from terrazzo.api.operation import Operation
-from terrazzo.api.table import TABLE
-from terrazzo.metadata.happenings import EVENT, LABEL
-from terrazzo.metadata.messages import MESSAGE
-from terrazzo.metadata.replays import REPLAY
-from terrazzo.store import Record
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.transports.http import GATEWAY_PATH, RETAINER_PATH, build_apps
+from terrazzo.database.tables.events import EVENT, LABEL
+from terrazzo.database.tables.messages import MESSAGE
+from terrazzo.database.tables.replays import REPLAY
+from terrazzo.domain.actor import Role
+from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
 
 FIELDS: dict[str, Any] = {

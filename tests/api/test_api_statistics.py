@@ -12,8 +12,8 @@ import msgspec
 import pytest
 from api_rig import Rig, open_rig
 
-from terrazzo.access.actor import SYSTEM
-from terrazzo.store import Record
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
 
 HOUR_US = 3_600_000_000

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.access.actor import Actor, Role
 from terrazzo.audit.entry import MASK, MAX_ENTRY_BYTES, encode_values, entry_of
-from terrazzo.metadata.definitions import ENTITIES, MAPPING, TERMINAL, USER
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.field import Kind
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import FieldKind
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.metadata.definitions.registry import ENTITIES, MAPPING, TERMINAL, USER
 
 ACTOR = Actor(user_id=7, username="bo", company_id=3, role=Role.ADMIN, address="10.0.0.1")
 SECRET_NAMES = re.compile(r"secret|pin\b|password|token|private|hash|credential", re.IGNORECASE)
@@ -66,7 +66,7 @@ def test_no_secret_of_any_entity_is_told(entity: Entity) -> None:
     secrets = [
         field
         for field in entity.fields.values()
-        if field.kind is Kind.SECRET or field.internal or SECRET_NAMES.search(field.name)
+        if field.kind is FieldKind.SECRET or field.internal or SECRET_NAMES.search(field.name)
     ]
     for number, field in enumerate(secrets):
         before[field.name], after[field.name] = f"was-{number}", f"is-{number}"

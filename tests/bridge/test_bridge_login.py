@@ -14,8 +14,8 @@ from bridge_rig import Peer, bridge_toml, metric, start_platform, stored, termin
 from certificate_authority import Authority, Pair
 from running import Mosquitto, wait_for
 from support import free_port, require_program
-from terrazzo.config import Config, ConfigError, load_config
-from terrazzo.serve import Platform
+from terrazzo.config.sections import Config, ConfigError, load_config
+from terrazzo.runtime.serve import Platform
 
 SECRET = "a secret of the bridge"
 OUT = [{"filter": "g/t1/#", "remote_prefix": "plant/"}]

@@ -15,10 +15,10 @@ from bridge_rig import Peer, bridge_toml, metric, start_platform, stored, termin
 
 from running import Mosquitto, wait_for
 from support import free_port
-from terrazzo import serve
-from terrazzo.access.actor import Actor, Role
-from terrazzo.config import Config, load_config
+from terrazzo.config.sections import Config, load_config
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.metadata.entities import Entities
+from terrazzo.runtime import serve
 from waiting import until
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)

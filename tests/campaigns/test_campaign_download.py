@@ -9,9 +9,9 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from api.api_rig import Rig, open_rig
-from terrazzo.access.actor import SYSTEM
-from terrazzo.api.byte_ranges import Span, choose_span
-from terrazzo.campaigns.links import SignedLinks
+from terrazzo.api.transports.byte_ranges import Span, choose_span
+from terrazzo.campaigns.download_links import SignedLinks
+from terrazzo.domain.actor import SYSTEM
 from terrazzo.errors import BadParameter
 
 CONTENT = bytes(range(256)) * 40

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.campaigns.item import Item, ItemState, Terms
-from terrazzo.campaigns.report import Notice, reported_version, upgrade_notice
-from terrazzo.campaigns.rollout import CampaignState, Limits, Rollout
-from terrazzo.campaigns.waves import check_waves, wave_numbers
-from terrazzo.commands.queue import State
+from terrazzo.campaigns.terminal_reports import UpgradeNotice, reported_version, upgrade_notice
+from terrazzo.commands.queue import CommandState
+from terrazzo.domain.campaign_item import Item, ItemState, Terms
+from terrazzo.domain.campaign_rollout import CampaignState, Limits, Rollout
+from terrazzo.domain.campaign_waves import check_waves, wave_numbers
 
 TERMS = Terms(unit="LUA", version="3.0", retries=1, timeout_us=100)
 
@@ -18,16 +18,16 @@ TERMS = Terms(unit="LUA", version="3.0", retries=1, timeout_us=100)
 def sent(now_us: int = 10) -> Item:
     item = Item(terminal_id="t", wave=1)
     item.give("a")
-    item.on_step("a", State.SENT, "", terms=TERMS, now_us=now_us)
+    item.on_step("a", CommandState.SENT, "", terms=TERMS, now_us=now_us)
     return item
 
 
 def test_the_way_to_done() -> None:
     item = sent()
     assert (item.state, item.sent_us, item.deadline_us) == (ItemState.SENT, 10, None)
-    item.on_step("a", State.DELIVERED, "", terms=TERMS, now_us=20)
+    item.on_step("a", CommandState.DELIVERED, "", terms=TERMS, now_us=20)
     assert item.deadline_us == 120
-    item.on_notice(Notice(True, ""), terms=TERMS, now_us=30)
+    item.on_notice(UpgradeNotice(True, ""), terms=TERMS, now_us=30)
     assert (item.state, item.downloading_us, item.deadline_us) == (ItemState.DOWNLOADING, 30, 130)
     item.on_version("2.0", terms=TERMS, now_us=40)
     assert item.state is ItemState.DOWNLOADING
@@ -43,13 +43,13 @@ def test_one_that_has_the_version_is_done_without_a_command() -> None:
     assert (item.state, item.attempts, item.reason) == (ItemState.DONE, 0, "had the version already")
 
 
-@pytest.mark.parametrize("state", [State.EXPIRED, State.FAILED])
-def test_a_command_that_comes_to_nothing_is_given_again_and_then_never(state: State) -> None:
+@pytest.mark.parametrize("state", [CommandState.EXPIRED, CommandState.FAILED])
+def test_a_command_that_comes_to_nothing_is_given_again_and_then_never(state: CommandState) -> None:
     item = sent()
     item.on_step("a", state, "why", terms=TERMS, now_us=20)
     assert (item.state, item.is_waiting, item.reason, item.sent_us) == (ItemState.PENDING, True, "why", None)
     item.give("b")
-    item.on_step("a", State.SENT, "", terms=TERMS, now_us=25)
+    item.on_step("a", CommandState.SENT, "", terms=TERMS, now_us=25)
     assert item.state is ItemState.PENDING, "the step of an older command"
     item.on_step("b", state, "why not", terms=TERMS, now_us=30)
     assert (item.state, item.reason, item.ended_us, item.failures) == (ItemState.FAILED, "why not", 30, 2)
@@ -67,7 +67,7 @@ def test_time_ends_an_attempt_only_after_its_delivery() -> None:
     item = sent()
     item.check_time(terms=TERMS, now_us=10_000)
     assert item.state is ItemState.SENT
-    item.on_step("a", State.DELIVERED, "", terms=TERMS, now_us=20)
+    item.on_step("a", CommandState.DELIVERED, "", terms=TERMS, now_us=20)
     item.check_time(terms=TERMS, now_us=119)
     assert item.state is ItemState.SENT
     item.check_time(terms=TERMS, now_us=120)
@@ -76,11 +76,11 @@ def test_time_ends_an_attempt_only_after_its_delivery() -> None:
 
 def test_a_terminal_is_heard_before_the_journal() -> None:
     item = Item(terminal_id="t", wave=1)
-    item.on_notice(Notice(False, "no"), terms=TERMS, now_us=1)
+    item.on_notice(UpgradeNotice(False, "no"), terms=TERMS, now_us=1)
     assert item.failures == 0, "it was told nothing"
     item.give("a")
     item.on_download(terms=TERMS, now_us=2)
-    item.on_step("a", State.SENT, "", terms=TERMS, now_us=3)
+    item.on_step("a", CommandState.SENT, "", terms=TERMS, now_us=3)
     assert (item.state, item.sent_us, item.downloading_us) == (ItemState.DOWNLOADING, 2, 2)
 
 
@@ -101,8 +101,8 @@ def test_which_names_say_a_version(points: dict[str, object], version: str | Non
 
 def test_which_notices_are_about_the_upgrade() -> None:
     failed = {"Act": "AXUpgrade", "Unit": "LUA", "Result": "failed", "Reason": "checksum"}
-    assert upgrade_notice(failed, "LUA") == Notice(False, "checksum")
-    assert upgrade_notice({"Act": "AXUpgrade", "Result": "ok"}, "LUA") == Notice(True, "")
+    assert upgrade_notice(failed, "LUA") == UpgradeNotice(False, "checksum")
+    assert upgrade_notice({"Act": "AXUpgrade", "Result": "ok"}, "LUA") == UpgradeNotice(True, "")
     for other in (failed | {"Unit": "MCU"}, {"Act": "Diag", "Result": "ok"}, {"Act": "AXUpgrade", "Result": "busy"}):
         assert upgrade_notice(other, "LUA") is None
 

@@ -13,7 +13,7 @@ from campaign_stand import SHA256, add_firmware, add_terminals, create, fares, i
 
 from running import Platform, wait_for
 from terrazzo.client.errors import ActionError
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo.times import now_us
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_simulators.faults import Faults

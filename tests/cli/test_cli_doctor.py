@@ -19,7 +19,6 @@ from types import SimpleNamespace
 import pytest
 
 from support import free_port
-from terrazzo.access.actor import SYSTEM
 from terrazzo.access.users import ensure_admin
 from terrazzo.cli.checks import (
     MODULES,
@@ -32,11 +31,12 @@ from terrazzo.cli.checks import (
     examine,
     listeners,
 )
-from terrazzo.config import Config, load_config
-from terrazzo.metadata.database import Database
+from terrazzo.config.sections import Config, load_config
+from terrazzo.crypto.secrets import KEY_FILE, Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import KEY_FILE, Secrets
-from terrazzo.terminals.registry import Registry
 
 ROOT = Path(__file__).parents[2]
 

@@ -16,12 +16,12 @@ import pytest
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangeWatcher
+from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotAuthenticated
-from terrazzo.metadata.changes import ChangeWatcher
-from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 
 def terrazzo(*arguments: object, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from terrazzo.cli import main
-from terrazzo.commands.journal import Journal
+from terrazzo.commands.journal import CommandJournal
 from terrazzo.embedded.bus import EmbeddedBus
 
 STEPS = ("before the send", "after the send", "before the next line of the journal", "after an answer")
@@ -22,7 +22,7 @@ def die(*_: Any, **__: Any) -> Any:
 
 def arm(step: str) -> None:
     """Puts death into the way of the next command."""
-    send, apply = EmbeddedBus.send, Journal.apply
+    send, apply = EmbeddedBus.send, CommandJournal.apply
 
     def send_and_die(self: EmbeddedBus, *given: Any, **more: Any) -> bool:
         if not send(self, *given, **more):
@@ -30,7 +30,7 @@ def arm(step: str) -> None:
         asyncio.get_running_loop().call_later(0.003, die)  # its bytes leave first; an acknowledgement may come back
         return True
 
-    def die_of_an_answer(self: Journal, changes: Any) -> Any:
+    def die_of_an_answer(self: CommandJournal, changes: Any) -> Any:
         return die() if any(change.answer for change in changes) else apply(self, changes)
 
     if step == STEPS[0]:
@@ -38,7 +38,7 @@ def arm(step: str) -> None:
     elif step == STEPS[1]:
         EmbeddedBus.send = send_and_die  # type: ignore[method-assign]
     else:
-        Journal.apply = die if step == STEPS[2] else die_of_an_answer  # type: ignore[method-assign]
+        CommandJournal.apply = die if step == STEPS[2] else die_of_an_answer  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

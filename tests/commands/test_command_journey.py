@@ -10,9 +10,9 @@ import pytest
 
 from platform_site import Company, Site, peers, running_site, until
 from terrazzo.commands import dispatcher
+from terrazzo.domain.answers import CommandAnswer, answer_record
 from terrazzo.errors import BadParameter, Conflict, NotFound
-from terrazzo.ingest.answers import Answer, answer_record
-from terrazzo.store import Page, StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.store import Page, StoreUnavailable, TimeSeriesStore
 
 
 async def journal(site: Site, company: Company, **filters):
@@ -164,7 +164,7 @@ async def test_an_answer_that_was_stored_before_the_journal_could_write_it(tmp_p
         await listening(peer, "t1")
         before, row = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
         await reaches(site, company, row["uid"], "delivered")
-        said = Answer("t1", row["uid"].encode(), b'{"Result":"ok"}')
+        said = CommandAnswer("t1", row["uid"].encode(), b'{"Result":"ok"}')
         await site.rocks.append([answer_record(said, row["queued_us"])])
     async with running_site(tmp_path) as site, peers(site) as peer:
         company.site = site
@@ -202,7 +202,7 @@ async def test_nothing_goes_out_again_while_the_store_can_not_say_what_was_answe
         assert await one.subscribe("p2p/t1") == 1
         first, second = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
         await reaches(site, company, first["uid"], "sent")
-        said = Answer("t1", first["uid"].encode(), b'{"Result":"ok"}')
+        said = CommandAnswer("t1", first["uid"].encode(), b'{"Result":"ok"}')
         await site.rocks.append([answer_record(said, first["queued_us"])])
     async with running_site(tmp_path, wrap_store=Away) as site, peers(site) as peer:
         company.site = site

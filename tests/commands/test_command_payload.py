@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.commands.payload import Firmware, build_payload, needs_firmware, split_credentials, value_text
+from terrazzo.domain.command_payload import Firmware, build_payload, needs_firmware, split_credentials, value_text
 from terrazzo.errors import BadParameter
 
 FILES = Firmware(lua_file="ftp://us%40er:p%2Fw@files.example:2121/fw/a.lua", mcu_file="http://files.example/a.bin?v=2")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from terrazzo.bus import Fate
-from terrazzo.commands.queue import CommandQueues, OpenCommand, State
+from terrazzo.commands.queue import CommandQueues, CommandState, OpenCommand
+from terrazzo.ports.bus import Fate
 
 TERMINALS = ["t1", "t2"]
 
@@ -22,9 +22,9 @@ def test_the_next_goes_out_when_the_one_before_it_has_ended():
     assert queues.next("t1") is first
     first.in_flight = True
     assert queues.next("t1") is None
-    assert queues.on_fate(first, Fate.DELIVERED, 5).state is State.DELIVERED
+    assert queues.on_fate(first, Fate.DELIVERED, 5).state is CommandState.DELIVERED
     assert queues.next("t1") is second
-    assert queues.on_fate(second, Fate.REFUSED, 6).state is State.FAILED
+    assert queues.on_fate(second, Fate.REFUSED, 6).state is CommandState.FAILED
     assert queues.next("t1") is None
     assert len(queues) == 0
 
@@ -34,7 +34,7 @@ def test_a_lost_command_waits_again_at_the_head():
     queues.put(first)
     queues.put(second)
     first.in_flight = True
-    assert queues.on_fate(first, Fate.LOST, 5).state is State.QUEUED
+    assert queues.on_fate(first, Fate.LOST, 5).state is CommandState.QUEUED
     assert queues.next("t1") is None  # an answer may be on its way
     assert queues.is_doubtful("t1")
     queues.trust("t1")
@@ -59,7 +59,7 @@ def test_only_what_was_certainly_not_sent_is_recalled():
     assert queues.recall("t2", "2", "paused", 5) is None
     change = queues.recall("t1", "2", "paused", 5)
     assert change is not None
-    assert (change.state, change.reason) == (State.FAILED, "paused")
+    assert (change.state, change.reason) == (CommandState.FAILED, "paused")
     assert queues.depth("t1") == 1
     sent.in_flight, sent.is_doubtful = False, True
     assert queues.recall("t1", "1", "paused", 5) is None

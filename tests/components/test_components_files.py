@@ -16,7 +16,7 @@ import aiohttp
 import pytest
 
 from api.api_rig import Rig
-from terrazzo.access.actor import Actor, Role
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.files.kinds import KINDS, check_head, clean_name, kind_of
 from waiting import until

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from api.api_rig import Rig
-from terrazzo.metadata.components import SERVICE
+from terrazzo.metadata.definitions.components import SERVICE
 
 PATH = "/service/api/v1/statistics/serviceTypeQuantityByDay"
 CATEGORIES = ["其他", "定期保养", "报警处理", "故障排除", "日常巡检", "设备维修"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.config import Config, ConfigError, load_config
-from terrazzo.config_bridge import BridgeSection, BridgeTopicSection, bridge_settings, overlap, parse_url
+from terrazzo.config.bridge import BridgeSection, BridgeTopicSection, bridge_settings, overlap, parse_url
+from terrazzo.config.sections import Config, ConfigError, load_config
 from terrazzo_broker.topics.names import matches
 
 HEAD = '[[bridge]]\nname = "hq"\nurl = "mqtt://hq"\n'

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.config import ARRAYS, SECTIONS, Config, ConfigError, load_config
-from terrazzo.config_bridge import BridgeTopicSection
-from terrazzo.config_messenger import EmailSection, MessengerProjectSection, SmsSection
+from terrazzo.config.bridge import BridgeTopicSection
+from terrazzo.config.messenger import EmailSection, MessengerProjectSection, SmsSection
+from terrazzo.config.sections import ARRAYS, SECTIONS, Config, ConfigError, load_config
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "configuration.md"
 TABLES = {

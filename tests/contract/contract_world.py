@@ -14,7 +14,7 @@ from contract_doors import TcpDoor, WebSocketDoor
 from example_run import EXAMPLES, Rehearsal, example_of, with_tcp
 
 from running import Platform
-from terrazzo.api.table import TABLE
+from terrazzo.api.operations.table import TABLE
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import paho.mqtt.client as paho
 
 from running import Platform, wait_for
 from support import free_port
-from terrazzo.api.table import TABLE
+from terrazzo.api.operations.table import TABLE
 
 GATEWAY_MD = Path(__file__).parents[2] / "docs" / "gateway.md"
 

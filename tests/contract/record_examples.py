@@ -1,7 +1,8 @@
-"""Fills in the answers of ``platform/terrazzo/api/examples.json``: ``python tests/contract/record_examples.py``.
+"""Fills in the answers of ``platform/terrazzo/api/openapi/openapi/examples.json``:
+``python tests/contract/record_examples.py``.
 
 Add an action's request there (``"get_x": {"request": {...}}``) after the examples that it needs, run this, then
-``python -m terrazzo.api.document``. Where a creation makes up a uid that later requests name, say which twelve
+``python -m terrazzo.api.openapi.markdown``. Where a creation makes up a uid that later requests name, say which twelve
 hexadecimal digits are to stand for it:
 ``"create_x": {"request": {...}, "answer": {"result": {"uid": "0c0ffee00001"}}}``.
 """

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from example_run import EXAMPLES, Rehearsal, with_tcp
 
-from terrazzo.api.table import TABLE
+from terrazzo.api.operations.table import TABLE
 
 
 def test_every_action_has_an_example() -> None:

@@ -9,7 +9,7 @@ import pytest
 from contract_world import Door, World, ask
 from gateway_tables import ACTIONS, Action, Field
 
-from terrazzo.api.table import TABLE
+from terrazzo.api.operations.table import TABLE
 
 WRONG: dict[str, tuple[Any, ...]] = {
     "key": (True, 1.5, {}, []),

@@ -27,8 +27,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from terrazzo.api.openapi import GATEWAY_PATH, build_document
-from terrazzo.api.table import TABLE
+from terrazzo.api.openapi.document import GATEWAY_PATH, build_document
+from terrazzo.api.operations.table import TABLE
 
 CHECKS = [
     not_a_server_error,

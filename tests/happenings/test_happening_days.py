@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.happenings.days import MOST_DAYS, last_days
-from terrazzo.happenings.records import format_elapsed
+from terrazzo.domain.calendar_days import MOST_DAYS, last_days
+from terrazzo.domain.event_records import format_elapsed
 from terrazzo.times import parse_time
 
 ZONES = [UTC, ZoneInfo("Asia/Shanghai"), ZoneInfo("Europe/Berlin"), ZoneInfo("Australia/Lord_Howe")]

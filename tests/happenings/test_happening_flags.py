@@ -8,14 +8,14 @@ from datetime import UTC
 
 import pytest
 
-from terrazzo.bus import Presence
+from terrazzo.domain.registry import Registry
+from terrazzo.expressions.functions import Value
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import Selector
 from terrazzo.mapping.engine import MappingEngine
-from terrazzo.mapping.functions import Value
-from terrazzo.objects.changes import FlagWatch
-from terrazzo.objects.flags import FlagBook, is_running
-from terrazzo.terminals.registry import Registry
+from terrazzo.objects.flag_watch import FlagWatch
+from terrazzo.objects.flags import ObjectFlagReader, is_running
+from terrazzo.ports.bus import Presence
 from terrazzo.times import now_us
 from waiting import until
 
@@ -51,7 +51,7 @@ def test_what_says_that_it_runs(value: Value) -> None:
 
 
 async def test_a_page_of_flags_takes_milliseconds(registry: Registry) -> None:
-    book = FlagBook(registry, Bus(), MappingEngine())  # type: ignore[arg-type]
+    book = ObjectFlagReader(registry, Bus(), MappingEngine())  # type: ignore[arg-type]
     took_s = []
     for _ in range(5):
         began_s = time.perf_counter()
@@ -63,7 +63,7 @@ async def test_a_page_of_flags_takes_milliseconds(registry: Registry) -> None:
 
 async def test_timeouts_of_all_objects_are_one_task(registry: Registry) -> None:
     bus, hub = Bus(), LiveHub(registry, started_us=now_us())
-    book = FlagBook(registry, bus, MappingEngine(), boot_timeout_s=0.5)  # type: ignore[arg-type]
+    book = ObjectFlagReader(registry, bus, MappingEngine(), boot_timeout_s=0.5)  # type: ignore[arg-type]
     watch = FlagWatch(book, hub, registry, zone=UTC)
     watch.start()
     assert watch.stats.looks == 0, "nobody wants to know"

@@ -17,14 +17,17 @@ SOURCE_ROOTS = {
     "adapters": "terrazzo_adapters",
     "simulators": "terrazzo_simulators",
 }
-COMPOSITION = Path("platform/terrazzo/serve.py")
+COMPOSITION = Path("platform/terrazzo/runtime/serve.py")
 PORTS = {
-    "terrazzo.store",
-    "terrazzo.bus",
-    "terrazzo.bridge",
-    "terrazzo.messenger.port",
+    "terrazzo.ports.store",
+    "terrazzo.ports.bus",
+    "terrazzo.ports.bridge",
+    "terrazzo.ports.providers",
     "terrazzo.errors",
     "terrazzo.times",
+    "terrazzo.ports.tasks",
+    "terrazzo.retry",
+    "terrazzo.listeners",
     "terrazzo.sparse_log",
 }
 
@@ -63,7 +66,7 @@ def test_imports_follow_the_arrows(folder: str) -> None:
 
 def test_the_arrows_are_checked_on_real_imports() -> None:
     assert allowed("platform", COMPOSITION, "terrazzo_adapters.anything")
-    assert not allowed("platform", Path("platform/terrazzo/bus.py"), "terrazzo_adapters.anything")
+    assert not allowed("platform", Path("platform/terrazzo/ports/bus.py"), "terrazzo_adapters.anything")
     assert not allowed("broker", Path("broker/terrazzo_broker/topics.py"), "terrazzo.times")
     assert not allowed("adapters", Path("adapters/terrazzo_adapters/x.py"), "terrazzo.metadata")
     assert not allowed("simulators", Path("simulators/terrazzo_simulators/x.py"), "terrazzo_broker.codec")

@@ -13,13 +13,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from terrazzo.ingest.intake import Intake, IntakeLimits
-from terrazzo.ingest.report import ReportTag, make_tag
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
+from terrazzo.ingest.report_tag import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
-from terrazzo.store import RecordsRefused, StoreFull, StoreUnavailable
+from terrazzo.ports.store import RecordsRefused, StoreFull, StoreUnavailable
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 
@@ -88,13 +88,13 @@ def batch_of(*payloads: bytes, on: ReportTag | None = None) -> Batch:
 
 @asynccontextmanager
 async def running(shelf: Shelf, valve: Valve | None = None, **options):
-    intake = Intake(shelf, valve or Valve(), **options)
-    intake.start()
+    ingest = IngestPipeline(shelf, valve or Valve(), **options)
+    ingest.start()
     try:
-        yield intake
+        yield ingest
     finally:
         shelf.open.set()
-        await intake.stop()
+        await ingest.stop()
 
 
 async def settled(*batches: Batch) -> None:
@@ -105,8 +105,8 @@ async def settled(*batches: Batch) -> None:
 
 async def test_a_batch_becomes_records_and_is_settled():
     shelf, batch = Shelf(), batch_of(b'{"a":1}', b' {"a":2,"Time":1780000000}', b"\x81\xa1a\x03")
-    async with running(shelf) as intake:
-        intake.take(batch)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
         await settled(batch)
     assert shelf.records == [
         ("g/t1/r", ARRIVED_US, b'{"a":1}'),
@@ -114,14 +114,14 @@ async def test_a_batch_becomes_records_and_is_settled():
         ("g/t1/r", ARRIVED_US, b"\x81\xa1a\x03"),
     ]
     assert batch.refusals == {}
-    assert intake.stats.messages == 3
-    assert intake.stats.backlog == intake.stats.backlog_bytes == 0
+    assert ingest.stats.messages == 3
+    assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
 
 
 async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
     shelf, batch = Shelf(), batch_of(GOOD, b"{oops", GOOD, b"\xff\x00", b'{"Time":"2100-01-01T00:00:00Z"}', GOOD)
-    async with running(shelf) as intake:
-        intake.take(batch)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
         await settled(batch)
     assert batch.refusals == {1: 0x99, 3: 0x99, 4: 0x99}
     assert [record.series for record in shelf.records] == ["g/t1/r", "x/t1", "g/t1/r", "x/t1", "x/t1", "g/t1/r"]
@@ -132,34 +132,34 @@ async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
         "payload": b"\xff\x00",
     }
     assert shelf.records[3].time_us == ARRIVED_US
-    assert intake.stats.rejects == {"malformed": 2, "shape": 0, "time": 0, "clock_ahead": 1, "sealed": 0}
+    assert ingest.stats.rejects == {"malformed": 2, "shape": 0, "time": 0, "clock_ahead": 1, "sealed": 0}
 
 
 async def test_a_clock_that_was_never_set_is_counted():
     shelf, batch = Shelf(), batch_of(b'{"a":1,"Time":"1970-01-01T00:00:09Z"}')
-    async with running(shelf) as intake:
-        intake.take(batch)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
         await settled(batch)
     assert shelf.records[0].time_us == ARRIVED_US
-    assert intake.stats.clock_unset == 1
+    assert ingest.stats.clock_unset == 1
 
 
 async def test_sealed_payloads_are_stored_open_and_plain_ones_refused():
     seal = Seal(TERMINAL)
     shelf, batch = Shelf(), batch_of(seal.seal(GOOD), GOOD, on=tag(seal=seal))
-    async with running(shelf) as intake:
-        intake.take(batch)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
         await settled(batch)
     assert shelf.records[0].body == GOOD
     assert batch.refusals == {1: 0x99}
-    assert intake.stats.rejects["sealed"] == 1
+    assert ingest.stats.rejects["sealed"] == 1
 
 
 async def test_nothing_is_settled_before_it_is_stored():
     shelf, batch = Shelf(), batch_of(GOOD)
     shelf.open.clear()
-    async with running(shelf) as intake:
-        intake.take(batch)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
         await until(lambda: shelf.asked)
         assert not batch.settled.is_set()
         shelf.open.set()
@@ -169,12 +169,12 @@ async def test_nothing_is_settled_before_it_is_stored():
 async def test_what_arrives_during_a_commit_shares_the_next_one():
     shelf, batches = Shelf(), [batch_of(GOOD, GOOD) for _ in range(50)]
     shelf.open.clear()
-    async with running(shelf) as intake:
-        intake.take(batches[0])
+    async with running(shelf) as ingest:
+        ingest.take(batches[0])
         await until(lambda: shelf.asked)
-        assert intake.stats.backlog == 2
+        assert ingest.stats.backlog == 2
         for batch in batches[1:]:
-            intake.take(batch)
+            ingest.take(batch)
         shelf.open.set()
         await settled(*batches)
     assert [len(commit) for commit in shelf.commits] == [2, 98]
@@ -183,9 +183,9 @@ async def test_what_arrives_during_a_commit_shares_the_next_one():
 async def test_records_keep_the_order_of_arrival():
     shelf = Shelf()
     batches = [batch_of(*(f'{{"n":{first + n}}}'.encode() for n in range(10))) for first in range(0, 5000, 10)]
-    async with running(shelf, limits=IntakeLimits(group_messages=70)) as intake:
+    async with running(shelf, limits=IngestLimits(group_messages=70)) as ingest:
         for batch in batches:
-            intake.take(batch)
+            ingest.take(batch)
             if batch.messages[0].payload[5:6] == b"7":
                 await asyncio.sleep(0)  # the intake gets a turn here and there, so that groups differ
         await settled(*batches)
@@ -197,14 +197,14 @@ async def test_records_keep_the_order_of_arrival():
 async def test_a_failing_store_loses_nothing_and_pauses_reading(error):
     shelf, valve, batch = Shelf(), Valve(), batch_of(GOOD)
     shelf.errors = [error, error]
-    async with running(shelf, valve) as intake:
-        intake.take(batch)
-        await until(lambda: intake.stats.store_failures == 1)
+    async with running(shelf, valve) as ingest:
+        ingest.take(batch)
+        await until(lambda: ingest.stats.store_failures == 1)
         assert valve.calls == ["pause"]
         assert not batch.settled.is_set()
-        assert not intake.is_healthy
+        assert not ingest.is_healthy
         await settled(batch)
-        await until(lambda: intake.is_healthy)
+        await until(lambda: ingest.is_healthy)
     assert valve.calls == ["pause", "resume"]
     assert shelf.records == [("g/t1/r", ARRIVED_US, GOOD)]
 
@@ -231,12 +231,12 @@ async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledg
     shelf.takes_rejects = takes_rejects
     first, second = batch_of(GOOD, old, b"{oops", old), batch_of(*[GOOD] * 300, old)
     heard: list = []
-    async with running(shelf) as intake:
-        intake.listen(heard.extend)
-        intake.take(first)
-        intake.take(second)
+    async with running(shelf) as ingest:
+        ingest.listen(heard.extend)
+        ingest.take(first)
+        ingest.take(second)
         await settled(first, second)
-        assert intake.is_healthy
+        assert ingest.is_healthy
     assert old not in [record.body for record in heard]
     assert len(heard) == 305
     assert first.refusals == {1: 0x83, 2: 0x99, 3: 0x83}
@@ -248,15 +248,15 @@ async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledg
     assert all(reject["reason"] == "older than the retention" for reject in kept[1:])
 
 
-@pytest.mark.parametrize("limits", [IntakeLimits(messages=100), IntakeLimits(bytes=700)])
+@pytest.mark.parametrize("limits", [IngestLimits(messages=100), IngestLimits(bytes=700)])
 async def test_reading_pauses_at_the_high_water_mark_and_resumes_at_half(limits):
     shelf, valve, batches = Shelf(), Valve(), [batch_of(*[GOOD] * 10) for _ in range(10)]
     shelf.open.clear()
-    async with running(shelf, valve, limits=limits) as intake:
+    async with running(shelf, valve, limits=limits) as ingest:
         for batch in batches[:9]:
-            intake.take(batch)
+            ingest.take(batch)
         assert valve.calls == []
-        intake.take(batches[9])
+        ingest.take(batches[9])
         assert valve.calls == ["pause"]
         shelf.open.set()
         await settled(*batches)
@@ -266,10 +266,10 @@ async def test_reading_pauses_at_the_high_water_mark_and_resumes_at_half(limits)
 
 async def test_stopping_commits_what_was_taken():
     shelf, batches = Shelf(), [batch_of(*[GOOD] * 10) for _ in range(100)]
-    async with running(shelf) as intake:
+    async with running(shelf) as ingest:
         for batch in batches:
-            intake.take(batch)
-        await intake.stop()
+            ingest.take(batch)
+        await ingest.stop()
         assert all(batch.settled.is_set() for batch in batches)
     assert len(shelf.records) == 1000
 
@@ -277,9 +277,9 @@ async def test_stopping_commits_what_was_taken():
 async def test_stopping_without_a_store_ends_in_time_and_acknowledges_nothing():
     shelf, batch = Shelf(), batch_of(GOOD)
     shelf.open.clear()
-    async with running(shelf) as intake:
-        intake.take(batch)
-        await intake.stop(timeout_s=0.2)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
+        await ingest.stop(timeout_s=0.2)
         assert not batch.settled.is_set()
 
 
@@ -298,15 +298,15 @@ async def test_a_large_backlog_does_not_hold_the_loop(no_collections):
     batches = [batch_of(*[payload] * 4000) for _ in range(10)]
     batches += [batch_of(*[seal.seal(payload)] * 2000, on=tag(seal=seal)) for _ in range(2)]
     longest_s = 0.0
-    async with running(shelf) as intake:
+    async with running(shelf) as ingest:
         for batch in batches:
-            intake.take(batch)
+            ingest.take(batch)
         while not all(batch.settled.is_set() for batch in batches):
             started_s = time.thread_time()  # of this thread alone, however busy the machine is
             await asyncio.sleep(0)  # a turn of the loop: its length is what is measured
             longest_s = max(longest_s, time.thread_time() - started_s)
     assert longest_s < 0.05  # slices of 5 ms, and one answer to a whole group
-    assert intake.stats.messages == 44_000
+    assert ingest.stats.messages == 44_000
 
 
 async def test_listeners_hear_of_stored_records_and_answers_only():
@@ -319,10 +319,10 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
         Inbound(tag("g/t1/r"), b'{"a":1}', b"c" * 32),
     )
     shelf.open.clear()
-    async with running(shelf) as intake:
-        intake.listen(heard.extend)
-        intake.listen_answers(answers.append)
-        intake.take(answer)
+    async with running(shelf) as ingest:
+        ingest.listen(heard.extend)
+        ingest.listen_answers(answers.append)
+        ingest.take(answer)
         await until(lambda: shelf.asked)
         assert heard == answers == []
         shelf.open.set()
@@ -334,18 +334,18 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
 
 async def test_a_listener_that_fails_stops_nobody():
     shelf, batches = Shelf(), [batch_of(GOOD), batch_of(GOOD)]
-    async with running(shelf) as intake:
-        intake.listen(lambda records: records.no_such_method())
+    async with running(shelf) as ingest:
+        ingest.listen(lambda records: records.no_such_method())
         for batch in batches:
-            intake.take(batch)
+            ingest.take(batch)
             await settled(batch)
-        assert intake.is_healthy
+        assert ingest.is_healthy
 
 
 async def test_the_last_report_of_a_terminal_is_noted():
     shelf, on = Shelf(), tag()
-    async with running(shelf) as intake:
+    async with running(shelf) as ingest:
         batch = batch_of(GOOD, on=on)
-        intake.take(batch)
+        ingest.take(batch)
         await settled(batch)
     assert on.trace.last_telemetry_us == ARRIVED_US

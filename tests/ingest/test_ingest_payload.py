@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terrazzo.ingest.payload import MAX_DEPTH, Reject, RejectKind, decode, flatten
+from terrazzo.domain.payload import MAX_DEPTH, Reject, RejectKind, decode, flatten
 
 names = st.text(st.characters(codec="utf-8"), max_size=8)
 scalars = st.one_of(

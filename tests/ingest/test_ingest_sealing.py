@@ -14,9 +14,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terrazzo.ingest.payload import Reject, RejectKind
+from terrazzo.domain.payload import Reject, RejectKind
+from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.sealing import Seal, derive_key
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_simulators.sealing import Seal as TerminalSeal
 
 PLAIN = b'{"temperature":21.5}'

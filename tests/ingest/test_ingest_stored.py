@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from platform_site import peers, running_site, until
-from terrazzo.ingest.intake import IntakeLimits
-from terrazzo.store import StoreUnavailable
+from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo_simulators.sealing import Seal
 
 INVALID = 0x99
@@ -41,7 +41,7 @@ class Gated:
 
 @pytest.fixture
 async def site(tmp_path):
-    limits = IntakeLimits(messages=2_000, group_messages=500)
+    limits = IngestLimits(messages=2_000, group_messages=500)
     async with running_site(tmp_path, wrap_store=Gated, intake_limits=limits) as running:
         yield running
         running.store.open.set()
@@ -114,14 +114,14 @@ async def test_reading_pauses_when_the_store_is_behind_and_nothing_is_lost(site,
     site.store.open.clear()
     acknowledged = [one.send("g/r", json.dumps({"n": number}).encode()) for number in range(10_000)]
     await until(lambda: site.broker.intake_paused, "reading pauses")
-    held = site.intake.stats.backlog
+    held = site.ingest.stats.backlog
     assert 2_000 <= held < 10_000
     assert not any(done() for done in acknowledged)
     site.store.open.set()
     await until(lambda: all(done() for done in acknowledged), "all are acknowledged")
     assert [json.loads(record.body)["n"] for record in await site.grid("g/t1/r")] == list(range(10_000))
     assert not site.broker.intake_paused
-    assert site.intake.stats.backlog == 0
+    assert site.ingest.stats.backlog == 0
 
 
 async def test_a_store_that_is_away_holds_acknowledgements_back(site, company, peer):
@@ -130,10 +130,10 @@ async def test_a_store_that_is_away_holds_acknowledgements_back(site, company, p
     assert await one.connect() == 0
     site.store.is_away = True
     done = one.send("g/r", b'{"a":1}')
-    await until(lambda: site.intake.stats.store_failures >= 2)
+    await until(lambda: site.ingest.stats.store_failures >= 2)
     assert not done()
     assert site.broker.intake_paused
-    assert not site.intake.is_healthy
+    assert not site.ingest.is_healthy
     site.store.is_away = False
     await until(done)
     await until(lambda: not site.broker.intake_paused)
@@ -146,7 +146,7 @@ async def test_a_will_is_a_report(site, company, peer):
     one.client.will_set("g/a", b'{"lost":true}', 1)
     assert await one.connect() == 0
     await one.cut()
-    await until(lambda: site.intake.stats.messages == 1)
+    await until(lambda: site.ingest.stats.messages == 1)
     assert [record.body for record in await site.grid("g/t1/a")] == [b'{"lost":true}']
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.ingest.payload import Reject, RejectKind
+from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.ingest.timing import CLOCK_UNSET, YEAR_2000_US, record_time
 
 NOW_US = 1_780_000_000_000_000

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.access.actor import Actor, Role
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.registry import Registry
 from terrazzo.live.feed import Feed
-from terrazzo.live.frames import Entry, as_line, as_message
+from terrazzo.live.frames import FrameEntry, as_line, as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
 from terrazzo.live.stats import LiveStats
 from terrazzo.live.subscription import Subscription
-from terrazzo.terminals.registry import Registry
 
 ACTOR = Actor(user_id=1, username="u", company_id=1, role=Role.VIEWER)
 EVENTS = Selector(frozenset({"event"}), 1)
@@ -143,7 +143,9 @@ def test_all_feeds_together_keep_so_many_bytes() -> None:
 def test_data_is_encoded_once_for_all_and_only_when_somebody_reads() -> None:
     hub, calls = hub_of(), []
     readers = [subscribe(hub) for _ in range(5)]
-    hub.append(hub.index.find("event", 1, None, None), Entry("event", lambda: calls.append(1) or {"a": 1}, size=10))
+    hub.append(
+        hub.index.find("event", 1, None, None), FrameEntry("event", lambda: calls.append(1) or {"a": 1}, size=10)
+    )
     assert calls == []
     assert [read(reader)[0]["data"] for reader in readers] == [{"a": 1}] * 5
     assert calls == [1]
@@ -171,7 +173,7 @@ def test_a_message_has_the_length_in_its_head(size: int) -> None:
 def test_a_ring_that_runs_for_long_stays_short() -> None:
     feed = Feed(EVENTS, seq=0, frames=100)
     for number in range(10_000):
-        entry = Entry.of("event", number)
+        entry = FrameEntry.of("event", number)
         entry.seq = number + 1
         feed.append(entry)
     assert (feed.first, feed.end, feed.gone_seq) == (9_900, 10_000, 9_900)

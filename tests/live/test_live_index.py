@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from terrazzo.domain.registry import Registry
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import Selector
-from terrazzo.terminals.registry import Registry
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from terrazzo.live.clocks import Clocks
-from terrazzo.live.share import IDLE, MOST_S, SHARE, SLICE_S, Moment, Share
+from terrazzo.live.loop_clocks import LoopClocks
+from terrazzo.live.send_budget import IDLE, MOST_S, SHARE, SLICE_S, LoopMoment, SendBudget
 
-START = Moment(wall_s=100.0, cpu_s=10.0, held_s=1.0)
+START = LoopMoment(wall_s=100.0, cpu_s=10.0, held_s=1.0)
 
 
 class World:
@@ -16,23 +16,23 @@ class World:
     def __init__(self, *, busy: float = 0.0, held: float = 0.0, is_behind: bool = False) -> None:
         self.busy, self.held, self.is_behind = busy, held, is_behind
         self.now = START
-        self.share = Share(START)
+        self.budget = SendBudget(START)
 
     def rest(self, seconds: float) -> None:
         wall_s, cpu_s, held_s = self.now
-        self.now = Moment(wall_s + seconds, cpu_s + self.busy * seconds, held_s + self.held * seconds)
-        self.share.note(self.now, is_behind=self.is_behind)
+        self.now = LoopMoment(wall_s + seconds, cpu_s + self.busy * seconds, held_s + self.held * seconds)
+        self.budget.note(self.now, is_behind=self.is_behind)
 
     def send(self, seconds: float = SLICE_S) -> None:
         wall_s, cpu_s, held_s = self.now
-        self.now = Moment(wall_s + seconds, cpu_s + seconds, held_s)
-        self.share.note(self.now, own_s=seconds, is_behind=self.is_behind)
+        self.now = LoopMoment(wall_s + seconds, cpu_s + seconds, held_s)
+        self.budget.note(self.now, own_s=seconds, is_behind=self.is_behind)
 
     def sent_of(self, seconds: float) -> float:
         """What part of the time sending got that always has something to send."""
         began_s, sent_s = self.now.wall_s, 0.0
         while self.now.wall_s < began_s + seconds:
-            if pause_s := self.share.pause_s:
+            if pause_s := self.budget.pause_s:
                 self.rest(pause_s)
             else:
                 self.send()
@@ -42,9 +42,9 @@ class World:
 
 def test_a_slice_has_to_be_paid_for_before_the_next() -> None:
     world = World(busy=1.0)
-    assert world.share.pause_s == 0
+    assert world.budget.pause_s == 0
     world.send()
-    assert world.share.pause_s > 0
+    assert world.budget.pause_s > 0
 
 
 def test_beside_others_who_take_everything_it_keeps_to_its_share() -> None:
@@ -77,7 +77,7 @@ def test_what_it_does_not_use_is_kept_for_a_burst_of_some_slices() -> None:
     world = World()
     world.rest(60.0)
     bursts = 0
-    while not world.share.pause_s:
+    while not world.budget.pause_s:
         world.send()
         bursts += 1
     assert bursts == pytest.approx(MOST_S / SLICE_S, abs=1)
@@ -86,12 +86,12 @@ def test_what_it_does_not_use_is_kept_for_a_burst_of_some_slices() -> None:
 def test_forgiven_it_may_go_on() -> None:
     world = World(busy=1.0)
     world.send(1.0)
-    world.share.forgive()
-    assert world.share.pause_s == 0
+    world.budget.forgive()
+    assert world.budget.pause_s == 0
 
 
 def test_clocks_only_go_forward() -> None:
-    clocks = Clocks()
+    clocks = LoopClocks()
     before = clocks.now()
     sum(range(100_000))
     after = clocks.now()

@@ -12,8 +12,8 @@ import pytest
 from api.api_rig import open_rig
 from lasting import KINDS, Connection, Ports, limits, open_ports
 from terrazzo.access.users import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.live.hub import LiveHub, LiveLimits
-from terrazzo.terminals.registry import Registry
 from waiting import until
 
 
@@ -197,13 +197,13 @@ def _account(found: list[dict[str, Any]]) -> int:
 
 
 async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_go_on(ports: Ports) -> None:
-    from terrazzo.live.frames import Entry
+    from terrazzo.live.frames import FrameEntry
 
     hub = ports.rig.services.live
     async with ports.connect("tcp") as connection, ports.connect("tcp") as other:
         await connection.ask("subscribe", kinds=["grid"])
         await other.ask("subscribe", kinds=["event"])
-        hub.append(hub.index.find("grid", 1, None, "t"), Entry("grid", lambda: object(), size=1))
+        hub.append(hub.index.find("grid", 1, None, "t"), FrameEntry("grid", lambda: object(), size=1))
         assert (await connection.receive())["end"] == {"code": 500, "info": "internal error"}
         tell(ports, 1)
         assert await frames(other, 1) == [1]

@@ -14,18 +14,18 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import make_tag
-from terrazzo.mapping.ledger import Ledger
-from terrazzo.mapping.outbox import Outbox
-from terrazzo.mapping.shaper import Shaper
-from terrazzo.metadata.database import Database
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import make_tag
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 
@@ -63,9 +63,9 @@ async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
 
 async def run(folder: Path, first: int) -> None:
     store, database, entities = await open_parts(folder)
-    shaper = await Shaper.open(store, entities, Outbox(Ledger(database)))
-    intake = Intake(store, _Valve(), shaper=shaper)
-    intake.start()
+    mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database)))
+    ingest = IngestPipeline(store, _Valve(), mapper=mapper)
+    ingest.start()
     terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
     tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)
     print("ready", flush=True)
@@ -74,7 +74,7 @@ async def run(folder: Path, first: int) -> None:
         numbers = range(number, number + 5)
         bodies = [{**points(each), "Time": START_US // 1_000_000 + each} for each in numbers]
         done = asyncio.Event()
-        intake.take(_Batch([Inbound(tag, json.dumps(body).encode()) for body in bodies], done))
+        ingest.take(_Batch([Inbound(tag, json.dumps(body).encode()) for body in bodies], done))
         await done.wait()
         number += 5
         print(number, flush=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.ingest.payload import flatten
+from terrazzo.domain.payload import flatten
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.effects import Effect, EventRaised
 from terrazzo.mapping.engine import MappingEngine
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 T0 = 1_700_000_000_000_000
 SECOND = 1_000_000

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mapping_oracle import Oracle, Rule, text, value_of
 from mapping_rig import T0, Stand
 
-from terrazzo.mapping.expression import parse_expression
+from terrazzo.expressions.expression import parse_expression
 
 TERMINALS = ["t1", "t2"]
 POINTS = ["p", "q", "deep.r"]

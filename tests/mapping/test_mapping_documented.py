@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mapping_document import PATH, worked
 
-from terrazzo.mapping.functions import ARGUMENTS
-from terrazzo.mapping.row import STATISTICS, Kind
+from terrazzo.domain.mapping_row import STATISTICS, RowKind
+from terrazzo.expressions.functions import ARGUMENTS
 
 
 def test_the_worked_example_is_what_comes_out() -> None:
@@ -16,5 +16,5 @@ def test_the_worked_example_is_what_comes_out() -> None:
 
 def test_every_kind_function_and_statistic_is_named() -> None:
     document = PATH.read_text(encoding="utf-8")
-    named = [*(kind.value for kind in Kind), *ARGUMENTS, *STATISTICS, "@Expr", "@Compare", "@Condition", "Cycled"]
+    named = [*(kind.value for kind in RowKind), *ARGUMENTS, *STATISTICS, "@Expr", "@Compare", "@Condition", "Cycled"]
     assert [name for name in named if f"`{name}" not in document and f'"{name}"' not in document] == []

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terrazzo.mapping.expression import parse_expression
-from terrazzo.mapping.functions import FAULTS
-from terrazzo.mapping.tokens import ExpressionError
+from terrazzo.expressions.expression import parse_expression
+from terrazzo.expressions.functions import FAULTS
+from terrazzo.expressions.tokens import ExpressionError
 
 VALUES = {"x": 9, "y": 2.5, "on": "on", "none": None, "yes": True, "温度": 21, "a.b": 4, "CH-1": 5, "f": "%999999999d"}
 

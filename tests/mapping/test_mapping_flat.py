@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from terrazzo.ingest.group import Arrival, Group, IngestStats, Recorder
-from terrazzo.ingest.report import make_tag
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, Recorder
+from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_adapters.rocksdb.batch import Catalogue, encode_batch
 from terrazzo_broker.hooks import Inbound
 
@@ -57,7 +57,7 @@ class Plant:
         self.tags = [
             make_tag(_topic(number), trace=Trace(), seal=None) for number in range(0, objects, objects // REPORTING)
         ]
-        self.recorder = Recorder(IngestStats(), clock_ahead_s=60, shaper=self.engine_as_shaper())
+        self.recorder = Recorder(IngestStats(), clock_ahead_s=60, mapper=self.engine_as_shaper())
         self.now_us = NOW_US
 
     def engine_as_shaper(self) -> Any:
@@ -67,7 +67,7 @@ class Plant:
         """A group of reports, as far as what is written; the steps that it took."""
         arrivals = [Arrival(_batch(tag, value, self.now_us), 0) for tag in self.tags]
         self.now_us += 1_000_000
-        group = Group()
+        group = CommitGroup()
 
         def work() -> None:
             for arrival in arrivals:

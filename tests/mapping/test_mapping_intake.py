@@ -11,15 +11,15 @@ import pytest
 from mapping_child import TERMINAL, open_parts
 from test_mapping_kill import prepare
 
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import NotFound
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import make_tag
-from terrazzo.mapping.ledger import Happened, Ledger
-from terrazzo.mapping.outbox import Outbox
-from terrazzo.mapping.shaper import Shaper
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import make_tag
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter, Happened
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.terminal import Terminal
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 
@@ -32,13 +32,13 @@ class Bench:
     async def start(self, folder: Path) -> None:
         await prepare(folder)
         self.store, self.database, entities = await open_parts(folder)
-        self.outbox = Outbox(Ledger(self.database), limit=1)
+        self.effect_queue = EffectQueue(EffectWriter(self.database), limit=1)
         self.happened: list[Happened] = []
-        self.outbox.listen(self.happened.extend)
-        self.shaper = await Shaper.open(self.store, entities, self.outbox)
+        self.effect_queue.listen(self.happened.extend)
+        self.mapper = await ReportMapper.open(self.store, entities, self.effect_queue)
         self.calls: list[str] = []
-        self.intake = Intake(self.store, self, shaper=self.shaper)
-        self.intake.start()
+        self.ingest = IngestPipeline(self.store, self, mapper=self.mapper)
+        self.ingest.start()
         terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
         self.tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)
 
@@ -56,12 +56,12 @@ class Bench:
             arrived_us=1,
             settle=lambda refusals=None: done.set(),
         )
-        self.intake.take(batch)
+        self.ingest.take(batch)
         return done
 
     async def stop(self) -> None:
-        await self.intake.stop()
-        await self.outbox.stop()
+        await self.ingest.stop()
+        await self.effect_queue.stop()
         await self.store.close()
         await self.database.close()
 
@@ -77,17 +77,17 @@ async def bench(tmp_path: Path):
 async def test_a_label_is_closed_by_hand_without_a_message(bench: Bench) -> None:
     async with asyncio.timeout(10):
         await bench.take({"RUN": 1}).wait()
-        await bench.shaper.close_label(OBJECT, RETAINER, "RUN")
+        await bench.mapper.close_label(OBJECT, RETAINER, "RUN")
         assert [(each.kind, each.row["by_hand"]) for each in bench.happened] == [("opened", 0), ("closed", 1)]
         with pytest.raises(NotFound):
-            await bench.shaper.close_label(OBJECT, RETAINER, "RUN")
+            await bench.mapper.close_label(OBJECT, RETAINER, "RUN")
 
 
 async def test_reading_pauses_while_the_database_is_too_far_behind_and_goes_on(bench: Bench) -> None:
     async with asyncio.timeout(10):
         async with bench.database.writing():  # nobody else can write to SQLite meanwhile
             await bench.take({"T": 90, "RUN": 0}).wait()
-            assert not bench.shaper.has_room
+            assert not bench.mapper.has_room
             waiting = bench.take({"T": 10})
             await until(lambda: bench.calls == ["pause"], "reading pauses")
             assert not waiting.is_set()

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
-from terrazzo.access.actor import Actor, Role
 from terrazzo.access.users import SYSTEM
-from terrazzo.mapping.ledger import Ledger
-from terrazzo.mapping.outbox import PREFIX, Outbox
-from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.database.tables.events import EVENT, LABEL
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
 
 ROUNDS = {"sqlite": 20, "postgresql": 6}
 SCRIPT = [
@@ -91,9 +91,9 @@ async def test_kills_leave_every_event_and_label_once(
     assert acknowledged > ROUNDS[kind]
     store, database, _ = await open_parts(tmp_path)
     try:
-        outbox = Outbox(Ledger(database))
-        await outbox.start(await store.notes(PREFIX))
-        await outbox.stop()
+        effect_queue = EffectQueue(EffectWriter(database))
+        await effect_queue.start(await store.notes(PREFIX))
+        await effect_queue.stop()
         async with database.reading() as connection:
             events = list((await connection.execute(sa.select(EVENT.c.created).order_by(EVENT.c.id))).scalars())
             query = sa.select(LABEL.c.opened_at, LABEL.c.close_at).order_by(LABEL.c.id)

@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 
 from migrated import seed
+from terrazzo.database.database import Database
+from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.errors import Unavailable
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.effects import EventRaised, LabelClosed, LabelOpened, encode_effects
-from terrazzo.mapping.ledger import Ledger
-from terrazzo.mapping.outbox import Outbox
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.happenings import EVENT, LABEL
 from waiting import until
 
 
@@ -49,38 +49,40 @@ async def events(database: Database) -> list[int]:
 
 
 async def test_what_was_applied_is_not_applied_again(database: Database) -> None:
-    ledger = Ledger(database)
-    happened = await ledger.apply([(1, [event(10), opened(11)]), (2, [closed(12), opened(13), closed(14), opened(15)])])
+    effect_writer = EffectWriter(database)
+    happened = await effect_writer.apply(
+        [(1, [event(10), opened(11)]), (2, [closed(12), opened(13), closed(14), opened(15)])]
+    )
     assert [each.kind for each in happened] == ["event", "opened", "opened", "opened", "closed", "closed"]
     assert all(each.row["id"] for each in happened)
-    assert await ledger.applied() == 2
-    again = await ledger.apply([(2, [closed(12)]), (3, [closed(20, by_hand=True), event(21)])])
+    assert await effect_writer.applied() == 2
+    again = await effect_writer.apply([(2, [closed(12)]), (3, [closed(20, by_hand=True), event(21)])])
     assert [(each.kind, each.row["close_at" if each.kind == "closed" else "created"]) for each in again] == [
         ("event", 21),
         ("closed", 20),
     ]
     assert await events(database) == [10, 21]
     assert await labels(database) == [(11, 12, 0), (13, 14, 0), (15, 20, 1)]
-    assert await Ledger(database, name="other").applied() == 0
+    assert await EffectWriter(database, name="other").applied() == 0
 
 
 async def test_an_outbox_takes_up_where_the_last_one_ended(database: Database) -> None:
-    await Ledger(database).apply([(3, [event(3)])])
+    await EffectWriter(database).apply([(3, [event(3)])])
     notes = {f"effects/{seq:020}": encode_effects([event(seq)]) for seq in (3, 4, 5)}
-    outbox = Outbox(Ledger(database))
-    await outbox.start(notes)
+    effect_queue = EffectQueue(EffectWriter(database))
+    await effect_queue.start(notes)
     assert await events(database) == [3, 4, 5]
-    sealed = outbox.seal([event(6)])
+    sealed = effect_queue.seal([event(6)])
     assert {name: body is None for name, body in sealed.items()} == {
         **dict.fromkeys(notes, True),
         f"effects/{6:020}": False,
     }
     assert await events(database) == [3, 4, 5], "not committed yet"
-    outbox.on_committed()
-    await outbox.settled(6)
+    effect_queue.on_committed()
+    await effect_queue.settled(6)
     assert await events(database) == [3, 4, 5, 6]
-    await outbox.stop()
-    assert list(outbox.seal([])) == [f"effects/{6:020}"]
+    await effect_queue.stop()
+    assert list(effect_queue.seal([])) == [f"effects/{6:020}"]
 
 
 class Away:
@@ -103,20 +105,20 @@ class Away:
 
 async def test_effects_wait_for_a_database_that_is_away_and_a_full_outbox_says_so(database: Database) -> None:
     away = Away(database)
-    outbox = Outbox(Ledger(away), limit=4)
+    effect_queue = EffectQueue(EffectWriter(away), limit=4)
     room: list[int] = []
-    outbox.on_room(lambda: room.append(outbox.stats.waiting))
-    await outbox.start({})
+    effect_queue.on_room(lambda: room.append(effect_queue.stats.waiting))
+    await effect_queue.start({})
     away.is_away = True
     for seq in (1, 2):
-        outbox.seal([event(seq), event(seq)])
-        outbox.on_committed()
-    assert not outbox.has_room
-    await until(lambda: outbox.stats.failures > 0, "it was tried")
+        effect_queue.seal([event(seq), event(seq)])
+        effect_queue.on_committed()
+    assert not effect_queue.has_room
+    await until(lambda: effect_queue.stats.failures > 0, "it was tried")
     assert await events(database) == []
     away.is_away = False
-    await outbox.settled(2)
-    assert outbox.has_room
+    await effect_queue.settled(2)
+    assert effect_queue.has_room
     await until(lambda: room == [0], "whoever waits is told")
     assert await events(database) == [1, 1, 2, 2]
-    await outbox.stop()
+    await effect_queue.stop()

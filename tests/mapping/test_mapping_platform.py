@@ -12,8 +12,8 @@ import sqlalchemy as sa
 
 from mqtt_bytes import login, publish
 from running import Platform
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.database.database import Database
+from terrazzo.database.tables.events import EVENT, LABEL
 
 ROWS = [
     ["T", "", "", "STA", "$AdapterID-1.t", "x / 10"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from terrazzo.mapping.table import check_mapping_rows, parse_table
+from terrazzo.domain.mapping_table import check_mapping_rows, parse_table
 
 P = "$AdapterID-1.t"
 

@@ -13,15 +13,15 @@ from typing import Any
 from aiohttp import web
 
 from migrated import seed
-from terrazzo.access.actor import Actor, Role
-from terrazzo.config_messenger import MessengerSection
-from terrazzo.config_values import Given, check_value
-from terrazzo.messenger.assembly import build_projects
+from terrazzo.config.messenger import MessengerSection
+from terrazzo.config.values import Given, check_value
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.message import Draft
 from terrazzo.messenger.messenger import Messenger
-from terrazzo.metadata.database import Database
-from terrazzo.serve import new_mailer
+from terrazzo.messenger.project_factory import build_projects
+from terrazzo.runtime.serve import new_mailer
 from terrazzo.times import now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp
 

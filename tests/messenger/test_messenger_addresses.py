@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from messenger_rig import LOOPBACK, Provider
 
-from terrazzo.messenger.port import HttpAnswer, HttpCall, Outcome
+from terrazzo.ports.providers import HttpAnswer, HttpCall, Outcome
 from terrazzo_adapters.messenger import Guard, GuardedHttp
 from terrazzo_adapters.messenger.addresses import AddressRefused, GuardedResolver
 

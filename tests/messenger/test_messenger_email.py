@@ -11,7 +11,7 @@ from mail_server import PASSWORD, USER, MailBox, MailServer
 from messenger_rig import ACTOR, Clock, email, running_messenger, section_of
 
 from certificate_authority import Authority
-from terrazzo.messenger.port import Attachment
+from terrazzo.ports.providers import Attachment
 from waiting import until
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from messenger_rig import ACTOR, LOOPBACK, Clock, Provider, running_messenger, section_of, sms
 
 from certificate_authority import Authority
+from terrazzo.domain.template import fill, names_in
 from terrazzo.errors import BadParameter, Conflict, Throttled
-from terrazzo.messenger.template import fill, names_in
 from waiting import until
 
 SECRET = "very-secret-key"

@@ -9,7 +9,7 @@ import pytest
 from registry_stand import Stand, make_stand
 
 from postgresql_server import PostgreSQL
-from terrazzo.metadata.database import Database
+from terrazzo.database.database import Database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

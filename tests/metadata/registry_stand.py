@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from terrazzo.access.actor import Actor, Role
-from terrazzo.metadata.database import Database
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
 

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from registry_stand import Stand, make_stand
 
 from support import free_port
+from terrazzo.crypto.secrets import KEY_FILE, Secrets, SecretUnreadable
+from terrazzo.database import migrations
+from terrazzo.database.changes import KEPT_US, ChangesLost, ChangeWatcher
+from terrazzo.database.database import Database
+from terrazzo.database.migration import DatabaseOutdated, DatabaseUnusable
+from terrazzo.database.tables.registry import ALL_TABLES, CHANGE
+from terrazzo.database.trigram_index import PREFIX
 from terrazzo.errors import Unavailable
-from terrazzo.metadata import migrations
-from terrazzo.metadata.changes import KEPT_US, ChangesLost, ChangeWatcher
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.migration import DatabaseOutdated, DatabaseUnusable
-from terrazzo.metadata.name_search import PREFIX
 from terrazzo.metadata.registry_feed import load_registry
-from terrazzo.metadata.secrets import KEY_FILE, Secrets, SecretUnreadable
-from terrazzo.metadata.tables import ALL_TABLES, CHANGE
 from terrazzo.times import now_us
 
 SECRETS = Secrets(b"k" * 32)
@@ -118,7 +118,7 @@ async def test_opening_again_changes_nothing(url: str, tmp_path: Path) -> None:
 
 async def test_processes_that_start_together_migrate_once(url: str, tmp_path: Path) -> None:
     program = (
-        "import asyncio, sys; from pathlib import Path; from terrazzo.metadata.database import Database\n"
+        "import asyncio, sys; from pathlib import Path; from terrazzo.database.database import Database\n"
         "async def main():\n"
         "    database = await Database.open(sys.argv[1], data_dir=Path(sys.argv[2]))\n"
         "    await database.close()\n"
@@ -167,7 +167,7 @@ async def test_unusable_databases_say_why(tmp_path: Path) -> None:
 
 
 async def test_locked_database_is_unavailable_not_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("terrazzo.metadata.database.BUSY_TIMEOUT_S", 0.1)
+    monkeypatch.setattr("terrazzo.database.database.BUSY_TIMEOUT_S", 0.1)
     database = await Database.open("", data_dir=tmp_path)
     stand = await make_stand(database, tmp_path)
     other = sqlite3.connect(tmp_path / "terrazzo.db", isolation_level=None)

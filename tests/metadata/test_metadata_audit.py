@@ -8,9 +8,9 @@ from registry_stand import ROOT, Stand
 
 from terrazzo.audit.entry import MASK
 from terrazzo.audit.log import AuditLog
+from terrazzo.database.port import Conditions
+from terrazzo.database.tables.registry import AUDIT, CHANGE
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.metadata.port import Conditions
-from terrazzo.metadata.tables import AUDIT, CHANGE
 
 
 async def test_each_change_has_its_entry(stand: Stand) -> None:

@@ -13,7 +13,7 @@ from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.report import ImportRefused, Report
 from terrazzo.bulk.rows import read_objects
 from terrazzo.errors import Conflict
-from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.repositories.repository import EntityRepository
 
 
 async def run(

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from registry_stand import ROOT, Stand
 
+from terrazzo.database.field import FieldKind
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.definitions import CONFIGURATION, ENTITIES, TERMINAL
-from terrazzo.metadata.field import Kind
+from terrazzo.metadata.definitions.registry import CONFIGURATION, ENTITIES, TERMINAL
 
 
 def pem(key: Any, password: bytes | None = None) -> str:
@@ -243,5 +243,9 @@ def test_any_value_for_any_column_is_taken_or_refused_by_name(name: str, value: 
         assert error.field == name  # noqa: PT017 - either outcome is right, another exception isn't
         assert len(str(error)) < 600  # noqa: PT017
     else:
-        kinds: dict[Kind, tuple[type, ...]] = {Kind.TEXT: (str,), Kind.SECRET: (str,), Kind.REFERENCE: (int, str)}
+        kinds: dict[FieldKind, tuple[type, ...]] = {
+            FieldKind.TEXT: (str,),
+            FieldKind.SECRET: (str,),
+            FieldKind.REFERENCE: (int, str),
+        }
         assert parsed is None or isinstance(parsed, kinds.get(field.kind, (int,)))

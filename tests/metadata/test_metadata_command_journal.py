@@ -7,17 +7,17 @@ import json
 
 import pytest
 
-from terrazzo.access.actor import Actor, Role
-from terrazzo.commands.journal import Journal
-from terrazzo.commands.queue import Change, State
+from terrazzo.commands.journal import CommandJournal
+from terrazzo.commands.queue import CommandState, CommandStep
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import Conflict
 
 ACTOR = Actor(user_id=1, username="a", company_id=1, role=Role.OPERATOR)
 
 
 @pytest.fixture
-def journal(database) -> Journal:
-    return Journal(database)
+def journal(database) -> CommandJournal:
+    return CommandJournal(database)
 
 
 def values(uid: str, **changes):
@@ -28,16 +28,16 @@ def values(uid: str, **changes):
     } | changes  # fmt: skip
 
 
-def step(uid: str, state: State, time_us: int, **more) -> Change:
-    return Change(uid=uid, state=state, time_us=time_us, **more)
+def step(uid: str, state: CommandState, time_us: int, **more) -> CommandStep:
+    return CommandStep(uid=uid, state=state, time_us=time_us, **more)
 
 
-async def add(journal: Journal, given):
+async def add(journal: CommandJournal, given):
     [added] = await journal.add_all(ACTOR, [given])
     return added
 
 
-async def rows(journal: Journal):
+async def rows(journal: CommandJournal):
     page = await journal.page(ACTOR, terminal_id=None, state=None, page_index=1, page_size=100)
     return {row["uid"]: row for row in page.rows}
 
@@ -56,13 +56,13 @@ async def test_steps_are_written_in_their_order(journal):
         assert row["payload"] == {"Act": "Control", "A": 1}
     await journal.apply(
         [
-            step("a", State.SENT, 200),
-            step("b", State.SENT, 201),
-            step("a", State.DELIVERED, 300),
-            step("b", State.QUEUED, 301, reason="lost"),
-            step("b", State.SENT, 302),
-            step("c", State.EXPIRED, 950, reason="not there"),
-            step("a", State.ANSWERED, 400, answer='{"Result":"\\u0000ok"}', terminal_id="t1"),
+            step("a", CommandState.SENT, 200),
+            step("b", CommandState.SENT, 201),
+            step("a", CommandState.DELIVERED, 300),
+            step("b", CommandState.QUEUED, 301, reason="lost"),
+            step("b", CommandState.SENT, 302),
+            step("c", CommandState.EXPIRED, 950, reason="not there"),
+            step("a", CommandState.ANSWERED, 400, answer='{"Result":"\\u0000ok"}', terminal_id="t1"),
         ]
     )
     found = await rows(journal)
@@ -76,11 +76,11 @@ async def test_steps_are_written_in_their_order(journal):
 async def test_steps_that_contradict_the_state_are_left_out(journal):
     await add(journal, values("a"))
     said = json.dumps({"Result": "ok"})
-    await journal.apply([step("a", State.ANSWERED, 400, answer=said, terminal_id="t2")])
+    await journal.apply([step("a", CommandState.ANSWERED, 400, answer=said, terminal_id="t2")])
     assert (await rows(journal))["a"]["state"] == "queued"
-    await journal.apply([step("a", State.ANSWERED, 400, answer=said, terminal_id="t1")])
-    await journal.apply([step("a", state, 500) for state in State if state is not State.ANSWERED])
-    await journal.apply([step("unknown", State.SENT, 500)])
+    await journal.apply([step("a", CommandState.ANSWERED, 400, answer=said, terminal_id="t1")])
+    await journal.apply([step("a", state, 500) for state in CommandState if state is not CommandState.ANSWERED])
+    await journal.apply([step("unknown", CommandState.SENT, 500)])
     found = (await rows(journal))["a"]
     assert (found["state"], found["answered_us"], found["delivered_us"], found["ended_us"]) == (
         "answered",
@@ -92,8 +92,8 @@ async def test_steps_that_contradict_the_state_are_left_out(journal):
 
 async def test_a_late_acknowledgement_is_the_truth_after_expiry(journal):
     await add(journal, values("a"))
-    await journal.apply([step("a", State.SENT, 200), step("a", State.EXPIRED, 900, reason="in time")])
-    await journal.apply([step("a", State.DELIVERED, 1000)])
+    await journal.apply([step("a", CommandState.SENT, 200), step("a", CommandState.EXPIRED, 900, reason="in time")])
+    await journal.apply([step("a", CommandState.DELIVERED, 1000)])
     found = (await rows(journal))["a"]
     assert (found["state"], found["delivered_us"], found["reason"]) == ("delivered", 1000, "")
 
@@ -111,5 +111,5 @@ async def test_an_idempotency_key_counts_once_per_company(journal):
 
 async def test_many_at_once(journal):
     await asyncio.gather(*(add(journal, values(f"{number:032x}")) for number in range(50)))
-    await journal.apply([step(f"{number:032x}", State.SENT, number) for number in range(50)])
+    await journal.apply([step(f"{number:032x}", CommandState.SENT, number) for number in range(50)])
     assert {row["state"] for row in (await rows(journal)).values()} == {"sent"}

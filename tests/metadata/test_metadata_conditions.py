@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from registry_stand import ROOT, Stand
 
+from terrazzo.database.port import Conditions, Row
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.port import Conditions, Row
 
 NAMES = ["", "a", "A", "ab", "a_b", "a%b", "a\\b", "Zoë", "zoo", "50%", "'; DROP TABLE terminal; --"]
 COMPARISONS = ["=", "<>", "!=", ">", ">=", "<", "<="]

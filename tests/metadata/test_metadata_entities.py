@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from registry_stand import ROOT, Stand, terminal_values
 
-from terrazzo.access.actor import Actor, Role
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
-from terrazzo.metadata.definitions import ENTITIES
+from terrazzo.metadata.definitions.registry import ENTITIES
 
 
 async def test_created_record_is_read_back_whole(stand: Stand) -> None:

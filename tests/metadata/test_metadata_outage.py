@@ -10,8 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from postgresql_server import PostgreSQL
+from terrazzo.database.database import Database
 from terrazzo.errors import Unavailable
-from terrazzo.metadata.database import Database
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from registry_stand import ROOT, Stand
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postgresql_server import PostgreSQL
-from terrazzo.metadata.conditions import Selection
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import TERMINAL
-from terrazzo.metadata.name_search import PREFIX
-from terrazzo.metadata.port import EVERYTHING, Conditions
+from terrazzo.database.conditions import Selection
+from terrazzo.database.database import Database
+from terrazzo.database.port import EVERYTHING, Conditions
+from terrazzo.database.trigram_index import PREFIX
+from terrazzo.metadata.definitions.registry import TERMINAL
 
 SORTED = ("id", "name", "keep_alive", "username", "activated")
 ORDERS = [None, *((name, falls) for name in SORTED for falls in (False, True))]

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from registry_stand import ROOT, Stand, terminal_values
 
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangeWatcher
+from terrazzo.database.database import BUSY_TIMEOUT_S, Database
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.metadata.changes import ChangeWatcher
-from terrazzo.metadata.database import BUSY_TIMEOUT_S, Database
-from terrazzo.metadata.definitions import TERMINAL
+from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.rows import RowCodec
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.terminal import Terminal
 
 
 async def test_terminal_reaches_the_registry_whole(stand: Stand, tmp_path: Path) -> None:

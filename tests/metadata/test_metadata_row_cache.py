@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from registry_stand import ROOT, Stand
 
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangeWatcher
+from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound
-from terrazzo.metadata.changes import ChangeWatcher
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.row_cache import RowCache
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
 
 
 @pytest.fixture(params=["sqlite"])

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.commands.control import ControlRow, ObjectCommand, check_control_row, plan_command
-from terrazzo.commands.payload import build_control
+from terrazzo.domain.command_payload import build_control
+from terrazzo.domain.control_table import ControlRow, ObjectCommand, check_control_row, plan_command
 from terrazzo.errors import BadParameter, Skipped
 from terrazzo.points import Point, find_point
 

@@ -19,29 +19,29 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
-from terrazzo.access.actor import Actor, Role
 from terrazzo.access.users import SYSTEM
 from terrazzo.analysis.analysis import Analysis
-from terrazzo.analysis.late import LateMarks
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import make_tag
-from terrazzo.mapping.ledger import Ledger
-from terrazzo.mapping.outbox import Outbox
-from terrazzo.mapping.shaper import Shaper
-from terrazzo.metadata.database import Database
+from terrazzo.analysis.late_records import LateMarks
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.database.tables.events import EVENT, LABEL
+from terrazzo.database.tables.replays import REPLAY
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import make_tag
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
+from terrazzo.mapping.replay.journal import UNFINISHED, ReplayJournal
+from terrazzo.mapping.replay.run import ReplayParts
+from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.mapping.replay.running_objects import RunningObjects
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.happenings import EVENT, LABEL
-from terrazzo.metadata.replays import REPLAY
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.replay.journal import UNFINISHED, Journal
-from terrazzo.replay.live import Live
-from terrazzo.replay.replays import Replays
-from terrazzo.replay.run import Parts
-from terrazzo.store import TimeSeriesStore
+from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.terminals.acl import ReportTopic
 from terrazzo.terminals.presence import Trace
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 from terrazzo.times import now_us
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
@@ -123,22 +123,22 @@ class Stand:
             await self._copy(script)
         await self._open()
         self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
-        self.outbox = Outbox(Ledger(self.database))
-        self.shaper = await Shaper.open(self.store, self.entities, self.outbox)
+        self.effect_queue = EffectQueue(EffectWriter(self.database))
+        self.mapper = await ReportMapper.open(self.store, self.entities, self.effect_queue)
         marks = LateMarks()
         self.analysis = await Analysis.open(self.store, self.database, self.entities, marks=marks)
-        self.intake = Intake(self.store, self, shaper=self.shaper, marks=marks)
-        self.intake.start()
-        live = Live(self.shaper, self.intake, self)
-        parts = Parts(self.store, self.database, live, self.analysis, now_us)
-        self.replays = Replays(Journal(self.database, zone=None), parts)
+        self.ingest = IngestPipeline(self.store, self, mapper=self.mapper, marks=marks)
+        self.ingest.start()
+        live = RunningObjects(self.mapper, self.ingest, self)
+        parts = ReplayParts(self.store, self.database, live, self.analysis, now_us)
+        self.replays = ReplayRunner(ReplayJournal(self.database, zone=None), parts)
         self.replays.start()
         return self
 
     async def stop(self) -> None:
         await self.replays.stop()
-        await self.intake.stop()
-        await self.outbox.stop()
+        await self.ingest.stop()
+        await self.effect_queue.stop()
         await self.store.close()
         await self.database.close()
 
@@ -161,14 +161,14 @@ class Stand:
             arrived_us=now_us(),
             settle=lambda refusals=None: done.set(),
         )
-        self.intake.take(batch)
+        self.ingest.take(batch)
         return done
 
     async def report(self, *reports: tuple[float, str, dict[str, Any]]) -> None:
         """Returns when they are stored, and what they raised is in the database."""
         if reports:
             await self.send(*reports).wait()
-            await self.outbox.settled(self.outbox.last)
+            await self.effect_queue.settled(self.effect_queue.last)
 
     async def remap(self, script: list[Any]) -> None:
         await self.entities.mappings.update(self.actor, 1, {"script": script})

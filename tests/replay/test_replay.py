@@ -6,7 +6,7 @@ from typing import Any
 
 from replay_stand import PLAIN, RICH, Stand
 
-from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.database.tables.events import EVENT, LABEL
 
 STORY: list[tuple[float, str, dict[str, Any]]] = [
     (0, "t1", {"T": 50}),
@@ -70,10 +70,10 @@ async def test_a_dry_run_counts_and_changes_nothing(stand: Stand) -> None:
 
 
 async def test_what_people_did_about_an_event_is_kept_where_it_occurs_again(stand: Stand) -> None:
-    from terrazzo.happenings.events import ACKNOWLEDGED, EventBook
+    from terrazzo.events.events import ACKNOWLEDGED, EventRecords
 
     await stand.report(*STORY)
-    book = EventBook(stand.database, zone=None)
+    book = EventRecords(stand.database, zone=None)
     first, second = await stand.rows(EVENT)
     await book.move(stand.actor, first["id"], ACKNOWLEDGED, comment="seen")
     await book.comment(stand.actor, second["id"], "gone")

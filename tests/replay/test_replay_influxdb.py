@@ -11,7 +11,7 @@ from replay_stand import PLAIN, SECOND, T0, Stand
 from influx_front import Front
 from influx_server import InfluxServer
 from terrazzo.errors import Conflict
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 REPORTS = [Record("g/t1/r", T0 + at_s * SECOND, json.dumps({"T": 50 + at_s * 20}).encode()) for at_s in range(3)]
 

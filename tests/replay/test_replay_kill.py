@@ -13,8 +13,8 @@ from typing import Any
 from replay_stand import RICH, SECOND, T0, Stand
 
 from support import shared_modules
-from terrazzo.metadata.happenings import EVENT, LABEL
-from terrazzo.store import Record
+from terrazzo.database.tables.events import EVENT, LABEL
+from terrazzo.ports.store import Record
 
 COUNT = 9_000
 ROUNDS = {"rocksdb": 20, "influxdb": 10}

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from replay_stand import PLAIN, SECOND, T0, Stand
 
-from terrazzo.mapping.catalogue import Catalogue, ObjectSpec, RetainerSpec
-from terrazzo.mapping.table import parse_table
-from terrazzo.replay.course import Course
-from terrazzo.replay.known import rounds, worded
-from terrazzo.store import Record
+from terrazzo.domain.mapping_table import parse_table
+from terrazzo.mapping.catalogue import MappingCatalogue, ObjectSpec, RetainerSpec
+from terrazzo.mapping.replay.completeness import rounds, worded
+from terrazzo.mapping.replay.rerun import Rerun
+from terrazzo.ports.store import Record
 
 SCRIPT = [
     ["A", "", "", "STA", "$AdapterID-1.A", ""],
@@ -37,12 +37,12 @@ bodies = st.one_of(st.tuples(st.just("t1"), first), st.tuples(st.just("t2"), sec
 stories = st.lists(st.tuples(st.integers(1, 30), bodies), min_size=60, max_size=150)
 
 
-def course(script: list[Any], rules: Any = RULES) -> Course:
-    catalogue = Catalogue()
+def rerun(script: list[Any], rules: Any = RULES) -> Rerun:
+    catalogue = MappingCatalogue()
     catalogue.put_mapping(1, script)
     catalogue.put_object(ObjectSpec(id=1, company_id=1, mapping_id=1, terminals=("t1", "t2")))
     catalogue.put_retainer(RetainerSpec(id=5, uid="r", objects=(1,), script=rules, is_active=True))
-    return Course(catalogue, 1)
+    return Rerun(catalogue, 1)
 
 
 def records(story: list[Any]) -> list[Record]:
@@ -53,7 +53,7 @@ def records(story: list[Any]) -> list[Record]:
     return found
 
 
-def stand(run: Course) -> Any:
+def stand(run: Rerun) -> Any:
     """What a run knows, apart from when labels opened that opened before it began."""
     state, labels = run.state()
     assert state is not None
@@ -65,7 +65,7 @@ def stand(run: Course) -> Any:
 @given(script=st.sampled_from([SCRIPT, PROMPT]), story=stories, skipped=st.integers(0, 60), more=st.integers(0, 20))
 def test_what_is_known_is_as_if_all_had_been_read(script: list[Any], story: list[Any], skipped: int, more: int) -> None:
     rules = RULES if script is SCRIPT else ()
-    whole, part = course(script, rules), course(script, rules)
+    whole, part = rerun(script, rules), rerun(script, rules)
     reports = records(story)
     for place, report in enumerate(reports):
         whole.take(report)
@@ -86,7 +86,7 @@ def test_what_is_known_is_as_if_all_had_been_read(script: list[Any], story: list
 
 
 def test_it_does_become_known() -> None:
-    run = course(SCRIPT)
+    run = rerun(SCRIPT)
     story = [(7, ("t1", {"A": n % 3, "C": n % 5})) if n % 2 else (7, ("t2", {"B": n % 4})) for n in range(200)]
     after = 0
     for report in records(story):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.mapping.effects import LabelOpened
-from terrazzo.replay.labels import Changes, Interval, Range, merge_labels, still_open
+from terrazzo.mapping.replay.label_merge import Changes, Interval, Range, merge_labels, still_open
 
 Row = dict[str, Any]
 

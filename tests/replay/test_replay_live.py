@@ -10,10 +10,10 @@ import sqlalchemy as sa
 from replay_stand import RICH, SECOND, T0, Stand
 
 from terrazzo.analysis.results import decode_variables
+from terrazzo.database.changes import MetadataChange
+from terrazzo.database.tables.analysis import STATISTICS_PERIOD
 from terrazzo.errors import BadParameter, Conflict, NotFound
-from terrazzo.metadata.analysis import STATISTICS_PERIOD
-from terrazzo.metadata.changes import Change
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo.times import now_us
 
 MANY = 6_000
@@ -33,21 +33,21 @@ async def running(stand: Stand, replay_id: int, records: int) -> None:
 
 async def test_up_to_now_renews_what_is_known_and_keeps_it_over_a_restart(stand: Stand) -> None:
     await stand.report((0, "t1", {"T": 70}), (1, "t2", {"RUN": 1}))
-    assert stand.shaper.is_label_open(1, 1, "RUN")
+    assert stand.mapper.is_label_open(1, 1, "RUN")
     await stand.remap(RICH)
     await stand.replay(-10, None)
-    assert not stand.shaper.is_label_open(1, 1, "RUN")
+    assert not stand.mapper.is_label_open(1, 1, "RUN")
     assert (await stand.labels(), await stand.events(), stand.holders) == ([], [], set())
     await stand.report((2, "t2", {"RUN": 0}))
     assert await stand.labels() == [("RUN", 2, None)]
     assert await stand.events() == [(2, "HOT", "70")]
     await stand.replays.stop()
-    await stand.intake.stop()
-    await stand.outbox.stop()
+    await stand.ingest.stop()
+    await stand.effect_queue.stop()
     await stand.store.close()
     await stand.database.close()
     await stand.start()
-    assert stand.shaper.is_label_open(1, 1, "RUN")
+    assert stand.mapper.is_label_open(1, 1, "RUN")
     await stand.report((3, "t1", {"T": 80}), (4, "t2", {"RUN": 1}))
     assert await stand.labels() == [("RUN", 2, 4)]
     assert (await stand.mosaic())[-2:] == [(3, {"T": 353, "BOTH": 353, "N": 2}), (4, {"RUN": 0, "BOTH": 0})]
@@ -57,7 +57,7 @@ async def test_a_past_range_leaves_what_is_known_alone(stand: Stand) -> None:
     await stand.report((0, "t1", {"T": 70}), (1, "t2", {"RUN": 1}))
     await stand.remap(RICH)
     await stand.replay(-10, 0.5)
-    assert stand.shaper.is_label_open(1, 1, "RUN")
+    assert stand.mapper.is_label_open(1, 1, "RUN")
     assert await stand.labels() == [("RUN", 1, None)]
     assert await stand.mosaic() == [(0, {"T": 343, "N": 1}), (1, {"RUN": 1})]
     await stand.report((2, "t2", {"RUN": 1}))
@@ -145,7 +145,7 @@ async def test_changes_that_are_told_twice_or_dont_matter_disturb_nothing(stand:
     entities = stand.entities
     await entities.objects.update(stand.actor, 1, {"name": "renamed"})
     for repository in (entities.mappings, entities.objects, entities.retainers):
-        await repository.refresh([Change(repository.entity.name, 1, "1")])
+        await repository.refresh([MetadataChange(repository.entity.name, 1, "1")])
     row = await stand.ended(replay_id)
     assert (row["state"], row["info"]) == ("done", "")
     assert (await stand.mosaic())[5] == (5, {"T": 278, "N": 6})

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from replay_stand import ALL, PLAIN, RICH, T0, Stand
 
-from terrazzo.metadata.happenings import EVENT, LABEL
+from terrazzo.database.tables.events import EVENT, LABEL
 
 values = st.one_of(
     st.tuples(st.just("t1"), st.fixed_dictionaries({"T": st.sampled_from([0, 40, 50, 61, 70, 90, None, "bad"])})),

@@ -16,8 +16,8 @@ import sqlalchemy as sa
 
 from mqtt_bytes import login, publish
 from running import Platform
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.messages import RULE_NOTICE
+from terrazzo.database.database import Database
+from terrazzo.database.tables.messages import RULE_NOTICE
 
 ROWS = [
     ["T", "", "", "STA", "$AdapterID-1.t", ""],

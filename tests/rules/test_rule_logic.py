@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.mapping.ledger import Happened
+from terrazzo.mapping.effect_writer import Happened
 from terrazzo.messenger.signature import sign
-from terrazzo.metadata.repository import Changed
-from terrazzo.metadata.rules import RULE
+from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.rules.message_text import compose
 from terrazzo.rules.notice import Notice
-from terrazzo.rules.quiet import quiet_until_us
-from terrazzo.rules.rule import RuleBook, rule_of
-from terrazzo.rules.wording import compose
+from terrazzo.rules.quiet_hours import quiet_until_us
+from terrazzo.rules.rule import ActiveRules, rule_of
 from terrazzo.times import parse_time
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -50,11 +50,11 @@ def event(**values: Any) -> Happened:
     ],
 )
 def test_what_matches(rule: dict[str, Any], happened: dict[str, Any], is_told: bool) -> None:
-    book = RuleBook()
-    book.on_changed(Changed(1, "u", row(**rule)))
-    assert bool(book.matching(event(**happened))) is is_told
-    book.on_changed(Changed(1, "u", None))
-    assert book.matching(event(**happened)) == []
+    active_rules = ActiveRules()
+    active_rules.on_changed(Changed(1, "u", row(**rule)))
+    assert bool(active_rules.matching(event(**happened))) is is_told
+    active_rules.on_changed(Changed(1, "u", None))
+    assert active_rules.matching(event(**happened)) == []
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from terrazzo.errors import Unavailable
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.retry import Retry
 from terrazzo.runtime.supervisor import HEALTHY_AFTER_S, Supervisor, TaskState
-from terrazzo.tasks import OnFailure
 from waiting import until
 
 SOON = Retry(first_s=0.001, most_s=0.01)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb import RocksStore
 
 SERIES = "m/1"

@@ -8,7 +8,7 @@ from typing import Any
 import msgpack
 from store_oracle import Oracle
 
-from terrazzo.store import Buckets, Page, Record
+from terrazzo.ports.store import Buckets, Page, Record
 
 
 class MosaicOracle(Oracle):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from store_houses import InfluxHouse
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 SERIES = "m/1"
 T0 = 1_700_000_000_000_000

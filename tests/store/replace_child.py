@@ -11,7 +11,7 @@ from pathlib import Path
 
 from store_houses import InfluxHouse
 
-from terrazzo.store import Record, Seen
+from terrazzo.ports.store import Record, Seen
 
 SERIES = "m/1"
 REPORTS = "g/T1/r"

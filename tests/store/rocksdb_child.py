@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from terrazzo.store import Record, StoreFull
+from terrazzo.ports.store import Record, StoreFull
 from terrazzo_adapters.rocksdb import RocksStore
 
 SERIES = ["g/T1/r", "g/T2/r", "m/1"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
-from terrazzo.store import Page, Record
+from terrazzo.ports.store import Page, Record
 
 
 class Oracle:

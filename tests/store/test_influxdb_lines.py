@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from influxdb_client import Point as OraclePoint
 from influxdb_client import WritePrecision
 
-from terrazzo.store import Page, Record
+from terrazzo.ports.store import Page, Record
 from terrazzo_adapters.influxdb.lines import Point, body_text, encode_line, parse_body
 from terrazzo_adapters.influxdb.naming import kind_of, series_name, tag_values
 

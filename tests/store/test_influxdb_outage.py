@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from store_houses import InfluxHouse
 
-from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo.ports.store import Page, Record, StoreUnavailable
 from terrazzo_adapters.influxdb.lines import Point
 from terrazzo_adapters.influxdb.spool import Spool
 from waiting import until

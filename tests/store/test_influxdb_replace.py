@@ -14,7 +14,7 @@ from replace_child import DAY, INSIDE, REPORTS, SERIES, T0, generation, outside
 from store_houses import InfluxHouse
 
 from influx_gate import Gate
-from terrazzo.store import NotReplaceable, Record, Seen, StoreUnavailable
+from terrazzo.ports.store import NotReplaceable, Record, Seen, StoreUnavailable
 from waiting import until
 
 NOTHING = Seen([REPORTS], 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terrazzo.store import Record, TimeSeriesStore
+from terrazzo.ports.store import Record, TimeSeriesStore
 
 HOUR_US = 3_600 * 1_000_000
 T0 = 1_700_000_000 * 1_000_000

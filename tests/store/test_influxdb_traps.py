@@ -10,7 +10,7 @@ import pytest
 from store_houses import InfluxHouse
 
 from influx_server import InfluxServer
-from terrazzo.store import Page, Record, RecordsRefused, StoreUnavailable
+from terrazzo.ports.store import Page, Record, RecordsRefused, StoreUnavailable
 from waiting import until
 
 T0 = 1_700_000_000_000_000

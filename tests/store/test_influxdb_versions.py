@@ -6,7 +6,7 @@ import pytest
 from store_houses import InfluxHouse
 
 from influx_front import Front
-from terrazzo.store import NotReplaceable, Record, Seen, StoreUnavailable
+from terrazzo.ports.store import NotReplaceable, Record, Seen, StoreUnavailable
 
 T0 = 1_700_000_000_000_000
 RECORD = Record("g/T1/r", T0, b'{"P":1}')

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.store import Record, Seen
+from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack
 

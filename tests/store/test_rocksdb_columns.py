@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from mosaic_child import BUCKET_US, SERIES, record
 
-from terrazzo.store import MOST_BUCKETS, Record, TooManyBuckets
+from terrazzo.ports.store import MOST_BUCKETS, Record, TooManyBuckets
 from terrazzo_adapters.rocksdb import RocksReader, RocksStore
 from waiting import until
 

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.newest import MOST_BYTES, MOST_SERIES, Newest
 

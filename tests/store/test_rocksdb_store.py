@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo.ports.store import Page, Record, StoreUnavailable
 from terrazzo_adapters.rocksdb import RocksReader, RocksStore
 
 T0 = 1_700_000_000_000_000

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_oracle import Oracle
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 T0 = 1_700_000_000_000_000
 HOUR = 3_600_000_000

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo.ports.store import Page, Record, StoreUnavailable
 
 T0 = 1_700_000_000_000_000
 HOUR = 3_600_000_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.store import Record, Seen
+from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
 
 T0 = 1_700_000_000_000_000 // 3_600_000_000 * 3_600_000_000

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.terminals.acl import CHANNELS, TerminalAcl, covers, parse_topic_permission
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 
 
 def terminal(uid: str, **changes) -> Terminal:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from mqtt5 import ConnAckReasonCode as Reason
 from scramp import ScramClient, ScramException
 
-from terrazzo.access.throttle import Throttle
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.terminals.login import Login
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.throttle import Throttle
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse
 
 NOW_S = 1_780_000_000.0

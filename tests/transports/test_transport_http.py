@@ -40,7 +40,7 @@ async def answer_to(ports: Ports, *chunks: bytes, pause_s: float = 0) -> tuple[i
 
 
 def count(ports: Ports, reason: str) -> float:
-    cuts = next(family for family in ports.doorkeeper.collect() if family.name == "terrazzo_api_cut")
+    cuts = next(family for family in ports.connection_limiter.collect() if family.name == "terrazzo_api_cut")
     return next(sample.value for sample in cuts.samples if sample.labels["reason"] == reason)
 
 
@@ -50,7 +50,7 @@ async def test_a_head_that_does_not_come_to_an_end(hasty: Ports, caplog: pytest.
     assert count(hasty, "head_timeout") == 5
     lines = [record for record in caplog.records if "headers: not complete" in record.getMessage()]
     assert len(lines) == 1, "the log line is limited"
-    await until(lambda: hasty.doorkeeper.open == 0, "counted out")
+    await until(lambda: hasty.connection_limiter.open == 0, "counted out")
 
 
 async def test_a_head_byte_by_byte_is_cut_off_all_the_same(hasty: Ports) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.api.lines import Lines, LineTooLong
+from terrazzo.api.transports.lines import Lines, LineTooLong
 
 TEXT = st.binary(max_size=20).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))
 

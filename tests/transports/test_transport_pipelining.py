@@ -12,7 +12,7 @@ import pytest
 
 from api.api_rig import Rig, config_fields, open_rig, terminal_fields
 from lasting import Ports, limits, open_ports
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from waiting import until
 
 
@@ -91,7 +91,7 @@ async def test_only_so_many_are_under_way(tmp_path: Path, kind: str) -> None:
         async with ports.connect(kind) as connection:
             for number in range(50):
                 await connection.send(request("get_last_grid", terminal_id="t1", topic="r", actionid=number))
-            await until(lambda: ports.doorkeeper.pauses, "reading pauses")
+            await until(lambda: ports.connection_limiter.pauses, "reading pauses")
             assert gate.waiting == 4
             gate.open.set()
             assert [(await connection.receive())["actionid"] for _ in range(50)] == list(range(50))
@@ -111,6 +111,6 @@ async def test_who_hangs_up_amid_requests_leaves_nothing_behind(ports: Ports, ki
         else:
             connection.raw._response.connection.transport.abort()  # type: ignore[attr-defined]
         gate.open.set()
-        await until(lambda: ports.doorkeeper.open == 0, "the connection is counted out")
+        await until(lambda: ports.connection_limiter.open == 0, "the connection is counted out")
     async with ports.connect(kind) as again:
         assert (await again.ask("ping"))["code"] == 200

@@ -12,7 +12,7 @@ import pytest
 
 from api.api_rig import open_rig
 from lasting import LineConnection, Ports, limits, open_ports
-from terrazzo.api.doorkeeper import Cut
+from terrazzo.api.transports.connection_limiter import Cut
 from waiting import until
 
 PING = b'{"action": "ping", "actionid": 1}'
@@ -20,7 +20,7 @@ PING = b'{"action": "ping", "actionid": 1}'
 
 def cuts(ports: Ports) -> dict[str, float]:
     """How often each reason has been counted."""
-    families = {family.name: family for family in ports.doorkeeper.collect()}
+    families = {family.name: family for family in ports.connection_limiter.collect()}
     return {sample.labels["reason"]: sample.value for sample in families["terrazzo_api_cut"].samples}
 
 
@@ -92,7 +92,7 @@ async def test_who_takes_no_answers_is_cut_off(tmp_path: Path) -> None:
         request = json.dumps({"action": "ping", "message": "x" * 60_000}).encode() + b"\n"
         peer.writer.write(request * 400)
         await until(lambda: cuts(ports)[Cut.UNREAD.value] == 1, "cut off")
-        await until(lambda: ports.doorkeeper.open == 0, "counted out")
+        await until(lambda: ports.connection_limiter.open == 0, "counted out")
 
 
 async def test_a_subscriber_may_be_silent(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path) ->
             async with ports.client.get(f"http://127.0.0.1:{ports.http}/healthz") as response:
                 assert (response.status, (await response.json())["info"]) == (503, refusal["info"])
             assert cuts(ports)["connections"] == 2
-        await until(lambda: ports.doorkeeper.open == 0, "both have left")
+        await until(lambda: ports.connection_limiter.open == 0, "both have left")
         async with ports.connect("tcp") as again:
             assert (await again.ask("ping"))["code"] == 200
 

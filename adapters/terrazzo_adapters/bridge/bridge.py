@@ -8,7 +8,7 @@ import random
 import ssl
 from pathlib import Path
 
-from terrazzo.bridge import BridgeStatus, LocalBroker
+from terrazzo.ports.bridge import BridgeStatus, LocalBroker
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_adapters.bridge.ledger import Capacity, Ledger

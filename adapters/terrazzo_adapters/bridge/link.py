@@ -21,7 +21,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from terrazzo.bridge import MARK
+from terrazzo.ports.bridge import MARK
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
 WINDOW = 100  # messages on the way, in either direction

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from terrazzo.bridge import BridgeMessage, BridgeStatus, LocalBroker
+from terrazzo.ports.bridge import BridgeMessage, BridgeStatus, LocalBroker
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo.sparse_log import SparseLog
-from terrazzo.store import StoreUnavailable
 from terrazzo_adapters.bridge.ledger import Ledger
 from terrazzo_adapters.bridge.spool import Entry, Spool
 

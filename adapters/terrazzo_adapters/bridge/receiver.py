@@ -6,7 +6,7 @@ from typing import Any
 
 from paho.mqtt.client import MQTTMessage
 
-from terrazzo.bridge import BridgeMessage, BridgeRefused, BridgeStatus, LocalBroker, MessageProperties
+from terrazzo.ports.bridge import BridgeMessage, BridgeRefused, BridgeStatus, LocalBroker, MessageProperties
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_adapters.bridge.link import Link

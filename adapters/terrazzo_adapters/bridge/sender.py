@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from terrazzo.bridge import BridgeMessage, BridgeStatus, MessageProperties
+from terrazzo.ports.bridge import BridgeMessage, BridgeStatus, MessageProperties
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_adapters.bridge.link import Link

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 from rocksdict import WriteBatch
 
-from terrazzo.bridge import BridgeMessage
+from terrazzo.ports.bridge import BridgeMessage
 from terrazzo_adapters.rocksdb.database import Database, worded
 
 Entry = tuple[int, BridgeMessage]

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
 NUMBER, FLAG, TEXT = 0, 1, 2
 

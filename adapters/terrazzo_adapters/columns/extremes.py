@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.store import MOST_BUCKETS, Curve
+from terrazzo.ports.store import MOST_BUCKETS, Curve
 from terrazzo_adapters.columns.column import Column
 from terrazzo_adapters.columns.resample import bucket_ids, check_count, run_starts
 

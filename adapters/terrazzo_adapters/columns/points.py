@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
 _DEEPEST = 32
 _PLAIN = {int, float, str, bool, type(None)}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
+from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
 from terrazzo_adapters.columns.column import NUMBER, TEXT, Column, plain_values
 
 Ids = NDArray[np.int64]

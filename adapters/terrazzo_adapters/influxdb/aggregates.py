@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from terrazzo.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
+from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
 from terrazzo_adapters.influxdb.naming import FLAG, TEXT, field_name, identifier
 from terrazzo_adapters.influxdb.queries import Source
 from terrazzo_adapters.influxdb.server import Server

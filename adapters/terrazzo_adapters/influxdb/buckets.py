@@ -8,7 +8,7 @@ import influxdb_client
 from influxdb_client.rest import ApiException
 from urllib3.exceptions import HTTPError
 
-from terrazzo.store import StoreUnavailable
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 
 _library: Any = influxdb_client  # its calls carry no types

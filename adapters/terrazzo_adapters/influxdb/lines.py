@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.influxdb.naming import ARRIVAL, BODY, EMPTY, FLAG, TEXT, field_name, line_field, line_head
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from terrazzo.store import Page, Record, StoreUnavailable
+from terrazzo.ports.store import Page, Record, StoreUnavailable
 from terrazzo_adapters.influxdb.lines import parse_body
 from terrazzo_adapters.influxdb.naming import (
     ARRIVAL,

@@ -10,7 +10,7 @@ import time
 
 import msgspec
 
-from terrazzo.store import NotReplaceable, StoreUnavailable
+from terrazzo.ports.store import NotReplaceable, StoreUnavailable
 from terrazzo_adapters.influxdb import queries
 from terrazzo_adapters.influxdb.delivery import Delivery
 from terrazzo_adapters.influxdb.lines import Point

@@ -11,7 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from terrazzo.store import StoreUnavailable
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo_adapters.influxdb.naming import identifier
 from terrazzo_adapters.influxdb.settings import InfluxSettings
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 from rocksdict import WriteBatch
 
-from terrazzo.store import NO_NOTES, Notes
+from terrazzo.ports.store import NO_NOTES, Notes
 from terrazzo_adapters.influxdb.lines import Point
 from terrazzo_adapters.influxdb.replacement import Replacement
 from terrazzo_adapters.rocksdb import reads

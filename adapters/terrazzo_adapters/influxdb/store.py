@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from terrazzo.store import (
+from terrazzo.ports.store import (
     MOST_BUCKETS,
     NO_NOTES,
     Buckets,

@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from terrazzo.messenger.port import HttpAnswer, HttpCall, Outcome
+from terrazzo.ports.providers import HttpAnswer, HttpCall, Outcome
 from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, GuardedResolver
 
 MOST_BYTES = 65_536  # of an answer; the rest is left

@@ -15,7 +15,7 @@ from email.utils import format_datetime, parseaddr
 
 import aiosmtplib
 
-from terrazzo.messenger.port import Mail, Outcome, Verdict
+from terrazzo.ports.providers import Mail, Outcome, Verdict
 from terrazzo.times import to_datetime
 
 _QUIT_S = 2.0

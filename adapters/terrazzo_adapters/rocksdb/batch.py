@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rocksdict import WriteBatch
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb.blocks import Run, pack
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,

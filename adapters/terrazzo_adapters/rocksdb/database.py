@@ -22,7 +22,7 @@ from rocksdict import (
     WriteOptions,
 )
 
-from terrazzo.store import StoreFull, StoreUnavailable
+from terrazzo.ports.store import StoreFull, StoreUnavailable
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
-from terrazzo.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
+from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, mosaic_ids, put_count, slot_key
 from terrazzo_adapters.rocksdb.blocks import Entry

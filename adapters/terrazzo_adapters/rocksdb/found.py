@@ -10,7 +10,7 @@ import heapq
 from collections.abc import Iterator, Mapping, Set
 from typing import NamedTuple
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import walk_hours

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 
 MOST_SERIES = 10_000
 MOST_BYTES = 2_048  # of a body; a longer one is read each time

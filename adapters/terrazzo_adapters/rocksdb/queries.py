@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.store import MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
+from terrazzo.ports.store import MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
 from terrazzo_adapters.rocksdb import reads
 
 P = ParamSpec("P")

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import AccessType, Rdict, Snapshot
 
-from terrazzo.store import StoreUnavailable
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo_adapters.rocksdb.database import open_database, worded
 from terrazzo_adapters.rocksdb.queries import Queries
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from itertools import islice, takewhile
 from typing import NamedTuple
 
-from terrazzo.store import Page, Record
+from terrazzo.ports.store import Page, Record
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.found import ALL, newest_first, oldest_first

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rocksdict import WriteBatch
 
-from terrazzo.store import Record
+from terrazzo.ports.store import Record
 from terrazzo_adapters.rocksdb.batch import Batch, Slot, put_count
 from terrazzo_adapters.rocksdb.blocks import Entry, cut
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, mark_key, tally_key

@@ -12,7 +12,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
+from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour

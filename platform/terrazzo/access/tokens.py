@@ -12,18 +12,18 @@ import jwt
 import msgspec
 import sqlalchemy as sa
 
-from terrazzo.access.actor import Actor, Role
-from terrazzo.access.key_file import load_key
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import write_entries
+from terrazzo.crypto.key_file import load_key
+from terrazzo.database.changes import ChangeWatcher, MetadataChange, record_change
+from terrazzo.database.database import Database
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Row
+from terrazzo.database.tables.registry import REVOKED_TOKEN
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotAuthenticated
-from terrazzo.metadata.changes import Change, ChangeWatcher, record_change
-from terrazzo.metadata.database import Database
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.entity import COMPANY
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import Changed
-from terrazzo.metadata.tables import REVOKED_TOKEN
+from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.times import now_us
 
 KEY_FILE = "token-key"
@@ -145,7 +145,7 @@ class Tokens:
             await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.expires_us < now))
             await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.jti == claims.jti))
             await connection.execute(REVOKED_TOKEN.insert().values(row))
-            await record_change(connection, Change(REVOKED_TOKEN.name, 0, claims.jti))
+            await record_change(connection, MetadataChange(REVOKED_TOKEN.name, 0, claims.jti))
             await write_entries(connection, [about_user(actor, "logout")], now)
         self._revoke(claims.jti, claims.expires_us)
 
@@ -172,7 +172,7 @@ class Tokens:
         """Whether a company's users may log in."""
         return company_id not in self._closed_companies
 
-    async def _on_revoked(self, changes: Sequence[Change]) -> None:
+    async def _on_revoked(self, changes: Sequence[MetadataChange]) -> None:
         query = sa.select(REVOKED_TOKEN).where(REVOKED_TOKEN.c.jti.in_([change.uid for change in changes]))
         async with self._database.reading() as connection:
             for jti, expires_us in await connection.execute(query):

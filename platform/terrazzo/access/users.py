@@ -13,17 +13,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.access.actor import SYSTEM, Actor, Role
-from terrazzo.access.key_file import write_private
-from terrazzo.access.passwords import hash_password, verify_password
-from terrazzo.access.throttle import Throttle
 from terrazzo.access.tokens import Tokens, actor_of
-from terrazzo.audit.entry import Entry, about_user
+from terrazzo.audit.entry import AuditEntry, about_user
 from terrazzo.audit.log import AuditLog
+from terrazzo.crypto.key_file import write_private
+from terrazzo.crypto.passwords import hash_password, verify_password
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Conditions, Row
+from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import NotAuthenticated, Throttled
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.entity import COMPANY
-from terrazzo.metadata.port import Conditions, Row
+from terrazzo.throttle import Throttle
 from terrazzo.times import now_us
 
 ADMIN = "admin"
@@ -107,7 +107,7 @@ class UserLogin:
     async def _refuse(self, username: str, address: str, row: Row | None, reason: str) -> None:
         """Notes a refused login; one under a name that nobody has is no company's business."""
         actor = Actor(user_id=0, username=username, company_id=0, role=Role.VIEWER) if row is None else actor_of(row)
-        entry = Entry(
+        entry = AuditEntry(
             actor=msgspec.structs.replace(actor, address=address),
             company_id=actor.company_id or None,
             action="login_refused",

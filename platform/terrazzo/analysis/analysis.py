@@ -13,24 +13,24 @@ from functools import partial
 
 import msgspec
 
-from terrazzo.access.actor import Actor
 from terrazzo.analysis.balances import BalanceWork
 from terrazzo.analysis.calculations import CalculationWork
-from terrazzo.analysis.late import PREFIX, LateMarks, Span, joined
+from terrazzo.analysis.context import AnalysisContext
+from terrazzo.analysis.current_periods import RunningResults
+from terrazzo.analysis.late_records import PREFIX, LateMarks, Span, joined
 from terrazzo.analysis.periods import Calendar, PeriodType
-from terrazzo.analysis.progress import Progress, Todo, add_todo, load_progress, next_todos, save_progress
+from terrazzo.analysis.progress import ScriptProgress, Todo, add_todo, load_progress, next_todos, save_progress
 from terrazzo.analysis.queries import ResultQueries
 from terrazzo.analysis.results import forget_script
-from terrazzo.analysis.running import RunningResults
-from terrazzo.analysis.scripts import Catalogue, Job, Kind, Script
-from terrazzo.analysis.stand import Stand
+from terrazzo.analysis.scripts import Job, Script, ScriptCatalogue, ScriptKind
 from terrazzo.analysis.statistics import StatisticsWork
-from terrazzo.audit.entry import Entry
+from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
-from terrazzo.metadata.database import Database
+from terrazzo.database.database import Database
+from terrazzo.domain.actor import Actor
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repository import Changed, EntityRepository, Watcher
-from terrazzo.store import TimeSeriesStore
+from terrazzo.metadata.repositories.repository import Changed, EntityRepository, Watcher
+from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.times import now_us
 
 _JOBS_AT_ONCE = 200  # that are looked at before others have their turn
@@ -48,16 +48,16 @@ class AnalysisStats(msgspec.Struct):
 class Analysis:
     """Statistics, calculations and balances of one store and database."""
 
-    def __init__(self, stand: Stand) -> None:
+    def __init__(self, context: AnalysisContext) -> None:
         """Use ``open``."""
         self.stats = AnalysisStats()
-        self.running = RunningResults(stand)
-        self.results = ResultQueries(stand.database, stand.calendar.zone)
-        self._stand = stand
-        self._statistics = StatisticsWork(stand)
-        self._calculations = CalculationWork(stand)
-        self._balances = BalanceWork(stand)
-        self._deleted: list[tuple[Kind, int]] = []
+        self.running = RunningResults(context)
+        self.results = ResultQueries(context.database, context.calendar.zone)
+        self._context = context
+        self._statistics = StatisticsWork(context)
+        self._calculations = CalculationWork(context)
+        self._balances = BalanceWork(context)
+        self._deleted: list[tuple[ScriptKind, int]] = []
         self._has_todos = True
 
     @classmethod
@@ -85,11 +85,11 @@ class Analysis:
         marks.load(await store.notes(PREFIX))
         async with database.reading() as connection:
             progress = await load_progress(connection)
-        stand = Stand(
+        context = AnalysisContext(
             store=store,
             database=database,
             calendar=Calendar(zone),
-            catalogue=Catalogue(zone),
+            catalogue=ScriptCatalogue(zone),
             marks=marks,
             clock=clock,
             retention_us=retention_us,
@@ -97,15 +97,15 @@ class Analysis:
         )
         for job, each in progress.items():
             await marks.fence(job.object_id, each.done_us)
-        analysis = cls(stand)
+        analysis = cls(context)
         await analysis._follow(entities)
         return analysis
 
     async def _follow(self, entities: Entities) -> None:
-        scripts: dict[Kind, EntityRepository] = {
-            Kind.STATISTICS: entities.statistics,
-            Kind.CALCULATE: entities.calculates,
-            Kind.BALANCE: entities.balances,
+        scripts: dict[ScriptKind, EntityRepository] = {
+            ScriptKind.STATISTICS: entities.statistics,
+            ScriptKind.CALCULATE: entities.calculates,
+            ScriptKind.BALANCE: entities.balances,
         }
         watched: list[tuple[EntityRepository, Watcher]] = [
             (repository, partial(self._on_script, kind)) for kind, repository in scripts.items()
@@ -115,17 +115,17 @@ class Analysis:
             repository.watch(hear)
             async for row in repository.every():
                 hear(Changed(row["id"], row["uid"], row))
-        known = {(script.kind, script.id) for script in self._stand.catalogue}
-        self._deleted += {(job.kind, job.script_id) for job in self._stand.progress} - known
+        known = {(script.kind, script.id) for script in self._context.catalogue}
+        self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
 
-    def _on_script(self, kind: Kind, changed: Changed) -> None:
-        self._stand.catalogue.put(kind, changed.record_id, changed.row)
+    def _on_script(self, kind: ScriptKind, changed: Changed) -> None:
+        self._context.catalogue.put(kind, changed.record_id, changed.row)
         self._has_todos = True  # it may have been stopped with something left to do
         if changed.row is None:
             self._deleted.append((kind, changed.record_id))
 
     def _on_object(self, changed: Changed) -> None:
-        self._stand.catalogue.put_object(changed.record_id, changed.row)
+        self._context.catalogue.put_object(changed.record_id, changed.row)
 
     # The work
 
@@ -149,7 +149,7 @@ class Analysis:
         await self._forget_deleted()
         await self._take_marks()
         count = 0
-        jobs = self._stand.catalogue.jobs()
+        jobs = self._context.catalogue.jobs()
         for number, (script, job) in enumerate(jobs, 1):
             if number % _JOBS_AT_ONCE == 0:
                 await asyncio.sleep(0)
@@ -160,22 +160,22 @@ class Analysis:
                 await asyncio.sleep(0)
         return count + (await self._redo({job: script for script, job in jobs}) if self._has_todos else 0)
 
-    async def _advance(self, script: Script, job: Job, progress: Progress) -> bool:
+    async def _advance(self, script: Script, job: Job, progress: ScriptProgress) -> bool:
         match job.kind:
-            case Kind.STATISTICS:
+            case ScriptKind.STATISTICS:
                 moved = await self._statistics.advance(script, job, progress)
                 self._has_todos = self._has_todos or moved
                 return moved
-            case Kind.BALANCE:
+            case ScriptKind.BALANCE:
                 return await self._balances.advance(script, job, progress)
         return False  # a calculation follows from what statistics leave to do
 
     async def _redo(self, scripts: dict[Job, Script]) -> int:
-        async with self._stand.database.reading() as connection:
+        async with self._context.database.reading() as connection:
             todos = await next_todos(connection, scripts)
         self._has_todos = bool(todos)
         if todos:
-            self._stand.ensure_whole()
+            self._context.ensure_whole()
         for todo in todos:
             await self._redo_one(scripts[todo.job], todo)
             self.stats.redone += 1
@@ -184,36 +184,36 @@ class Analysis:
 
     async def _redo_one(self, script: Script, todo: Todo) -> None:
         match todo.job.kind:
-            case Kind.STATISTICS:
-                await self._statistics.redo(script, todo, self._stand.progress[todo.job])
-            case Kind.BALANCE:
-                await self._balances.redo(script, todo, self._stand.progress[todo.job])
-            case Kind.CALCULATE:
+            case ScriptKind.STATISTICS:
+                await self._statistics.redo(script, todo, self._context.progress[todo.job])
+            case ScriptKind.BALANCE:
+                await self._balances.redo(script, todo, self._context.progress[todo.job])
+            case ScriptKind.CALCULATE:
                 await self._calculations.redo(script, todo)
 
-    async def _progress(self, script: Script, job: Job) -> Progress | None:
+    async def _progress(self, script: Script, job: Job) -> ScriptProgress | None:
         """How far a job is; one that is new, or whose script has changed, begins."""
-        known = self._stand.progress.get(job)
+        known = self._context.progress.get(job)
         if known is not None and known.digest == script.digest:
             return known
         begun = await self._begin(script, job)
         if begun is None:
             return None
-        async with self._stand.database.writing() as connection:
+        async with self._context.database.writing() as connection:
             await save_progress(connection, script, job, begun)
-            if job.kind is Kind.CALCULATE:
+            if job.kind is ScriptKind.CALCULATE:
                 await add_todo(connection, job, begun.origin_us, begun.done_us)
                 self._has_todos = True
-        self._stand.progress[job] = begun
+        self._context.progress[job] = begun
         return begun
 
-    async def _begin(self, script: Script, job: Job) -> Progress | None:
+    async def _begin(self, script: Script, job: Job) -> ScriptProgress | None:
         match job.kind:
-            case Kind.STATISTICS:
-                await self._stand.fence(job.object_id, self._statistics.closed_us())
+            case ScriptKind.STATISTICS:
+                await self._context.fence(job.object_id, self._statistics.closed_us())
                 return await self._statistics.begin(script, job)
-            case Kind.BALANCE:
-                await self._stand.fence(job.object_id, self._balances.closed_us(script.body))
+            case ScriptKind.BALANCE:
+                await self._context.fence(job.object_id, self._balances.closed_us(script.body))
                 return await self._balances.begin(script, job)
         return self._calculations.begin(script, job.object_id)
 
@@ -222,24 +222,24 @@ class Analysis:
             kind, script_id = self._deleted[0]
             is_done = False
             while not is_done:
-                async with self._stand.database.writing() as connection:
+                async with self._context.database.writing() as connection:
                     is_done = await forget_script(connection, kind, script_id)
                 await asyncio.sleep(0)
-            for job in [job for job in self._stand.progress if (job.kind, job.script_id) == (kind, script_id)]:
-                del self._stand.progress[job]
-                if not any(other.object_id == job.object_id for other in self._stand.progress):
-                    self._stand.marks.lift(job.object_id)
+            for job in [job for job in self._context.progress if (job.kind, job.script_id) == (kind, script_id)]:
+                del self._context.progress[job]
+                if not any(other.object_id == job.object_id for other in self._context.progress):
+                    self._context.marks.lift(job.object_id)
             self._deleted.pop(0)
 
     async def _take_marks(self) -> None:
         """From the store's notes to what is to be done again: first there, then gone here."""
-        marked = self._stand.marks.marked()
+        marked = self._context.marks.marked()
         if not marked:
             return
         spans = joined([span for some in marked.values() for span in some])
         await self.compute_again(spans)
-        await self._stand.store.append([], notes=dict.fromkeys(marked))
-        self._stand.marks.forget(list(marked))
+        await self._context.store.append([], notes=dict.fromkeys(marked))
+        self._context.marks.forget(list(marked))
         self.stats.late_marks += len(spans)
 
     async def compute_again(self, spans: list[Span]) -> None:
@@ -250,30 +250,30 @@ class Analysis:
         found = [
             (job, start_us, await self._until_us(job, end_us))
             for object_id, start_us, end_us in spans
-            for job, progress in self._stand.progress.items()
-            if job.object_id == object_id and job.kind is not Kind.CALCULATE and start_us < progress.done_us
+            for job, progress in self._context.progress.items()
+            if job.object_id == object_id and job.kind is not ScriptKind.CALCULATE and start_us < progress.done_us
         ]
-        async with self._stand.database.writing() as connection:
+        async with self._context.database.writing() as connection:
             for each in found:
                 await add_todo(connection, *each)
         self._has_todos = True
 
     async def _until_us(self, job: Job, end_us: int) -> int:
-        script = self._stand.catalogue.get(job.kind, job.script_id)
-        if job.kind is not Kind.STATISTICS or script is None:
+        script = self._context.catalogue.get(job.kind, job.script_id)
+        if job.kind is not ScriptKind.STATISTICS or script is None:
             return end_us
-        done_us = self._stand.progress[job].done_us
+        done_us = self._context.progress[job].done_us
         return await self._statistics.affected_until_us(script, job.object_id, end_us, done_us)
 
     # What the APIs ask
 
     async def recompute(self, actor: Actor, script_id: int, object_ids: list[int], start_us: int, end_us: int) -> None:
         """Has finished periods of a statistics script computed again, soon; durable and in the audit log on return."""
-        script = self._stand.catalogue.get(Kind.STATISTICS, script_id)
+        script = self._context.catalogue.get(ScriptKind.STATISTICS, script_id)
         if script is None:
             return
         told = {"object_list": object_ids, "start_us": start_us, "end_us": end_us}
-        entry = Entry(
+        entry = AuditEntry(
             actor=actor,
             company_id=script.company_id,
             action="recompute",
@@ -282,20 +282,20 @@ class Analysis:
             uid=script.uid,
             after=told,
         )
-        async with self._stand.database.writing() as connection:
+        async with self._context.database.writing() as connection:
             for object_id in object_ids:
-                await add_todo(connection, Job(Kind.STATISTICS, script_id, object_id), start_us, end_us)
-            await write_entries(connection, [entry], self._stand.clock())
+                await add_todo(connection, Job(ScriptKind.STATISTICS, script_id, object_id), start_us, end_us)
+            await write_entries(connection, [entry], self._context.clock())
         self._has_todos = True
 
-    def script(self, kind: Kind, script_id: int) -> Script | None:
+    def script(self, kind: ScriptKind, script_id: int) -> Script | None:
         """A script by its id."""
-        return self._stand.catalogue.get(kind, script_id)
+        return self._context.catalogue.get(kind, script_id)
 
     def describe(self, kind: PeriodType, start_us: int) -> str:
         """A period in words."""
-        return self._stand.calendar.describe(kind, start_us)
+        return self._context.calendar.describe(kind, start_us)
 
     def now_us(self) -> int:
         """The time that running periods end at."""
-        return self._stand.clock()
+        return self._context.clock()

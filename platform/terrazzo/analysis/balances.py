@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.analysis.progress import Progress, Todo, finish_todo, save_progress
+from terrazzo.analysis.context import DELAY_US, AnalysisContext, series_of
+from terrazzo.analysis.progress import ScriptProgress, Todo, finish_todo, save_progress
 from terrazzo.analysis.regression import fit
-from terrazzo.analysis.results import Writer
+from terrazzo.analysis.results import ResultWriter
 from terrazzo.analysis.scripts import Balance, Job, Script
-from terrazzo.analysis.stand import DELAY_US, Stand, series_of
 from terrazzo.times import format_iso, to_datetime
 
 _BUCKETS = 1_440  # of a window: minutes of a day
@@ -21,9 +21,9 @@ _MOST_WINDOWS = 5  # of one piece
 class BalanceWork:
     """Brings balance jobs forward. Windows count from midnight of the first day of 1970 in the zone."""
 
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
-        offset = to_datetime(0, stand.calendar.zone).utcoffset()
+    def __init__(self, context: AnalysisContext) -> None:
+        self._context = context
+        offset = to_datetime(0, context.calendar.zone).utcoffset()
         self._anchor_us = -round(offset.total_seconds() * 1_000_000) if offset else 0
 
     def window_us(self, balance: Balance, time_us: int) -> int:
@@ -32,40 +32,44 @@ class BalanceWork:
 
     def closed_us(self, balance: Balance) -> int:
         """Windows that end here or earlier are over."""
-        return self.window_us(balance, self._stand.clock() - DELAY_US)
+        return self.window_us(balance, self._context.clock() - DELAY_US)
 
-    async def begin(self, script: Script, job: Job) -> Progress:
+    async def begin(self, script: Script, job: Job) -> ScriptProgress:
         """Where a job starts that has no results, or those of another version of its script."""
         balance: Balance = script.body
-        first_us = await self._stand.first_us(job.object_id, (balance.target,), self._stand.horizon_us)
+        first_us = await self._context.first_us(job.object_id, (balance.target,), self._context.horizon_us)
         closed_us = self.closed_us(balance)
         begin_us = closed_us if first_us is None else min(self.window_us(balance, first_us), closed_us)
-        return Progress(digest=script.digest, origin_us=begin_us, done_us=begin_us)
+        return ScriptProgress(digest=script.digest, origin_us=begin_us, done_us=begin_us)
 
-    async def advance(self, script: Script, job: Job, progress: Progress) -> bool:
+    async def advance(self, script: Script, job: Job, progress: ScriptProgress) -> bool:
         """Fits the next windows that are over; False when there are none."""
         balance: Balance = script.body
         closed_us = self.closed_us(balance)
         if progress.done_us >= closed_us:
             return False
-        await self._stand.fence(job.object_id, closed_us)
+        await self._context.fence(job.object_id, closed_us)
         rows, done_us = await self._fit_some(script, job, progress.done_us, closed_us)
         moved = msgspec.structs.replace(progress, done_us=done_us)
-        async with self._stand.database.writing() as connection:
-            writer = Writer(connection, script, job, calendar=self._stand.calendar, now_us=self._stand.clock())
+        async with self._context.database.writing() as connection:
+            writer = ResultWriter(
+                connection, script, job, calendar=self._context.calendar, now_us=self._context.clock()
+            )
             await writer.put_balances(rows)
             await save_progress(connection, script, job, moved)
-        self._stand.progress[job] = moved
+        self._context.progress[job] = moved
         return True
 
-    async def redo(self, script: Script, todo: Todo, progress: Progress) -> None:
+    async def redo(self, script: Script, todo: Todo, progress: ScriptProgress) -> None:
         """Fits windows again that are over, the first ones of the range."""
         balance: Balance = script.body
-        start_us = self.window_us(balance, max(todo.start_us, self._stand.horizon_us + balance.window_us))
+        start_us = self.window_us(balance, max(todo.start_us, self._context.horizon_us + balance.window_us))
         end_us = min(self.window_us(balance, todo.end_us - 1) + balance.window_us, progress.done_us)
         rows, done_us = await self._fit_some(script, todo.job, start_us, end_us) if start_us < end_us else ([], end_us)
-        async with self._stand.database.writing() as connection:
-            writer = Writer(connection, script, todo.job, calendar=self._stand.calendar, now_us=self._stand.clock())
+        async with self._context.database.writing() as connection:
+            writer = ResultWriter(
+                connection, script, todo.job, calendar=self._context.calendar, now_us=self._context.clock()
+            )
             await writer.put_balances(rows)
             await finish_todo(connection, todo, todo.end_us if done_us >= end_us else done_us)
 
@@ -74,7 +78,7 @@ class BalanceWork:
         balance: Balance = script.body
         rows: list[dict[str, Any]] = []
         while start_us < end_us and len(rows) < _MOST_WINDOWS:
-            first_us = await self._stand.first_us(job.object_id, (balance.target,), start_us)
+            first_us = await self._context.first_us(job.object_id, (balance.target,), start_us)
             if first_us is None or first_us >= end_us:
                 return rows, end_us
             start_us = self.window_us(balance, first_us)
@@ -85,7 +89,7 @@ class BalanceWork:
     async def _fit(self, script: Script, job: Job, start_us: int) -> dict[str, Any]:
         balance: Balance = script.body
         end_us = start_us + balance.window_us
-        buckets = await self._stand.store.resample(
+        buckets = await self._context.store.resample(
             series_of(job.object_id),
             (balance.target, *balance.inputs),
             start_us,
@@ -101,11 +105,11 @@ class BalanceWork:
             "class_id": script.uid,
             "block_id": format_iso(start_us),
             "object_id": job.object_id,
-            "mapping_id": self._stand.catalogue.mapping(job.object_id),
+            "mapping_id": self._context.catalogue.mapping(job.object_id),
             "parameters": found.parameters(),
             "correlation": found.correlation_text(),
             "start_time": start_us,
             "end_time": end_us,
-            "created": self._stand.clock(),
+            "created": self._context.clock(),
             "is_available": 1,
         }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.periods import FINISHED, HOUR_US, Period
-from terrazzo.analysis.progress import Progress, Todo, finish_todo
-from terrazzo.analysis.results import Writer, read_variables
-from terrazzo.analysis.scripts import Formula, Kind, Script
-from terrazzo.analysis.stand import Stand
-from terrazzo.store import Value
+from terrazzo.analysis.progress import ScriptProgress, Todo, finish_todo
+from terrazzo.analysis.results import ResultWriter, read_variables
+from terrazzo.analysis.scripts import Formula, Script, ScriptKind
+from terrazzo.ports.store import Value
 
 _MOST_US = 168 * HOUR_US
 
@@ -17,34 +17,34 @@ _MOST_US = 168 * HOUR_US
 class CalculationWork:
     """Follows the statistics: each period that is written leaves a range to calculate."""
 
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
+    def __init__(self, context: AnalysisContext) -> None:
+        self._context = context
 
-    def begin(self, script: Script, object_id: int) -> Progress | None:
+    def begin(self, script: Script, object_id: int) -> ScriptProgress | None:
         """Where the statistics of the object begin and end; None while there are none."""
         others = [
             progress
-            for job, progress in self._stand.progress.items()
+            for job, progress in self._context.progress.items()
             if job.object_id == object_id and self._is_source(script, job.kind, job.script_id)
         ]
         if not others:
             return None
         origin_us, done_us = min(each.origin_us for each in others), max(each.done_us for each in others)
-        return Progress(digest=script.digest, origin_us=origin_us, done_us=done_us)
+        return ScriptProgress(digest=script.digest, origin_us=origin_us, done_us=done_us)
 
-    def _is_source(self, script: Script, kind: Kind, script_id: int) -> bool:
-        source = self._stand.catalogue.get(kind, script_id) if kind is Kind.STATISTICS else None
+    def _is_source(self, script: Script, kind: ScriptKind, script_id: int) -> bool:
+        source = self._context.catalogue.get(kind, script_id) if kind is ScriptKind.STATISTICS else None
         return source is not None and source.company_id == script.company_id
 
     async def redo(self, script: Script, todo: Todo) -> None:
         """Calculates the finished periods that meet the first part of a range."""
         end_us = min(todo.end_us, todo.start_us + _MOST_US)
-        stand, object_id = self._stand, todo.job.object_id
-        async with stand.database.writing() as connection:
-            writer = Writer(connection, script, todo.job, calendar=stand.calendar, now_us=stand.clock())
+        context, object_id = self._context, todo.job.object_id
+        async with context.database.writing() as connection:
+            writer = ResultWriter(connection, script, todo.job, calendar=context.calendar, now_us=context.clock())
             for kind in FINISHED:
-                first = stand.calendar.period(kind, todo.start_us)
-                last = stand.calendar.period(kind, max(end_us - 1, todo.start_us))
+                first = context.calendar.period(kind, todo.start_us)
+                last = context.calendar.period(kind, max(end_us - 1, todo.start_us))
                 span = Period(kind, first.start_us, last.end_us)
                 found = await read_variables(connection, script.company_id, object_id, span)
                 await writer.put_values(

@@ -9,13 +9,13 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.analysis.scripts import Job, Kind, Script
-from terrazzo.metadata.analysis import ANALYSIS_PROGRESS, ANALYSIS_TODO
+from terrazzo.analysis.scripts import Job, Script, ScriptKind
+from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS, ANALYSIS_TODO
 
 _AT_ONCE = 500
 
 
-class Progress(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Results begin at ``origin_us`` and are complete up to ``done_us``."""
 
     digest: str
@@ -32,18 +32,18 @@ class Todo(NamedTuple):
     end_us: int
 
 
-async def load_progress(connection: AsyncConnection) -> dict[Job, Progress]:
+async def load_progress(connection: AsyncConnection) -> dict[Job, ScriptProgress]:
     """Of all scripts."""
     rows = (await connection.execute(sa.select(ANALYSIS_PROGRESS))).all()
     return {
-        Job(Kind(row.kind), row.script_id, row.object_id): Progress(
+        Job(ScriptKind(row.kind), row.script_id, row.object_id): ScriptProgress(
             digest=row.digest, origin_us=row.origin_us, done_us=row.done_us
         )
         for row in rows
     }
 
 
-async def save_progress(connection: AsyncConnection, script: Script, job: Job, progress: Progress) -> None:
+async def save_progress(connection: AsyncConnection, script: Script, job: Job, progress: ScriptProgress) -> None:
     """Inside the transaction of the results that it tells of."""
     table = ANALYSIS_PROGRESS
     mine = _of_job(table, job)
@@ -81,7 +81,7 @@ async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[T
     while not found and (rows := (await connection.execute(query.where(ANALYSIS_TODO.c.id > last))).all()):
         last = rows[-1].id
         for row in rows:
-            job = Job(Kind(row.kind), row.script_id, row.object_id)
+            job = Job(ScriptKind(row.kind), row.script_id, row.object_id)
             if job in wanted:
                 found.setdefault(job, Todo(row.id, job, row.start_us, row.end_us))
     return list(found.values())

@@ -7,19 +7,19 @@ from datetime import tzinfo
 
 import sqlalchemy as sa
 
-from terrazzo.access.actor import Actor
-from terrazzo.metadata.analysis import (
+from terrazzo.database.conditions import Selection
+from terrazzo.database.database import Database
+from terrazzo.database.entity import past
+from terrazzo.database.field import Field, moment, number, text
+from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.tables.analysis import (
     ANALYSIS_PROGRESS,
     BALANCE_RESULT,
     CALCULATE_RESULT,
     STATISTICS_PERIOD,
     STATISTICS_RESULT,
 )
-from terrazzo.metadata.conditions import Selection
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.entity import past
-from terrazzo.metadata.field import Field, moment, number, text
-from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.domain.actor import Actor
 
 Clause = sa.ColumnElement[bool]
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.mosaic.body import plain_number
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
 _BEYOND = "numbers too large or too close to each other to reckon with"
 

@@ -11,21 +11,21 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.analysis.periods import Calendar, Period, PeriodType
-from terrazzo.analysis.scripts import Job, Kind, Script
+from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
-from terrazzo.metadata.analysis import (
+from terrazzo.database.field import storable_text
+from terrazzo.database.tables.analysis import (
     ANALYSIS_PROGRESS,
     ANALYSIS_TODO,
     BALANCE_RESULT,
     CALCULATE_RESULT,
     STATISTICS_RESULT,
 )
-from terrazzo.metadata.analysis import STATISTICS_PERIOD as PERIOD
-from terrazzo.metadata.field import storable_text
+from terrazzo.database.tables.analysis import STATISTICS_PERIOD as PERIOD
 from terrazzo.mosaic.body import text_of
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
-VARIABLES = {Kind.STATISTICS: STATISTICS_RESULT, Kind.CALCULATE: CALCULATE_RESULT}
+VARIABLES = {ScriptKind.STATISTICS: STATISTICS_RESULT, ScriptKind.CALCULATE: CALCULATE_RESULT}
 """The tables with a row for each variable."""
 
 _AT_ONCE = 200  # rows of one statement: SQLite binds at most 32,766 values
@@ -60,7 +60,7 @@ def decode_variables(data: str) -> dict[str, Value]:
     return {each.var_name: each.value for each in _variables.decode(data)}
 
 
-class Writer:
+class ResultWriter:
     """Writes the results of one job; ``now_us`` is the time of creation."""
 
     def __init__(
@@ -180,12 +180,12 @@ async def read_variables(
     return found
 
 
-async def forget_script(connection: AsyncConnection, kind: Kind, script_id: int) -> bool:
+async def forget_script(connection: AsyncConnection, kind: ScriptKind, script_id: int) -> bool:
     """Deletes some of what is left of a deleted script; True when nothing is."""
     tables = {
-        Kind.STATISTICS: (PERIOD, STATISTICS_RESULT),
-        Kind.CALCULATE: (CALCULATE_RESULT,),
-        Kind.BALANCE: (BALANCE_RESULT,),
+        ScriptKind.STATISTICS: (PERIOD, STATISTICS_RESULT),
+        ScriptKind.CALCULATE: (CALCULATE_RESULT,),
+        ScriptKind.BALANCE: (BALANCE_RESULT,),
     }[kind]
     for table in (*tables, ANALYSIS_TODO, ANALYSIS_PROGRESS):
         mine = [(table.c.project_id if table is BALANCE_RESULT else table.c.script_id) == script_id]

@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from terrazzo.analysis.sheet import Sheet, parse_sheet
-from terrazzo.mapping.expression import Expression, parse_expression
-from terrazzo.mapping.tokens import ExpressionError
-from terrazzo.metadata.entity import COMPANY
-from terrazzo.metadata.port import Row
+from terrazzo.analysis.statistics_rows import StatisticsRows, parse_statistics_rows
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Row
+from terrazzo.expressions.expression import Expression, parse_expression
+from terrazzo.expressions.tokens import ExpressionError
 
 
-class Kind(StrEnum):
+class ScriptKind(StrEnum):
     """What a script makes."""
 
     STATISTICS = "statistics"
@@ -41,9 +41,9 @@ class Balance(NamedTuple):
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """One script. ``body``: a ``Sheet``, formulas, or a ``Balance``."""
+    """One script. ``body``: a ``StatisticsRows``, formulas, or a ``Balance``."""
 
-    kind: Kind
+    kind: ScriptKind
     id: int
     uid: str
     company_id: int
@@ -56,21 +56,21 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 class Job(NamedTuple):
     """A script on one of its objects."""
 
-    kind: Kind
+    kind: ScriptKind
     script_id: int
     object_id: int
 
 
-class Catalogue:
+class ScriptCatalogue:
     """All scripts, kept in step with their records."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._zone = zone
-        self._scripts: dict[tuple[Kind, int], Script] = {}
+        self._scripts: dict[tuple[ScriptKind, int], Script] = {}
         self._mappings: dict[int, str | None] = {}  # by object
         self._jobs: list[tuple[Script, Job]] | None = None
 
-    def put(self, kind: Kind, script_id: int, row: Row | None) -> None:
+    def put(self, kind: ScriptKind, script_id: int, row: Row | None) -> None:
         """A script was made or changed, or is gone (None)."""
         self._jobs = None
         if row is None:
@@ -78,7 +78,7 @@ class Catalogue:
         else:
             self._scripts[kind, script_id] = _script(kind, row, str(self._zone))
 
-    def get(self, kind: Kind, script_id: int) -> Script | None:
+    def get(self, kind: ScriptKind, script_id: int) -> Script | None:
         """One script."""
         return self._scripts.get((kind, script_id))
 
@@ -103,26 +103,28 @@ class Catalogue:
         return self._jobs
 
     def _find_jobs(self) -> list[tuple[Script, Job]]:
-        order = list(Kind)
+        order = list(ScriptKind)
         running = sorted((each for each in self if each.is_active), key=lambda each: (order.index(each.kind), each.id))
         jobs = [(each, object_id) for each in running for object_id in self.objects(each)]
         return [(script, Job(script.kind, script.id, object_id)) for script, object_id in jobs]
 
     def objects(self, script: Script) -> tuple[int, ...]:
         """A calculation without objects is made for those of the company's statistics."""
-        if script.objects or script.kind is not Kind.CALCULATE:
+        if script.objects or script.kind is not ScriptKind.CALCULATE:
             return script.objects
-        others = [each for each in self if each.kind is Kind.STATISTICS and each.company_id == script.company_id]
+        others = [each for each in self if each.kind is ScriptKind.STATISTICS and each.company_id == script.company_id]
         return tuple(sorted({object_id for each in others for object_id in each.objects}))
 
     def calculations(self, company_id: int, object_id: int) -> list[Script]:
         """The calculation scripts of an object."""
-        mine = [each for each in self if each.kind is Kind.CALCULATE and each.company_id == company_id]
+        mine = [each for each in self if each.kind is ScriptKind.CALCULATE and each.company_id == company_id]
         return [each for each in mine if object_id in self.objects(each)]
 
 
-def _script(kind: Kind, row: Row, zone: str) -> Script:
-    said = [row["script"]] if kind is not Kind.BALANCE else [row["target_code"], row["input_codes"], row["window"]]
+def _script(kind: ScriptKind, row: Row, zone: str) -> Script:
+    said = (
+        [row["script"]] if kind is not ScriptKind.BALANCE else [row["target_code"], row["input_codes"], row["window"]]
+    )
     digest = hashlib.sha256(msgspec.json.encode([zone, *said])).hexdigest()
     return Script(
         kind=kind,
@@ -136,8 +138,8 @@ def _script(kind: Kind, row: Row, zone: str) -> Script:
     )
 
 
-def _sheet(row: Row) -> Sheet:
-    return parse_sheet(row["script"] or ())
+def _statistics_rows(row: Row) -> StatisticsRows:
+    return parse_statistics_rows(row["script"] or ())
 
 
 def _formulas(row: Row) -> tuple[Formula, ...]:
@@ -155,4 +157,4 @@ def _balance(row: Row) -> Balance:
     return Balance(row["target_code"], tuple(row["input_codes"] or ()), row["window"] * 1_000_000)
 
 
-_BODIES = {Kind.STATISTICS: _sheet, Kind.CALCULATE: _formulas, Kind.BALANCE: _balance}
+_BODIES = {ScriptKind.STATISTICS: _statistics_rows, ScriptKind.CALCULATE: _formulas, ScriptKind.BALANCE: _balance}

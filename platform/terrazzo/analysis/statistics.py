@@ -8,12 +8,12 @@ from itertools import pairwise
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.analysis.context import DELAY_US, AnalysisContext
 from terrazzo.analysis.periods import FINISHED, Period, PeriodType
-from terrazzo.analysis.progress import Progress, Todo, add_todo, finish_todo, save_progress
-from terrazzo.analysis.results import Summarized, Writer, read_summaries
+from terrazzo.analysis.progress import ScriptProgress, Todo, add_todo, finish_todo, save_progress
+from terrazzo.analysis.results import ResultWriter, Summarized, read_summaries
 from terrazzo.analysis.scripts import Job, Script
-from terrazzo.analysis.sheet import Sheet
-from terrazzo.analysis.stand import DELAY_US, Stand
+from terrazzo.analysis.statistics_rows import StatisticsRows
 from terrazzo.analysis.tally import Summary, join
 
 _MOST_HOURS = 168
@@ -23,81 +23,81 @@ _MOST_VALUES = 5_000  # of the hours of one piece
 class StatisticsWork:
     """Brings statistics jobs forward, a piece at a time."""
 
-    def __init__(self, stand: Stand) -> None:
-        self._stand = stand
+    def __init__(self, context: AnalysisContext) -> None:
+        self._context = context
 
     def closed_us(self) -> int:
         """Hours that end here or earlier are finished."""
-        return self._stand.calendar.period(PeriodType.HOUR, self._stand.clock() - DELAY_US).start_us
+        return self._context.calendar.period(PeriodType.HOUR, self._context.clock() - DELAY_US).start_us
 
-    async def begin(self, script: Script, job: Job) -> Progress:
+    async def begin(self, script: Script, job: Job) -> ScriptProgress:
         """Where a job starts that has no results, or those of another version of its script."""
-        stand, before = self._stand, self._stand.progress.get(job)
-        first_us = await stand.first_us(job.object_id, script.body.codes, stand.horizon_us)
+        context, before = self._context, self._context.progress.get(job)
+        first_us = await context.first_us(job.object_id, script.body.codes, context.horizon_us)
         closed_us = self.closed_us()
         begin_us = closed_us if first_us is None else min(first_us, closed_us)
-        begin_us = stand.calendar.period(PeriodType.HOUR, begin_us).start_us
+        begin_us = context.calendar.period(PeriodType.HOUR, begin_us).start_us
         origin_us = begin_us if before is None else min(before.origin_us, begin_us)
-        return Progress(digest=script.digest, origin_us=origin_us, done_us=begin_us)
+        return ScriptProgress(digest=script.digest, origin_us=origin_us, done_us=begin_us)
 
-    async def advance(self, script: Script, job: Job, progress: Progress) -> bool:
+    async def advance(self, script: Script, job: Job, progress: ScriptProgress) -> bool:
         """Computes the next hours that are finished; False when there are none."""
         closed_us = self.closed_us()
         if progress.done_us >= closed_us:
             return False
-        sheet: Sheet = script.body
-        await self._stand.fence(job.object_id, closed_us)
+        statistics_rows: StatisticsRows = script.body
+        await self._context.fence(job.object_id, closed_us)
         start_us = progress.done_us
-        carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
+        carried = await self._context.carried(job.object_id, list(statistics_rows.watched), start_us)
         if not any(value is not None for value in carried.values()):
-            first_us = await self._stand.first_us(job.object_id, sheet.codes, start_us)
+            first_us = await self._context.first_us(job.object_id, statistics_rows.codes, start_us)
             past = first_us is None or first_us >= closed_us
             start_us = closed_us if past or first_us is None else self._hour(first_us)
-        bounds = self._bounds(sheet, start_us, closed_us)
-        summaries = await self._stand.summarize(sheet, job.object_id, bounds, carried) if bounds[1:] else []
+        bounds = self._bounds(statistics_rows, start_us, closed_us)
+        summaries = await self._context.summarize(statistics_rows, job.object_id, bounds, carried) if bounds[1:] else []
         moved = msgspec.structs.replace(progress, done_us=bounds[-1])
-        async with self._stand.database.writing() as connection:
+        async with self._context.database.writing() as connection:
             await self._write(
                 connection, script, job, bounds, summaries, done_us=moved.done_us, since_us=progress.done_us
             )
             await save_progress(connection, script, job, moved)
-        self._stand.progress[job] = moved
+        self._context.progress[job] = moved
         return True
 
-    async def redo(self, script: Script, todo: Todo, progress: Progress) -> None:
+    async def redo(self, script: Script, todo: Todo, progress: ScriptProgress) -> None:
         """Computes finished hours again, the first ones of the range."""
-        job, sheet = todo.job, script.body
-        start_us = max(self._hour(max(todo.start_us, 0)), self._hour(self._stand.horizon_us + 3_600_000_000))
-        end_us = min(self._stand.calendar.period(PeriodType.HOUR, todo.end_us - 1).end_us, progress.done_us)
+        job, statistics_rows = todo.job, script.body
+        start_us = max(self._hour(max(todo.start_us, 0)), self._hour(self._context.horizon_us + 3_600_000_000))
+        end_us = min(self._context.calendar.period(PeriodType.HOUR, todo.end_us - 1).end_us, progress.done_us)
         moved = msgspec.structs.replace(progress, origin_us=min(progress.origin_us, start_us))
         if start_us >= end_us:
-            async with self._stand.database.writing() as connection:
+            async with self._context.database.writing() as connection:
                 await finish_todo(connection, todo, todo.end_us)
             return
-        carried = await self._stand.carried(job.object_id, list(sheet.watched), start_us)
-        bounds = self._bounds(sheet, start_us, end_us)
-        summaries = await self._stand.summarize(sheet, job.object_id, bounds, carried)
-        async with self._stand.database.writing() as connection:
+        carried = await self._context.carried(job.object_id, list(statistics_rows.watched), start_us)
+        bounds = self._bounds(statistics_rows, start_us, end_us)
+        summaries = await self._context.summarize(statistics_rows, job.object_id, bounds, carried)
+        async with self._context.database.writing() as connection:
             await self._write(connection, script, job, bounds, summaries, done_us=progress.done_us, since_us=bounds[-1])
             await save_progress(connection, script, job, moved)
             await finish_todo(connection, todo, todo.end_us if bounds[-1] >= end_us else bounds[-1])
-        self._stand.progress[job] = moved
+        self._context.progress[job] = moved
 
     async def affected_until_us(self, script: Script, object_id: int, end_us: int, done_us: int) -> int:
         """Up to where a late record before ``end_us`` matters: values hold until the next record of their code."""
         until_us = end_us
         for code in script.body.watched:
-            next_us = await self._stand.first_us(object_id, (code,), end_us)
+            next_us = await self._context.first_us(object_id, (code,), end_us)
             until_us = max(until_us, done_us if next_us is None else min(next_us + 1, done_us))
         return until_us
 
     def _hour(self, time_us: int) -> int:
-        return self._stand.calendar.period(PeriodType.HOUR, time_us).start_us
+        return self._context.calendar.period(PeriodType.HOUR, time_us).start_us
 
-    def _bounds(self, sheet: Sheet, start_us: int, end_us: int) -> list[int]:
+    def _bounds(self, statistics_rows: StatisticsRows, start_us: int, end_us: int) -> list[int]:
         """Of as many hours as one piece takes."""
-        most = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(sheet.measures))))
-        return self._stand.calendar.bounds(start_us, min(end_us, start_us + (most + 2) * 3_600_000_000))[: most + 1]
+        most = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(statistics_rows.measures))))
+        return self._context.calendar.bounds(start_us, min(end_us, start_us + (most + 2) * 3_600_000_000))[: most + 1]
 
     async def _write(
         self,
@@ -116,7 +116,7 @@ class StatisticsWork:
             done_us: up to where hours are complete with these.
             since_us: periods that ended after this are over now, though nothing of them was computed here.
         """
-        writer = Writer(connection, script, job, calendar=self._stand.calendar, now_us=self._stand.clock())
+        writer = ResultWriter(connection, script, job, calendar=self._context.calendar, now_us=self._context.clock())
         start_us, end_us = min(bounds[0], since_us), bounds[-1]
         hours = [
             Summarized(Period(PeriodType.HOUR, *around), summary)
@@ -126,20 +126,20 @@ class StatisticsWork:
         await writer.put_summaries(Period(PeriodType.HOUR, bounds[0], end_us), hours)
         for kinds in pairwise(FINISHED):
             await self._join(connection, writer, job, kinds, (start_us, end_us, done_us))
-        for calculation in self._stand.catalogue.calculations(script.company_id, job.object_id):
+        for calculation in self._context.catalogue.calculations(script.company_id, job.object_id):
             await add_todo(connection, Job(calculation.kind, calculation.id, job.object_id), start_us, end_us)
 
     async def _join(
         self,
         connection: AsyncConnection,
-        writer: Writer,
+        writer: ResultWriter,
         job: Job,
         kinds: tuple[PeriodType, PeriodType],
         range_us: tuple[int, int, int],
     ) -> None:
         """Makes the periods of one type that meet a range and are over from the shorter ones."""
         (shorter, kind), (start_us, end_us, done_us) = kinds, range_us
-        calendar = self._stand.calendar
+        calendar = self._context.calendar
         meeting = calendar.periods(kind, start_us, max(end_us, start_us + 1))
         over = [period for period in meeting if period.end_us <= done_us]
         if not over:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from terrazzo.analysis.sheet import Sheet
-from terrazzo.analysis.tally import Summary, Tally
-from terrazzo.mapping.functions import same
+from terrazzo.analysis.statistics_rows import StatisticsRows
+from terrazzo.analysis.tally import PeriodTally, Summary
+from terrazzo.expressions.functions import same
 from terrazzo.mosaic.body import parse_mosaic
-from terrazzo.store import Record, Value
+from terrazzo.ports.store import Record, Value
 
 
 class Summarizer:
@@ -19,19 +19,19 @@ class Summarizer:
         carried: what watched codes were before the first period; the time that a value holds counts from there.
     """
 
-    def __init__(self, sheet: Sheet, bounds: Sequence[int], carried: Mapping[str, Value]) -> None:
-        self._sheet = sheet
+    def __init__(self, statistics_rows: StatisticsRows, bounds: Sequence[int], carried: Mapping[str, Value]) -> None:
+        self._statistics_rows = statistics_rows
         self._bounds = bounds
         self._place = 0
         self._summary = Summary()
         self._done: list[Summary] = []
-        self._since_us = dict.fromkeys(sheet.watched, bounds[0])
-        before = {code: carried.get(code) for code in sheet.watched}
+        self._since_us = dict.fromkeys(statistics_rows.watched, bounds[0])
+        before = {code: carried.get(code) for code in statistics_rows.watched}
         self._counted = {code: self._matching(code, value) for code, value in before.items()}
 
     def feed(self, records: Iterable[Record]) -> None:
         """Some more records of the range."""
-        codes, watched = self._sheet.codes, self._sheet.watched
+        codes, watched = self._statistics_rows.codes, self._statistics_rows.watched
         end_us = self._bounds[self._place + 1]
         for record in records:
             if record.time_us >= end_us:
@@ -46,7 +46,7 @@ class Summarizer:
                 if value is not None:
                     tally = tallies.get(code)
                     if tally is None:
-                        tally = tallies[code] = Tally()
+                        tally = tallies[code] = PeriodTally()
                     tally.add(value)
                 if code in watched:
                     self._change(code, value, record.time_us)
@@ -79,4 +79,4 @@ class Summarizer:
         """Null is no value: nothing is known until the next record."""
         if value is None:
             return ()
-        return tuple(f"{code}=={each}" for each in self._sheet.watched[code] if same(value, each))
+        return tuple(f"{code}=={each}" for each in self._statistics_rows.watched[code] if same(value, each))

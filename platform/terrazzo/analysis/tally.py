@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
 
-class Tally(msgspec.Struct, array_like=True):
+class PeriodTally(msgspec.Struct, array_like=True):
     """The points of one code in order of time. Only numbers are summed up and compared, true and false as 1 and 0."""
 
     count: int = 0
@@ -42,7 +42,7 @@ class Tally(msgspec.Struct, array_like=True):
         self.total += value
         self.last_number = value
 
-    def join(self, later: Tally) -> None:
+    def join(self, later: PeriodTally) -> None:
         """The points of a later period too."""
         if not later.count:
             return
@@ -64,7 +64,7 @@ class Tally(msgspec.Struct, array_like=True):
 class Summary(msgspec.Struct, array_like=True):
     """One period. ``held_us``: how long watched values were there, by ``code==value``."""
 
-    tallies: dict[str, Tally] = msgspec.field(default_factory=dict)
+    tallies: dict[str, PeriodTally] = msgspec.field(default_factory=dict)
     held_us: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
@@ -91,7 +91,7 @@ def join(parts: Iterable[Summary]) -> Summary:
     whole = Summary()
     for part in parts:
         for code, tally in part.tallies.items():
-            whole.tallies.setdefault(code, Tally()).join(tally)
+            whole.tallies.setdefault(code, PeriodTally()).join(tally)
         for key, held_us in part.held_us.items():
             whole.held_us[key] = whole.held_us.get(key, 0) + held_us
     return whole

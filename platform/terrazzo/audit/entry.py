@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.access.actor import Actor
-from terrazzo.metadata.entity import COMPANY, Entity
-from terrazzo.metadata.field import Field, Kind
+from terrazzo.database.entity import COMPANY, Entity
+from terrazzo.database.field import Field, FieldKind
+from terrazzo.domain.actor import Actor
 
 MASK = "******"  # stands for a secret: that it changed is said, never what it was or is
 MAX_VALUE_BYTES = 4_096  # of one field as JSON; a longer one is cut
@@ -20,7 +20,7 @@ _HASH = "_hash"
 Values = Mapping[str, Any]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What one actor did to one thing. ``before`` and ``after`` have the fields that changed only."""
 
     actor: Actor
@@ -33,9 +33,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     after: Values | None = None
 
 
-def about_user(actor: Actor, action: str) -> Entry:
+def about_user(actor: Actor, action: str) -> AuditEntry:
     """The entry of what a user did to their own session."""
-    return Entry(
+    return AuditEntry(
         actor=actor,
         company_id=actor.company_id,
         action=action,
@@ -45,7 +45,7 @@ def about_user(actor: Actor, action: str) -> Entry:
     )
 
 
-def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values | None) -> Entry | None:
+def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values | None) -> AuditEntry | None:
     """The entry of a record's creation, change or deletion; None where nothing was changed.
 
     Args:
@@ -59,7 +59,7 @@ def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values 
     if row is None or not changed:
         return None
     masked = {_name(field) for field in fields if _is_secret(field)}
-    return Entry(
+    return AuditEntry(
         actor=actor,
         company_id=row[entity.company],
         action="create" if before is None else "delete" if after is None else "update",
@@ -85,11 +85,11 @@ def _is_told(field: Field) -> bool:
     """Times and the last author are in the entry itself; of internal columns only that a password changed is told."""
     if field.internal:
         return field.name.endswith(_HASH)
-    return field.kind is not Kind.TIME and field.name not in ("last_modified_by", "last_modified")
+    return field.kind is not FieldKind.TIME and field.name not in ("last_modified_by", "last_modified")
 
 
 def _is_secret(field: Field) -> bool:
-    return field.kind is Kind.SECRET or field.internal
+    return field.kind is FieldKind.SECRET or field.internal
 
 
 def _name(field: Field) -> str:
@@ -103,7 +103,7 @@ def _shown(fields: Iterable[Field], row: Values | None) -> dict[str, Any]:
     shown = {}
     for field in fields:
         name = field.name
-        if field.kind is Kind.REFERENCE and name != COMPANY:
+        if field.kind is FieldKind.REFERENCE and name != COMPANY:
             value = row.get(f"{name.removesuffix('_id')}_uid", row.get(name))
         else:
             value = row.get(name)

@@ -10,14 +10,14 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
-from terrazzo.audit.entry import Entry, encode_values
-from terrazzo.metadata.conditions import Selection
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.entity import past
-from terrazzo.metadata.field import Field, moment, number, text
-from terrazzo.metadata.port import EVERYTHING, Conditions, Row, Rows
-from terrazzo.metadata.tables import AUDIT
+from terrazzo.audit.entry import AuditEntry, encode_values
+from terrazzo.database.conditions import Selection
+from terrazzo.database.database import Database
+from terrazzo.database.entity import past
+from terrazzo.database.field import Field, moment, number, text
+from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.tables.registry import AUDIT
+from terrazzo.domain.actor import Actor
 from terrazzo.times import now_us
 
 _FORGOTTEN_AT_ONCE = 10_000  # rows that one transaction deletes, so that others get their turn
@@ -38,7 +38,7 @@ _FIELDS: tuple[Field, ...] = (
 _SHAPE = past(AUDIT, _FIELDS, moment="time", key="uid")
 
 
-async def write_entries(connection: AsyncConnection, entries: Iterable[Entry], time_us: int) -> None:
+async def write_entries(connection: AsyncConnection, entries: Iterable[AuditEntry], time_us: int) -> None:
     """Adds entries inside the transaction of what they tell, so that neither is without the other."""
     rows = [_stored(entry, time_us) for entry in entries]
     if rows:
@@ -58,7 +58,7 @@ class AuditLog:
         self._clock = clock
         self._selection = Selection(_SHAPE, {}, zone)
 
-    async def note(self, entry: Entry) -> None:
+    async def note(self, entry: AuditEntry) -> None:
         """Adds an entry in a transaction of its own.
 
         Raises:
@@ -105,7 +105,7 @@ class AuditLog:
                 return forgotten
 
 
-def _stored(entry: Entry, time_us: int) -> dict[str, Any]:
+def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:
     return {
         "time": time_us,
         "company_id": entry.company_id,

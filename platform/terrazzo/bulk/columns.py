@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from terrazzo.bulk.report import Issues
+from terrazzo.database.entity import Entity, Uid
+from terrazzo.database.field import Field, FieldKind
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.entity import Entity, Uid
-from terrazzo.metadata.field import Field, Kind
 
 MASK = "******"  # what a secret reads like to who may not see it
 MOST_UID_CHARACTERS = 64
@@ -88,11 +88,11 @@ class Columns:
 
 def _cell(field: Field, value: Any) -> Any:
     """A cell's value in its column's type: all that CSV has is text, and spreadsheets turn digits into numbers."""
-    if field.kind in (Kind.INTEGER, Kind.FLAG) and isinstance(value, str) and value.strip():
+    if field.kind in (FieldKind.INTEGER, FieldKind.FLAG) and isinstance(value, str) and value.strip():
         return _integer(value.strip())
-    if field.kind in (Kind.TEXT, Kind.SECRET) and isinstance(value, int) and not isinstance(value, bool):
+    if field.kind in (FieldKind.TEXT, FieldKind.SECRET) and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if field.kind is Kind.SECRET and value == MASK:
+    if field.kind is FieldKind.SECRET and value == MASK:
         raise BadParameter(field.name, f"is {MASK}: the file was exported without its secrets")
     return value
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from terrazzo.api.services import Services
-from terrazzo.metadata.definitions import CONFIGURATION, CONTROL, CUSTOMER, MAPPING, OBJECT, TERMINAL
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.repository import EntityRepository
+from terrazzo.api.kernel.services import Services
+from terrazzo.database.entity import Entity
+from terrazzo.metadata.definitions.registry import CONFIGURATION, CONTROL, CUSTOMER, MAPPING, OBJECT, TERMINAL
+from terrazzo.metadata.repositories.repository import EntityRepository
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from terrazzo.access.actor import Actor
-from terrazzo.bulk.breather import Breather
+from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import AT_ONCE
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.field import Kind
-from terrazzo.metadata.repository import EntityRepository
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import FieldKind
+from terrazzo.domain.actor import Actor
+from terrazzo.metadata.repositories.repository import EntityRepository
 
 Format = Literal["csv", "json", "jsonl"]
 MEDIA_TYPES: Mapping[str, str] = {
@@ -26,7 +26,7 @@ MEDIA_TYPES: Mapping[str, str] = {
 
 def secret_columns(entity: Entity) -> list[str]:
     """The columns that an export leaves out unless they are asked for."""
-    return [each.name for each in entity.fields.values() if each.kind is Kind.SECRET]
+    return [each.name for each in entity.fields.values() if each.kind is FieldKind.SECRET]
 
 
 async def export(repository: EntityRepository, actor: Actor, *, format: Format, secrets: bool) -> AsyncIterator[bytes]:
@@ -47,13 +47,13 @@ def _columns(entity: Entity, *, secrets: bool, company: bool) -> dict[str, str]:
         columns[entity.company] = entity.company
     for each in entity.writable():
         if each.name not in left_out and each.name != entity.company:
-            is_reference = each.kind is Kind.REFERENCE
+            is_reference = each.kind is FieldKind.REFERENCE
             columns[each.name] = f"{each.name.removesuffix('_id')}_uid" if is_reference else each.name
     return columns
 
 
 async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
-    breather, last = Breather(), 0
+    pauses, last = LoopPauses(), 0
     ids = repository.table.c.id
     while True:
         query = repository._rows.where(ids > last, *repository._visible(actor)).order_by(ids).limit(AT_ONCE)
@@ -64,7 +64,7 @@ async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[
         rows = []
         for row in found:
             rows.append(repository._codec.decode(row))
-            await breather.pause()
+            await pauses.pause()
         yield rows
         last = found[-1]["id"]
 

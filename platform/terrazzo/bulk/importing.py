@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from terrazzo.access.actor import Actor
-from terrazzo.bulk.breather import Breather
 from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import OnRow, Planned, Planner
 from terrazzo.bulk.report import ImportRefused, Issues, Report
-from terrazzo.bulk.rows import Rows, SourceRow
-from terrazzo.bulk.writing import Writer
+from terrazzo.bulk.rows import SourceRow, UploadedRows
+from terrazzo.bulk.writing import ImportWriter
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.repositories.repository import EntityRepository
 
 Mode = Literal["create", "upsert"]
 OnProgress = Callable[[str, int, int], object]
@@ -46,7 +46,7 @@ class Importer:
         self._is_header_wrong = False
         self._on_progress = on_progress
 
-    async def run(self, rows: Rows) -> Report:
+    async def run(self, rows: UploadedRows) -> Report:
         """The report; a dry run's with all errors.
 
         Raises:
@@ -68,20 +68,20 @@ class Importer:
                 report.created = report.updated = 0
                 raise ImportRefused(report)
         elif writes and not report.dry_run:
-            await Writer(self._repository, self._actor).write(writes, self._stage("write", len(writes)))
+            await ImportWriter(self._repository, self._actor).write(writes, self._stage("write", len(writes)))
         return report
 
-    async def _read(self, rows: Rows) -> list[SourceRow]:
+    async def _read(self, rows: UploadedRows) -> list[SourceRow]:
         self._on_progress("read", 0, 0)
         if rows.header is not None:
             self._columns.check_header(rows.header, self._issues, row=1, creates=not self._upserts)
         self._is_header_wrong = bool(self._issues)
-        sources, breather = [], Breather()
+        sources, pauses = [], LoopPauses()
         for source in rows.rows:
             if rows.header is None:
                 self._columns.check_names(source.values, self._issues, row=source.number)
             sources.append(source)
-            await breather.pause()
+            await pauses.pause()
         if not sources and not self._issues:
             raise BadParameter("rows", "no rows")
         return sources

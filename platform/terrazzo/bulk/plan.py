@@ -8,17 +8,17 @@ from typing import Any, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
-from terrazzo.bulk.breather import Breather
 from terrazzo.bulk.columns import Columns
-from terrazzo.bulk.numbers import FURTHEST_AHEAD, last_id
+from terrazzo.bulk.id_sequence import FURTHEST_AHEAD, last_id
+from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.references import References
 from terrazzo.bulk.report import Issues
 from terrazzo.bulk.rows import SourceRow
+from terrazzo.database.entity import COMPANY, Uid
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, OperationError
-from terrazzo.metadata.entity import COMPANY, Uid
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import Draft, EntityRepository
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 AT_ONCE = 500  # records that one statement looks up or writes
 
@@ -73,14 +73,14 @@ class Planner:
         existing = await self._existing([uid for uid in uids.values() if uid is not None])
         self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
         self._last_id = await last_id(self._connection, self._repository.table)
-        breather, planned = Breather(), []
+        pauses, planned = LoopPauses(), []
         for done, source in enumerate(sources, 1):
             uid = uids.get(source.number)
             if source.number in uids:
                 each = await self._row(source, uid, existing.get(uid or ""))
                 planned += [] if each is None or self._issues.has(source.number) else [each]
             on_row(done)
-            await breather.pause()
+            await pauses.pause()
         return planned
 
     def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
@@ -104,11 +104,11 @@ class Planner:
         repository = self._repository
         found: dict[str, Row] = {}
         column = repository.table.c[repository.entity.uid_name]
-        breather = Breather()
+        pauses = LoopPauses()
         for some in chunks(uids):
             for row in (await self._connection.execute(repository._rows.where(column.in_(some)))).mappings():
                 found[row[column.name]] = repository._codec.decode(row)
-                await breather.pause()
+                await pauses.pause()
         return found
 
     async def _row(self, source: SourceRow, uid: str | None, before: Row | None) -> Planned | None:

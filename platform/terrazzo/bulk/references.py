@@ -7,9 +7,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import shorten
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.field import shorten
 from terrazzo.metadata.lookup import match_key, storable
 
 _AMBIGUOUS = -1

@@ -26,14 +26,14 @@ class SourceRow(NamedTuple):
     surplus: int = 0  # cells beyond the header
 
 
-class Rows(NamedTuple):
+class UploadedRows(NamedTuple):
     """All of a file. ``header`` is None where each row names its own columns; ``first`` is the header's row."""
 
     header: list[str] | None
     rows: Iterator[SourceRow]
 
 
-def read_upload(data: bytes) -> Rows:
+def read_upload(data: bytes) -> UploadedRows:
     """The rows of a file, told apart by its first character; CSV unless that is ``[`` or ``{``.
 
     Raises:
@@ -42,19 +42,19 @@ def read_upload(data: bytes) -> Rows:
     return read_text(_decode(data))
 
 
-def read_text(text: str) -> Rows:
+def read_text(text: str) -> UploadedRows:
     """The rows of a text: CSV, JSON or JSON lines."""
     start = text.lstrip()[:1]
     if start == "[":
-        return Rows(None, _numbered(_json_array(text)))
+        return UploadedRows(None, _numbered(_json_array(text)))
     if start == "{":
-        return Rows(None, _json_lines(text))
+        return UploadedRows(None, _json_lines(text))
     return _read_csv(text)
 
 
-def read_objects(objects: list[dict[str, Any]]) -> Rows:
+def read_objects(objects: list[dict[str, Any]]) -> UploadedRows:
     """The rows of a list of objects."""
-    return Rows(None, _numbered(objects))
+    return UploadedRows(None, _numbered(objects))
 
 
 def _decode(data: bytes) -> str:
@@ -93,7 +93,7 @@ def _json_lines(text: str) -> Iterator[SourceRow]:
             raise BadParameter("rows", reason) from None
 
 
-def _read_csv(text: str) -> Rows:
+def _read_csv(text: str) -> UploadedRows:
     text = text.removeprefix("\ufeff")
     first, _, rest = text.partition("\n")
     skipped = 0
@@ -106,7 +106,7 @@ def _read_csv(text: str) -> Rows:
     csv.field_size_limit(MOST_CELL_CHARACTERS)
     cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     header = _header(next(_lines(cells, 1 + skipped), (0, []))[1])
-    return Rows(header, _csv_rows(header, _lines(cells, 2 + skipped)))
+    return UploadedRows(header, _csv_rows(header, _lines(cells, 2 + skipped)))
 
 
 def _header(cells: list[str]) -> list[str]:

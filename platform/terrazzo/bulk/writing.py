@@ -8,23 +8,23 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
 from terrazzo.audit.entry import entry_of
 from terrazzo.audit.log import write_entries
-from terrazzo.bulk.breather import Breather
-from terrazzo.bulk.numbers import go_on_after
+from terrazzo.bulk.id_sequence import go_on_after
+from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import OnRow, Planned, chunks
+from terrazzo.database.changes import MetadataChange, record_changes
+from terrazzo.database.entity import Uid, new_uid
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
-from terrazzo.metadata.changes import Change, record_changes
-from terrazzo.metadata.entity import Uid, new_uid
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import Changed, EntityRepository
+from terrazzo.metadata.repositories.repository import Changed, EntityRepository
 
 Stored = dict[str, Any]
 """A row as the table has it."""
 
 
-class Writer:
+class ImportWriter:
     """Writes one import. A friend of the repository: its changes are told and kept in the audit log as all others."""
 
     def __init__(self, repository: EntityRepository, actor: Actor) -> None:
@@ -33,7 +33,7 @@ class Writer:
         self._entity, self._table = repository.entity, repository.table
         unwritable = [each for each in self._entity.fields.values() if each.internal or each.read_only]
         self._defaults = {each.name: each.default for each in unwritable if each.default is not None}
-        self._breather = Breather()
+        self._pauses = LoopPauses()
 
     async def write(self, planned: Sequence[Planned], on_row: OnRow) -> None:
         """All or nothing. What takes long, such as sealing secrets, is done before the transaction.
@@ -55,7 +55,7 @@ class Writer:
                 on_row(done := done + len(some))
 
     async def _new(self, each: Planned) -> Stored:
-        await self._breather.pause()
+        await self._pauses.pause()
         entity, now = self._entity, self._repository._clock()
         stored = self._repository._codec.encode(self._defaults | each.draft)
         stored |= {entity.company: each.company, entity.created: now, entity.modified: now}
@@ -68,7 +68,7 @@ class Writer:
 
     async def _merged(self, each: Planned) -> Stored:
         """The whole record, so that all rows of a statement have the same columns."""
-        await self._breather.pause()
+        await self._pauses.pause()
         assert each.before is not None
         columns = [field.name for field in self._entity.writable() if field.name != self._entity.company]
         full = {name: each.before[name] for name in columns} | each.draft
@@ -124,9 +124,11 @@ class Writer:
         for each in some:
             entry = entry_of(self._actor, self._entity, each.before, rows[each.uid or ""])
             entries += [] if entry is None else [entry]
-            await self._breather.pause()
+            await self._pauses.pause()
         changed = [Changed(row["id"], uid, row) for uid, row in rows.items()]
-        await record_changes(connection, [Change(self._entity.name, each.record_id, each.uid) for each in changed])
+        await record_changes(
+            connection, [MetadataChange(self._entity.name, each.record_id, each.uid) for each in changed]
+        )
         await write_entries(connection, entries, self._repository._clock())
         return changed
 
@@ -136,5 +138,5 @@ class Writer:
         rows: dict[str, Row] = {}
         for row in found:
             rows[row[column.name]] = self._repository._codec.decode(row)
-            await self._breather.pause()
+            await self._pauses.pause()
         return rows

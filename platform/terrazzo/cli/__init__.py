@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from terrazzo.config import ConfigError
+from terrazzo.config.sections import ConfigError
 from terrazzo.errors import OperationError
 
 MODULES = ("serve", "simulate", "user", "import_", "export", "replay", "doctor")

@@ -17,11 +17,11 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from terrazzo.config import Config
+from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 
 if TYPE_CHECKING:
-    from terrazzo.metadata.database import Database
+    from terrazzo.database.database import Database
 
 MIB = 2**20
 FREE_FAIL = 100 * MIB
@@ -219,8 +219,8 @@ def _is_running(config: Config) -> bool:
 
 
 async def _collect_database(config: Config) -> list[Finding]:
-    from terrazzo.metadata.database import Database
-    from terrazzo.metadata.migration import DatabaseOutdated, DatabaseUnusable
+    from terrazzo.database.database import Database
+    from terrazzo.database.migration import DatabaseOutdated, DatabaseUnusable
 
     try:
         database = await Database.open(config.database.url, data_dir=config.data_dir, upgrade=False)
@@ -238,7 +238,7 @@ async def _collect_database(config: Config) -> list[Finding]:
 
 
 async def _check_admin(database: Database) -> Finding:
-    from terrazzo.metadata.definitions import USER
+    from terrazzo.metadata.definitions.registry import USER
 
     table = USER.table
     async with database.reading() as connection:
@@ -250,8 +250,8 @@ async def _check_admin(database: Database) -> Finding:
 
 async def _check_secrets(database: Database, config: Config) -> Finding:
     """Whether the key at hand opens what it should; it isn't made here."""
-    from terrazzo.metadata.definitions import TERMINAL
-    from terrazzo.metadata.secrets import KEY_FILE, Secrets, SecretUnreadable
+    from terrazzo.crypto.secrets import KEY_FILE, Secrets, SecretUnreadable
+    from terrazzo.metadata.definitions.registry import TERMINAL
 
     async with database.reading() as connection:
         sealed = (await connection.execute(TERMINAL.table.select().limit(1))).mappings().first()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.client.errors import ClientError, NotSent
-from terrazzo.config import ConfigError
+from terrazzo.config.sections import ConfigError
 
 if TYPE_CHECKING:
     from terrazzo.client import Client

@@ -6,7 +6,7 @@ import typer
 
 from terrazzo.cli.checks import Finding, Level, examine
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.config import ConfigError
+from terrazzo.config.sections import ConfigError
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
 

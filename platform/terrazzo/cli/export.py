@@ -15,7 +15,7 @@ import typer
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.cli.import_ import Kind
 from terrazzo.client.errors import ClientError
-from terrazzo.config import ConfigError
+from terrazzo.config.sections import ConfigError
 
 if TYPE_CHECKING:
     from terrazzo.client import Client

@@ -13,7 +13,7 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.client.errors import ActionError, ClientError
-from terrazzo.config import ConfigError
+from terrazzo.config.sections import ConfigError
 
 if TYPE_CHECKING:
     from terrazzo.client.bulk import OnProgress

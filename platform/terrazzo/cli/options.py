@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from terrazzo.config import Config, load_config
+from terrazzo.config.sections import Config, load_config
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Configuration in TOML.", show_default=False)

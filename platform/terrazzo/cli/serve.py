@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.config import Config, ConfigError
+from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
-    from terrazzo.serve import Addresses, Platform
+    from terrazzo.runtime.serve import Addresses, Platform
 
 
 def register(app: typer.Typer) -> None:
@@ -36,9 +36,9 @@ def serve(
 
 
 def _run(config: Config, *, demo: bool) -> int:
-    from terrazzo.metadata.migration import DatabaseUnusable
-    from terrazzo.process import new_event_loop, run
-    from terrazzo.store import StoreUnavailable
+    from terrazzo.database.migration import DatabaseUnusable
+    from terrazzo.ports.store import StoreUnavailable
+    from terrazzo.runtime.process import new_event_loop, run
 
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
-from terrazzo.config import Config, ConfigError
+from terrazzo.config.sections import Config, ConfigError
 from terrazzo.errors import BadParameter
 from terrazzo.times import format_iso
 
 if TYPE_CHECKING:
-    from terrazzo.metadata.port import Row
-    from terrazzo.metadata.users import UserRepository
+    from terrazzo.database.port import Row
+    from terrazzo.metadata.repositories.users import UserRepository
 
 Username = Annotated[str, typer.Argument(metavar="USERNAME", show_default=False)]
 PasswordStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
@@ -141,11 +141,11 @@ def _run(config: Config, work: Callable[[UserRepository], Awaitable[Any]]) -> An
 
 @asynccontextmanager
 async def _users(config: Config) -> AsyncIterator[UserRepository]:
-    from terrazzo.metadata.database import Database
-    from terrazzo.metadata.definitions import ENTITIES
-    from terrazzo.metadata.migration import DatabaseUnusable
-    from terrazzo.metadata.secrets import KEY_BYTES, Secrets
-    from terrazzo.metadata.users import UserRepository
+    from terrazzo.crypto.secrets import KEY_BYTES, Secrets
+    from terrazzo.database.database import Database
+    from terrazzo.database.migration import DatabaseUnusable
+    from terrazzo.metadata.definitions.registry import ENTITIES
+    from terrazzo.metadata.repositories.users import UserRepository
 
     try:
         database = await Database.open(config.database.url, data_dir=config.data_dir, upgrade=False)

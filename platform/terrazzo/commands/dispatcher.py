@@ -10,25 +10,25 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.access.actor import Actor
-from terrazzo.bus import Fate, MessageBus
-from terrazzo.commands.journal import Journal, check_page
-from terrazzo.commands.missing import Answers, missing_answers, uid_of
-from terrazzo.commands.order import FirmwareLinks, Order, OrderBook
-from terrazzo.commands.queue import Change, CommandQueues, OpenCommand, State
+from terrazzo.commands.journal import CommandJournal, check_page
+from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
+from terrazzo.commands.order import CommandOrders, FirmwareLinks, Order
+from terrazzo.commands.queue import CommandQueues, CommandState, CommandStep, OpenCommand
+from terrazzo.database.port import Repository, Row, Rows
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.answers import CommandAnswer
+from terrazzo.domain.payload import decode
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict, Unavailable
-from terrazzo.ingest.answers import Answer
-from terrazzo.ingest.payload import decode
-from terrazzo.metadata.port import Repository, Row, Rows
+from terrazzo.ports.bus import Fate, MessageBus
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo.sparse_log import SparseLog
-from terrazzo.store import StoreUnavailable
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
 
-StepListener = Callable[[Row, Change], None]
+StepListener = Callable[[Row, CommandStep], None]
 """Called with a command's record and the step that it has made."""
 
 EXPIRY_S = 86_400
@@ -43,11 +43,11 @@ _RETRY_S = 1.0
 class CommandStats(msgspec.Struct):
     """Counters for ``/metrics``; ``steps`` by the state that was reached."""
 
-    steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in State})
+    steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in CommandState})
     answers_dropped: int = 0
 
 
-class Commands:
+class CommandDispatcher:
     """Submits commands and tells how they fare. Call ``start`` before terminals can connect.
 
     Args:
@@ -63,7 +63,7 @@ class Commands:
 
     def __init__(
         self,
-        journal: Journal,
+        journal: CommandJournal,
         *,
         registry: Registry,
         bus: MessageBus,
@@ -77,11 +77,11 @@ class Commands:
         self._journal = journal
         self._bus = bus
         self._answers = answers
-        self._orders = OrderBook(registry, configurations, expiry_us=int(expiry_s * 1e6), links=links)
+        self._orders = CommandOrders(registry, configurations, expiry_us=int(expiry_s * 1e6), links=links)
         self._clock = clock
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
-        self._changes: list[Change] = []  # steps not yet written: bounded by open commands and MAX_ANSWERS
+        self._changes: list[CommandStep] = []  # steps not yet written: bounded by open commands and MAX_ANSWERS
         self._unwritten_answers = 0
         self._changed = asyncio.Event()
         self._flushing = asyncio.Lock()
@@ -196,7 +196,7 @@ class Commands:
         else:
             self._advance(terminal_id)
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: CommandAnswer) -> None:
         """A terminal has answered a command, named by its Correlation Data."""
         uid = uid_of(answer)
         if not uid:
@@ -208,7 +208,11 @@ class Commands:
         self._unwritten_answers += 1
         text = msgspec.json.encode(decode(answer.body)).decode()
         self._queues.on_answer(answer.uid, uid)
-        self._note(Change(uid=uid, state=State.ANSWERED, time_us=self._clock(), answer=text, terminal_id=answer.uid))
+        self._note(
+            CommandStep(
+                uid=uid, state=CommandState.ANSWERED, time_us=self._clock(), answer=text, terminal_id=answer.uid
+            )
+        )
         self._advance(answer.uid)
 
     async def _take_over(self, actor: Actor, values: Sequence[dict[str, Any]]) -> list[Row]:
@@ -260,8 +264,8 @@ class Commands:
                 expires_us=row["expires_us"],
             )
         )
-        self.stats.steps[State.QUEUED.value] += 1
-        queued = Change(uid=row["uid"], state=State.QUEUED, time_us=row["queued_us"])
+        self.stats.steps[CommandState.QUEUED.value] += 1
+        queued = CommandStep(uid=row["uid"], state=CommandState.QUEUED, time_us=row["queued_us"])
         for hear, is_wanted in self._listeners:
             if is_wanted():
                 hear(row, queued)
@@ -282,7 +286,7 @@ class Commands:
         if not sent:
             command.in_flight = False
         elif command.in_flight:
-            self._note(Change(uid=command.uid, state=State.SENT, time_us=self._clock()))
+            self._note(CommandStep(uid=command.uid, state=CommandState.SENT, time_us=self._clock()))
 
     def _on_fate(self, command: OpenCommand, fate: Fate) -> None:
         self._note(self._queues.on_fate(command, fate, self._clock()))
@@ -294,7 +298,7 @@ class Commands:
             for change in self._queues.fail(before.uid, "the terminal was deleted", self._clock()):
                 self._note(change)
 
-    def _note(self, change: Change) -> None:
+    def _note(self, change: CommandStep) -> None:
         self.stats.steps[change.state.value] += 1
         self._changes.append(change)
         self._changed.set()
@@ -316,10 +320,10 @@ class Commands:
             if changes:
                 await self._journal.apply(changes)
                 del self._changes[: len(changes)]
-                self._unwritten_answers -= sum(change.state is State.ANSWERED for change in changes)
+                self._unwritten_answers -= sum(change.state is CommandState.ANSWERED for change in changes)
                 await self._tell(changes)
 
-    async def _tell(self, changes: Sequence[Change]) -> None:
+    async def _tell(self, changes: Sequence[CommandStep]) -> None:
         heard_by = [hear for hear, is_wanted in self._listeners if is_wanted()]
         if not heard_by:
             return

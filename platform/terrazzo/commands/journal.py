@@ -10,15 +10,15 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
-from terrazzo.audit.entry import Entry
+from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
-from terrazzo.commands.queue import Change, OpenCommand, State
+from terrazzo.commands.queue import CommandState, CommandStep, OpenCommand
+from terrazzo.database.database import Database
+from terrazzo.database.named_lock import take_turn
+from terrazzo.database.port import Row, Rows
+from terrazzo.database.tables.registry import COMMAND
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.port import Row, Rows
-from terrazzo.metadata.tables import COMMAND
-from terrazzo.metadata.turns import take_turn
 from terrazzo.times import DAY_US
 
 MAX_PAGE = 1000
@@ -31,16 +31,16 @@ _columns = COMMAND.c
 
 # Which states a step may follow. A late PUBACK or answer is the truth also after expiry.
 _AFTER = {
-    State.QUEUED: (State.QUEUED, State.SENT),
-    State.SENT: (State.QUEUED, State.SENT),
-    State.DELIVERED: (State.QUEUED, State.SENT, State.EXPIRED),
-    State.ANSWERED: (State.QUEUED, State.SENT, State.DELIVERED, State.EXPIRED),
-    State.EXPIRED: (State.QUEUED, State.SENT),
-    State.FAILED: (State.QUEUED, State.SENT),
+    CommandState.QUEUED: (CommandState.QUEUED, CommandState.SENT),
+    CommandState.SENT: (CommandState.QUEUED, CommandState.SENT),
+    CommandState.DELIVERED: (CommandState.QUEUED, CommandState.SENT, CommandState.EXPIRED),
+    CommandState.ANSWERED: (CommandState.QUEUED, CommandState.SENT, CommandState.DELIVERED, CommandState.EXPIRED),
+    CommandState.EXPIRED: (CommandState.QUEUED, CommandState.SENT),
+    CommandState.FAILED: (CommandState.QUEUED, CommandState.SENT),
 }
 
 
-class Journal:
+class CommandJournal:
     """Reads and writes the table ``command``."""
 
     def __init__(self, database: Database) -> None:
@@ -61,13 +61,13 @@ class Journal:
                 await write_entries(connection, entries, given[0]["queued_us"])
             return added
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[CommandStep]) -> None:
         """Writes steps in their order, in one transaction; a step that contradicts the state is left out."""
         async with self._database.writing() as connection:
             for state, group in groupby(changes, key=lambda change: change.state):
                 await connection.execute(_UPDATES[state], [_bind(change) for change in group])
 
-    async def recorded(self, changes: Sequence[Change]) -> list[tuple[Row, Change]]:
+    async def recorded(self, changes: Sequence[CommandStep]) -> list[tuple[Row, CommandStep]]:
         """Which of the steps just written the journal took, each with the command's record."""
         query = sa.select(COMMAND).where(_columns.uid.in_({change.uid for change in changes}))
         async with self._database.reading() as connection:
@@ -78,7 +78,7 @@ class Journal:
         """All commands that have not ended, in the order in which they were given."""
         query = (
             sa.select(*(_columns[name] for name in ("uid", "terminal_id", "payload", "queued_us", "expires_us")))
-            .where(_columns.state.in_((State.QUEUED.value, State.SENT.value)))
+            .where(_columns.state.in_((CommandState.QUEUED.value, CommandState.SENT.value)))
             .order_by(_columns.id)
         )
         async with self._database.reading() as connection:
@@ -100,7 +100,7 @@ class Journal:
                 sa.select(_columns.terminal_id)
                 .distinct()
                 .where(
-                    _columns.state.in_((State.DELIVERED.value, State.EXPIRED.value)),
+                    _columns.state.in_((CommandState.DELIVERED.value, CommandState.EXPIRED.value)),
                     _columns.expires_us > last_us - _WEEK_US,
                 )
             )
@@ -108,7 +108,7 @@ class Journal:
 
     async def unanswered(self, uids: Sequence[str]) -> set[str]:
         """Those of these commands to which no answer is journaled and might be."""
-        states = [before.value for before in _AFTER[State.ANSWERED]]
+        states = [before.value for before in _AFTER[CommandState.ANSWERED]]
         query = sa.select(_columns.uid).where(_columns.uid.in_(uids), _columns.state.in_(states))
         async with self._database.reading() as connection:
             return set((await connection.execute(query)).scalars())
@@ -127,8 +127,8 @@ class Journal:
 
 def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
     """Raises ``BadParameter`` for what ``page`` can't take."""
-    if state is not None and state not in {known.value for known in State}:
-        raise BadParameter("state", f"expected one of {', '.join(known.value for known in State)}")
+    if state is not None and state not in {known.value for known in CommandState}:
+        raise BadParameter("state", f"expected one of {', '.join(known.value for known in CommandState)}")
     if page_index < 1:
         raise BadParameter("page_index", "starts at 1")
     if not 1 <= page_size <= MAX_PAGE:
@@ -167,9 +167,9 @@ def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
     return _row(found)
 
 
-def _entry(actor: Actor, row: Row) -> Entry:
+def _entry(actor: Actor, row: Row) -> AuditEntry:
     told = {name: row[name] for name in ("terminal_id", "object_id", "command", "value") if row[name] is not None}
-    return Entry(
+    return AuditEntry(
         actor=actor,
         company_id=row["company_id"],
         action="command",
@@ -187,16 +187,16 @@ def _row(found: sa.RowMapping) -> Row:
     return row
 
 
-def _took(row: Row | None, change: Change) -> bool:
+def _took(row: Row | None, change: CommandStep) -> bool:
     if row is None:
         return False
-    if change.state is State.QUEUED:  # once more; there is no time of that
+    if change.state is CommandState.QUEUED:  # once more; there is no time of that
         return row["ended_us"] is None or row["ended_us"] >= change.time_us
-    ending = State.EXPIRED, State.FAILED
+    ending = CommandState.EXPIRED, CommandState.FAILED
     return bool(row["ended_us" if change.state in ending else f"{change.state.value}_us"] == change.time_us)
 
 
-def _bind(change: Change) -> dict[str, Any]:
+def _bind(change: CommandStep) -> dict[str, Any]:
     return {
         "of": change.uid,
         "now": change.time_us,
@@ -206,7 +206,7 @@ def _bind(change: Change) -> dict[str, Any]:
     }
 
 
-def _update(state: State) -> sa.Update:
+def _update(state: CommandState) -> sa.Update:
     """The UPDATE of one step, prepared once; written without IN, which SQLAlchemy can't run for many rows at once."""
     now, why = sa.bindparam("now", type_=sa.BigInteger), sa.bindparam("why", type_=sa.Text)
     update = (
@@ -216,18 +216,18 @@ def _update(state: State) -> sa.Update:
         )
         .values(state=state.value, reason=why)
     )
-    if state is State.SENT:
+    if state is CommandState.SENT:
         return update.values(sent_us=now)
-    if state is State.QUEUED:
+    if state is CommandState.QUEUED:
         return update
     update = update.values(ended_us=now)
-    if state is State.DELIVERED:
+    if state is CommandState.DELIVERED:
         return update.values(delivered_us=now)
-    if state is State.ANSWERED:
+    if state is CommandState.ANSWERED:
         update = update.where(_columns.terminal_id == sa.bindparam("by"))
         first_sign = sa.func.coalesce(_columns.delivered_us, now)
         return update.values(answered_us=now, delivered_us=first_sign, answer=sa.bindparam("said", type_=sa.Text))
     return update
 
 
-_UPDATES = {state: _update(state) for state in State}
+_UPDATES = {state: _update(state) for state in CommandState}

@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from terrazzo.access.actor import Actor
-from terrazzo.commands.payload import Firmware, build_control, build_payload, needs_firmware, value_text
-from terrazzo.commands.queue import State
+from terrazzo.commands.queue import CommandState
+from terrazzo.database.port import Repository
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.command_payload import Firmware, build_control, build_payload, needs_firmware, value_text
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound
-from terrazzo.metadata.port import Repository
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 
 MAX_KEY = 128
 
@@ -46,7 +46,7 @@ class FirmwareLinks(Protocol):
         """
 
 
-class OrderBook:
+class CommandOrders:
     """Checks orders, and writes what the journal keeps of them.
 
     Args:
@@ -84,7 +84,7 @@ class OrderBook:
             "command": order.command,
             "value": value_text(order.value),
             "payload": await self._payload(actor, terminal, order),
-            "state": State.QUEUED.value,
+            "state": CommandState.QUEUED.value,
             "queued_us": now_us,
             "expires_us": now_us + self._expiry_us,
             "created_by": actor.user_id,

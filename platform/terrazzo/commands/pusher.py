@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from terrazzo.access.actor import Actor
-from terrazzo.commands.control import plan_command
 from terrazzo.commands.order import Order
+from terrazzo.database.port import Repository, Row
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.control_table import plan_command
+from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound, Skipped
-from terrazzo.metadata.port import Repository, Row
-from terrazzo.metadata.projects import DEFAULT_PROJECT
-from terrazzo.terminals.registry import Registry
+from terrazzo.metadata.repositories.projects import DEFAULT_PROJECT
 
 
 class ObjectRequest(NamedTuple):

@@ -1,6 +1,6 @@
 """The open commands of each terminal, strictly in order: the next goes out when the one before it has ended.
 
-Pure: what happens comes in with its time, what the journal has to write comes out as ``Change``.
+Pure: what happens comes in with its time, what the journal has to write comes out as ``CommandStep``.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from itertools import islice
 
 import msgspec
 
-from terrazzo.bus import Fate
+from terrazzo.ports.bus import Fate
 
 
-class State(Enum):
+class CommandState(Enum):
     """Where a command stands."""
 
     QUEUED = "queued"
@@ -38,11 +38,11 @@ class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
     is_doubtful: bool = False  # the terminal may have it, and an answer may be on its way
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step of one command, for the journal."""
 
     uid: str
-    state: State
+    state: CommandState
     time_us: int
     reason: str = ""
     answer: str | None = None
@@ -96,24 +96,26 @@ class CommandQueues:
         for command in self._queues.get(terminal_id, ()):
             command.is_doubtful = False
 
-    def recall(self, terminal_id: str, uid: str, reason: str, now_us: int) -> Change | None:
+    def recall(self, terminal_id: str, uid: str, reason: str, now_us: int) -> CommandStep | None:
         """Ends a command that has certainly not been sent."""
         for command in self._queues.get(terminal_id, ()):
             if command.uid == uid and not (command.in_flight or command.is_doubtful):
                 self._remove(command)
-                return Change(uid=uid, state=State.FAILED, time_us=now_us, reason=reason)
+                return CommandStep(uid=uid, state=CommandState.FAILED, time_us=now_us, reason=reason)
         return None
 
-    def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> Change:
+    def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> CommandStep:
         """The terminal acknowledged or refused it, or it was lost and waits again."""
         if fate is Fate.LOST:
             command.in_flight, command.is_doubtful = False, True
             reason = "the session ended before the terminal acknowledged it"
-            return Change(uid=command.uid, state=State.QUEUED, time_us=now_us, reason=reason)
+            return CommandStep(uid=command.uid, state=CommandState.QUEUED, time_us=now_us, reason=reason)
         self._remove(command)
         if fate is Fate.REFUSED:
-            return Change(uid=command.uid, state=State.FAILED, time_us=now_us, reason="refused by the terminal")
-        return Change(uid=command.uid, state=State.DELIVERED, time_us=now_us)
+            return CommandStep(
+                uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason="refused by the terminal"
+            )
+        return CommandStep(uid=command.uid, state=CommandState.DELIVERED, time_us=now_us)
 
     def on_answer(self, terminal_id: str, uid: str) -> None:
         """An answer says that the command arrived, whatever becomes of its acknowledgement."""
@@ -122,18 +124,18 @@ class CommandQueues:
                 self._remove(command)
                 return
 
-    def expire(self, now_us: int) -> Iterator[Change]:
+    def expire(self, now_us: int) -> Iterator[CommandStep]:
         """Ends all commands whose time is over."""
         for queue in list(self._queues.values()):
             for command in [command for command in queue if command.expires_us <= now_us]:
                 self._remove(command)
                 reason = "sent, not acknowledged in time" if command.in_flight else "the terminal was not there in time"
-                yield Change(uid=command.uid, state=State.EXPIRED, time_us=now_us, reason=reason)
+                yield CommandStep(uid=command.uid, state=CommandState.EXPIRED, time_us=now_us, reason=reason)
 
-    def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[Change]:
+    def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[CommandStep]:
         """Ends all commands of a terminal."""
         for command in self._queues.pop(terminal_id, ()):
-            yield Change(uid=command.uid, state=State.FAILED, time_us=now_us, reason=reason)
+            yield CommandStep(uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason=reason)
 
     def waiting(self) -> list[str]:
         """The terminals with open commands."""

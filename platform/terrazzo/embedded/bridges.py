@@ -6,14 +6,14 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from terrazzo.bridge import MARK, BridgeMessage, BridgeRefused, MessageProperties, Outbox
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bus import EmbeddedBus
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import ReportTag, Seals, make_tag
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
+from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeRefused, MessageProperties, Outbox
 from terrazzo.terminals.acl import TerminalAcl
-from terrazzo.terminals.presence import PresenceBook
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.times import now_us
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.codec.properties import parse_properties
@@ -41,14 +41,14 @@ class EmbeddedBridges:
         broker_id: str,
         *,
         registry: Registry,
-        intake: Intake,
-        presence: PresenceBook,
+        ingest: IngestPipeline,
+        presence: PresenceRegister,
         seals: Seals,
         bus: EmbeddedBus,
     ) -> None:
         self.id = broker_id
         self._registry = registry
-        self._intake = intake
+        self._ingest = ingest
         self._presence = presence
         self._seals = seals
         self._bus = bus
@@ -100,7 +100,7 @@ class EmbeddedBridges:
         messages = [] if tag is None else [Inbound(tag, message.payload, given.correlation_data)]
         batch = self.hold(_BridgedBatch(self._client(name), messages, on_taken))
         if messages:
-            self._intake.take(batch)
+            self._ingest.take(batch)
         else:
             batch.settle()
 

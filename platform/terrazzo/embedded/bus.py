@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from terrazzo.bus import BrokerSubscription, ConnectedClient, Fate, Presence
-from terrazzo.ingest.report import ANSWER_CHANNEL, Seals
-from terrazzo.terminals.presence import PROTOCOLS, PresenceBook
-from terrazzo.terminals.registry import Registry
+from terrazzo.domain.registry import Registry
+from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
+from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, Fate, Presence
+from terrazzo.terminals.presence import PROTOCOLS, PresenceRegister
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.hooks import Client, Outcome
 
@@ -17,7 +17,7 @@ ADMINISTRATIVE_ACTION = 0x98
 class EmbeddedBus:
     """``MessageBus``, and the valve of the intake. Nobody is there until a broker is attached."""
 
-    def __init__(self, registry: Registry, presence: PresenceBook, seals: Seals) -> None:
+    def __init__(self, registry: Registry, presence: PresenceRegister, seals: Seals) -> None:
         self._registry = registry
         self._presence = presence
         self._seals = seals

@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.embedded.bus import EmbeddedBus
-from terrazzo.ingest.intake import Intake
-from terrazzo.ingest.report import Seals, make_tag
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import Seals, make_tag
 from terrazzo.terminals.acl import TerminalAcl
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.login import Login
-from terrazzo.terminals.presence import PresenceBook
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.terminals.presence import PresenceRegister
 from terrazzo_broker.hooks import Batch, Client, ConnectRequest, PublishGrant, Verdict
 
 
@@ -31,8 +31,8 @@ class PlatformHooks:
         *,
         registry: Registry,
         login: Login,
-        intake: Intake,
-        presence: PresenceBook,
+        ingest: IngestPipeline,
+        presence: PresenceRegister,
         seals: Seals,
         bus: EmbeddedBus,
         activations: Activations,
@@ -41,7 +41,7 @@ class PlatformHooks:
     ) -> None:
         self._registry = registry
         self._login = login
-        self._intake = intake
+        self._ingest = ingest
         self._presence = presence
         self._seals = seals
         self._bus = bus
@@ -79,7 +79,7 @@ class PlatformHooks:
 
     def take(self, batch: Batch) -> None:
         """To the store; answered when bridges have on disk what they got of it, too."""
-        self._intake.take(batch if self._bridges is None else self._bridges.hold(batch))
+        self._ingest.take(batch if self._bridges is None else self._bridges.hold(batch))
 
     def on_connected(self, client: Client) -> None:
         """Notes who is there."""

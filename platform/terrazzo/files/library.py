@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from terrazzo.access.actor import Actor, Role
+from terrazzo.database.database import Database
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import Conflict, NotFound, Unavailable
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.kinds import KINDS, FileKind, check_head, clean_name, kind_of
-from terrazzo.metadata.components import COLLECTOS, FILE, SERVICE
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import CONFIGURATION, OBJECT
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import EntityRepository
+from terrazzo.metadata.definitions.components import COLLECTOS, FILE, SERVICE
+from terrazzo.metadata.definitions.registry import CONFIGURATION, OBJECT
+from terrazzo.metadata.repositories.repository import EntityRepository
 
 _AT_ONCE = 500  # uids in one query
 

@@ -12,8 +12,8 @@ from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey, RSAKey
 
-from terrazzo.ingest.payload import Reject, RejectKind
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.domain.payload import Reject, RejectKind
+from terrazzo.domain.terminal import Terminal
 
 _CONTENT = "A256GCM"
 

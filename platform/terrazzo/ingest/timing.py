@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from terrazzo.ingest.payload import Reject, RejectKind
+from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.times import from_datetime
 
 YEAR_2000_US = 946_684_800_000_000  # a clock that says earlier than this was never set

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, NamedTuple
 
-from terrazzo.live.frames import Entry, Framing, Style
+from terrazzo.live.frames import FrameEntry, Framing, Style
 from terrazzo.live.selector import Selector
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _MOST_STYLES = 64
 _COMPACT = 256  # entries that are gone before the list is made shorter
 
 
-class Batch(NamedTuple):
+class FrameBatch(NamedTuple):
     """Encoded frames, and where the reader stands after them."""
 
     data: bytes
@@ -42,11 +42,11 @@ class Feed:
         self.size = 0  # bytes, roughly
         self.gone_seq = seq  # the number of the newest entry that isn't here any more
         self._frames = frames
-        self._entries: list[Entry] = []
+        self._entries: list[FrameEntry] = []
         self._head = 0  # index of the oldest entry
         self._first = 0  # its place
         self._styles: dict[tuple[int, Framing], Style] = {}
-        self._cuts: dict[tuple[int, Style], Batch] = {}
+        self._cuts: dict[tuple[int, Style], FrameBatch] = {}
 
     @property
     def first(self) -> int:
@@ -58,7 +58,7 @@ class Feed:
         """The place of the next entry to come."""
         return self._first + len(self._entries) - self._head
 
-    def append(self, entry: Entry) -> None:
+    def append(self, entry: FrameEntry) -> None:
         """Adds the newest entry; a full ring gives up its oldest."""
         self._entries.append(entry)
         self.size += entry.size
@@ -84,7 +84,7 @@ class Feed:
         index = bisect_right(self._entries, seq, lo=self._head, key=lambda entry: entry.seq)
         return self._first + index - self._head
 
-    def cut(self, place: int, *, label: int, framing: Framing, most_bytes: int) -> Batch:
+    def cut(self, place: int, *, label: int, framing: Framing, most_bytes: int) -> FrameBatch:
         """The frames from a place on, up to about ``most_bytes``; readers at the same place share the work."""
         style = self._style(label, framing)
         found = self._cuts.get((place, style))
@@ -109,7 +109,7 @@ class Feed:
             found = self._styles[label, framing] = Style(label, framing)
         return found
 
-    def _cut(self, place: int, style: Style, most_bytes: int) -> Batch:
+    def _cut(self, place: int, style: Style, most_bytes: int) -> FrameBatch:
         parts: list[bytes] = []
         entry, size = None, 0
         for index in range(self._head + place - self._first, len(self._entries)):
@@ -119,4 +119,4 @@ class Feed:
             size += len(frame)
             if size >= most_bytes:
                 break
-        return Batch(b"".join(parts), place + len(parts), entry.seq if entry else self.gone_seq, len(parts))
+        return FrameBatch(b"".join(parts), place + len(parts), entry.seq if entry else self.gone_seq, len(parts))

@@ -52,7 +52,7 @@ class _EndFrame(msgspec.Struct):
     end: End
 
 
-class Entry:
+class FrameEntry:
     """One thing that happened, encoded when the first subscriber is sent it, and only then."""
 
     __slots__ = ("_data", "_encoded", "_tail", "framed", "kind", "seq", "size", "style")
@@ -68,7 +68,7 @@ class Entry:
         self.framed = b""  # as it was last sent: most subscribers are sent the same
 
     @classmethod
-    def of(cls, kind: str, data: Any) -> Entry:
+    def of(cls, kind: str, data: Any) -> FrameEntry:
         """An entry whose data is encoded now, and may change afterwards."""
         encoded = _encode(data)
         return cls(kind, None, size=len(encoded) + 100, encoded=encoded)
@@ -89,7 +89,7 @@ class Style(NamedTuple):
     label: int  # the number of the subscription
     framing: Framing
 
-    def frame(self, entry: Entry) -> bytes:
+    def frame(self, entry: FrameEntry) -> bytes:
         """An entry as a frame, which it remembers."""
         entry.framed = self.framing(b'{"resp":"live","subscription":%d' % self.label + entry.tail)
         entry.style = self

@@ -1,7 +1,7 @@
 """Where what happens is published, and from where it reaches whoever has subscribed.
 
 Publishing never waits and never sends: it appends to the feeds that the thing belongs to, which costs the same for one
-subscriber and for a thousand. ``Pump`` sends, beside whatever else the process does.
+subscriber and for a thousand. ``FrameSender`` sends, beside whatever else the process does.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from terrazzo.domain.registry import Registry
 from terrazzo.live.feed import Feed
-from terrazzo.live.frames import Entry
-from terrazzo.live.index import FeedIndex
-from terrazzo.live.selector import Kind, Selector
+from terrazzo.live.feed_index import FeedIndex
+from terrazzo.live.frames import FrameEntry
+from terrazzo.live.selector import LiveKind, Selector
 from terrazzo.live.stats import LiveStats
-from terrazzo.terminals.registry import Registry
 
 if TYPE_CHECKING:
-    from terrazzo.live.pump import Pump
+    from terrazzo.live.frame_sender import FrameSender
     from terrazzo.live.subscription import Subscription
 
 MOST_IDLE = 1_000  # feeds that nobody reads at the moment
@@ -48,7 +48,7 @@ class LiveHub:
         self._limits = limits or LiveLimits()
         self._feeds: dict[Selector, Feed] = {}
         self._idle: dict[Feed, None] = {}  # the longest idle first
-        self._pump: Pump | None = None
+        self._frame_sender: FrameSender | None = None
         self._watchers: list[Callable[[], None]] = []
 
     def watch_feeds(self, callback: Callable[[], None]) -> None:
@@ -56,12 +56,12 @@ class LiveHub:
         self._watchers.append(callback)
 
     def wants(self, kind: str) -> bool:
-        """Whether any feed takes a kind (a value of ``Kind``)."""
+        """Whether any feed takes a kind (a value of ``LiveKind``)."""
         return any(kind in feed.selector.kinds for feed in self._feeds.values())
 
-    def attach(self, pump: Pump) -> None:
+    def attach(self, frame_sender: FrameSender) -> None:
         """Names who sends."""
-        self._pump = pump
+        self._frame_sender = frame_sender
 
     @property
     def is_wanted(self) -> bool:
@@ -77,7 +77,7 @@ class LiveHub:
         terminal_id: str | None = None,
         data: Any,
     ) -> None:
-        """Tells the subscribers of a kind (a value of ``Kind``), of the object, of the terminal, of the company.
+        """Tells the subscribers of a kind (a value of ``LiveKind``), of the object, of the terminal, of the company.
 
         Args:
             data: whatever JSON can say, a Struct included; encoded at once, and only if somebody subscribes. Of kind
@@ -90,12 +90,12 @@ class LiveHub:
         feeds = self.index.find(kind, company_id, object_id, terminal_id)
         if not feeds:
             return
-        if kind == Kind.MOSAIC.value and any(feed.selector.keys for feed in feeds):
+        if kind == LiveKind.MOSAIC.value and any(feed.selector.keys for feed in feeds):
             self.append_selected(feeds, data)
         else:
-            self.append(feeds, Entry.of(kind, data))
+            self.append(feeds, FrameEntry.of(kind, data))
 
-    def append(self, feeds: Iterable[Feed], entry: Entry) -> None:
+    def append(self, feeds: Iterable[Feed], entry: FrameEntry) -> None:
         """Adds one entry to the feeds that the index found for it."""
         self.seq += 1
         entry.seq = self.seq
@@ -107,8 +107,8 @@ class LiveHub:
             stats.bytes_kept += feed.size - before
             while stats.bytes_kept > most and feed.end - feed.first > 1:
                 stats.bytes_kept -= feed.drop_oldest()
-            if feed.subscriptions and self._pump is not None:
-                self._pump.mark(feed)
+            if feed.subscriptions and self._frame_sender is not None:
+                self._frame_sender.mark(feed)
 
     def append_selected(self, feeds: Iterable[Feed], data: Any) -> None:
         """Each feed gets the variables that it asks for, or nothing where none of them is there."""
@@ -118,7 +118,7 @@ class LiveHub:
         for keys, alike in by_keys.items():
             value = {code: found for code, found in data["value"].items() if not keys or code in keys}
             if value or not keys:
-                self.append(alike, Entry.of(Kind.MOSAIC.value, {**data, "value": value}))
+                self.append(alike, FrameEntry.of(LiveKind.MOSAIC.value, {**data, "value": value}))
 
     def every(self) -> list[Subscription]:
         """All subscriptions."""
@@ -141,8 +141,8 @@ class LiveHub:
         feed.idle_since_s = None
         self._idle.pop(feed, None)
         self.stats.subscriptions += 1
-        if subscription.is_behind and self._pump is not None:
-            self._pump.mark(feed)
+        if subscription.is_behind and self._frame_sender is not None:
+            self._frame_sender.mark(feed)
 
     def leave(self, subscription: Subscription) -> None:
         """A subscription ends; its feed is kept for a while for whoever comes back."""

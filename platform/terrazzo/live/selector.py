@@ -6,7 +6,7 @@ from enum import Enum
 from typing import NamedTuple
 
 
-class Kind(Enum):
+class LiveKind(Enum):
     """What can be subscribed to."""
 
     GRID = "grid"  # records of terminals
@@ -18,7 +18,7 @@ class Kind(Enum):
     OBJECT = "object"  # objects' flags
 
 
-OF_TERMINALS = frozenset({Kind.GRID.value, Kind.TERMINAL.value, Kind.COMMAND.value})
+OF_TERMINALS = frozenset({LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind.COMMAND.value})
 """Kinds that an object takes part in through the terminals of its ``terminal_list``."""
 
 

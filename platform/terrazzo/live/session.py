@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from terrazzo.access.actor import Actor
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.live.frames import End, Framing, end_frame
 from terrazzo.live.hub import LiveHub

@@ -12,16 +12,16 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.bus import Presence
-from terrazzo.commands.queue import Change
+from terrazzo.commands.queue import CommandStep
+from terrazzo.database.port import Row
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed
-from terrazzo.live.frames import Entry
+from terrazzo.live.frames import FrameEntry
 from terrazzo.live.hub import LiveHub
-from terrazzo.live.selector import Kind
-from terrazzo.metadata.port import Row
-from terrazzo.store import Record
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.live.selector import LiveKind
+from terrazzo.ports.bus import Presence
+from terrazzo.ports.store import Record
 from terrazzo.times import format_spaced, now_us
 from terrazzo_broker.hooks import Client
 
@@ -70,20 +70,20 @@ class RecordSource:
         if name == _GRID:
             uid = rest.partition("/")[0]
             terminal = self._registry.terminal(uid)
-            return () if terminal is None else self._hub.index.find(Kind.GRID.value, terminal.company_id, None, uid)
+            return () if terminal is None else self._hub.index.find(LiveKind.GRID.value, terminal.company_id, None, uid)
         if name == _MOSAIC and rest.isdecimal():
             company = self._registry.object_company(int(rest))
-            return () if company is None else self._hub.index.find(Kind.MOSAIC.value, company, int(rest), None)
+            return () if company is None else self._hub.index.find(LiveKind.MOSAIC.value, company, int(rest), None)
         return ()
 
     def _publish(self, feeds: tuple[Feed, ...], record: Record) -> None:
         size = len(record.body) + 200
         if record.series.startswith("g/"):
-            self._hub.append(feeds, Entry(Kind.GRID.value, partial(self._grid, record), size=size))
+            self._hub.append(feeds, FrameEntry(LiveKind.GRID.value, partial(self._grid, record), size=size))
         elif any(feed.selector.keys for feed in feeds):
             self._hub.append_selected(feeds, self._mosaic(record))
         else:
-            self._hub.append(feeds, Entry(Kind.MOSAIC.value, partial(self._mosaic, record), size=size))
+            self._hub.append(feeds, FrameEntry(LiveKind.MOSAIC.value, partial(self._mosaic, record), size=size))
 
     def _grid(self, record: Record) -> dict[str, Any]:
         """The record as ``get_last_grid`` has it, and whose it is."""
@@ -128,7 +128,7 @@ class TerminalSource:
     def _publish(self, terminal: Terminal, change: str, more: dict[str, Any]) -> None:
         time = format_spaced(now_us(), self._zone)
         data = {"terminal_id": terminal.uid, "change": change, "time": time, **more}
-        self._hub.publish(Kind.TERMINAL.value, company_id=terminal.company_id, terminal_id=terminal.uid, data=data)
+        self._hub.publish(LiveKind.TERMINAL.value, company_id=terminal.company_id, terminal_id=terminal.uid, data=data)
 
 
 class CommandSource:
@@ -138,7 +138,7 @@ class CommandSource:
         self._hub = hub
         self._zone = zone
 
-    def on_step(self, row: Row, change: Change) -> None:
+    def on_step(self, row: Row, change: CommandStep) -> None:
         """``Commands.listen`` calls this."""
         object_id = row["object_id"]
         data = {
@@ -153,7 +153,7 @@ class CommandSource:
             "answer": row["answer"] if change.answer is not None else None,
         }
         whose = {"object_id": object_id, "terminal_id": row["terminal_id"]}
-        self._hub.publish(Kind.COMMAND.value, company_id=row["company_id"], data=data, **whose)
+        self._hub.publish(LiveKind.COMMAND.value, company_id=row["company_id"], data=data, **whose)
 
 
 def _json_of(body: bytes) -> Any:

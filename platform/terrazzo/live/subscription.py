@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from terrazzo.access.actor import Actor
+from terrazzo.domain.actor import Actor
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import Framing, Gap, Lost, gap_frame
 from terrazzo.live.stats import LiveStats

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from terrazzo.mapping.functions import Value
-from terrazzo.mapping.labels import Labels, Rule, rules_of
+from terrazzo.domain.mapping_table import MappingTable, Slot, parse_table
+from terrazzo.expressions.functions import Value
+from terrazzo.mapping.labels import LabelRule, Labels, label_rules_of
 from terrazzo.mapping.plan import Run, compile_derived, compile_plan
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
-from terrazzo.mapping.table import Slot, Table, parse_table
 
 _log = logging.getLogger(__name__)
 
@@ -48,7 +48,9 @@ class Bound:
 
     __slots__ = ("company_id", "labels", "object_id", "recheck", "rules", "series", "state")
 
-    def __init__(self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[Rule]]) -> None:
+    def __init__(
+        self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[LabelRule]]
+    ) -> None:
         self.object_id = spec.id
         self.company_id = spec.company_id
         self.series = f"m/{spec.id}"
@@ -72,7 +74,7 @@ class Kept(NamedTuple):
     steps: dict[str, list[StepNote]]
 
 
-class Catalogue:
+class MappingCatalogue:
     """Objects, mappings and retainers by id; plans by terminal."""
 
     def __init__(self) -> None:
@@ -82,13 +84,13 @@ class Catalogue:
         self.layouts: dict[str, tuple[Slot, ...]] = {}
         self.collected: defaultdict[int, dict[str, Value]] = defaultdict(dict)  # object -> project -> latest value
         self._scripts: dict[int, str] = {}
-        self._tables: dict[int, Table | None] = {}
+        self._tables: dict[int, MappingTable | None] = {}
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
         self._objects: dict[int, ObjectSpec] = {}
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
         self._mapped: defaultdict[int, set[int]] = defaultdict(set)  # mapping -> objects
         self._retainers: dict[int, RetainerSpec] = {}
-        self._rules: defaultdict[int, dict[int, list[Rule]]] = defaultdict(dict)  # object -> retainer -> its rules
+        self._rules: defaultdict[int, dict[int, list[LabelRule]]] = defaultdict(dict)  # object -> retainer -> its rules
         self._bound: dict[int, Bound] = {}
         self._plans: dict[str, tuple[Plan, ...]] = {}
 
@@ -148,7 +150,7 @@ class Catalogue:
         self.drop_retainer(spec.id)
         self._retainers[spec.id] = spec
         if spec.is_active:
-            rules = rules_of(spec.id, spec.uid, spec.script)
+            rules = label_rules_of(spec.id, spec.uid, spec.script)
             for object_id in spec.objects:
                 self._rules[object_id][spec.id] = rules
                 self._unbind(object_id)
@@ -191,7 +193,7 @@ class Catalogue:
             runs[()] = compile_derived(bound.state.table)
         return Plan(runs[()], bound)
 
-    def alone(self, object_id: int) -> Catalogue | None:
+    def alone(self, object_id: int) -> MappingCatalogue | None:
         """A catalogue of this object only, under the same mapping and retainers, that remembers nothing of it.
 
         None for an object that isn't mapped.
@@ -199,7 +201,7 @@ class Catalogue:
         bound, spec = self.bound(object_id), self._objects.get(object_id)
         if bound is None or spec is None or spec.mapping_id is None:
             return None
-        copy = Catalogue()
+        copy = MappingCatalogue()
         copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, {}
         copy.put_object(spec)
         for retainer in self._retainers.values():
@@ -214,7 +216,7 @@ class Catalogue:
         self.states[object_id], self.labels[object_id] = state, labels
         self._unbind(object_id)
 
-    def _table(self, spec: ObjectSpec | None) -> Table | None:
+    def _table(self, spec: ObjectSpec | None) -> MappingTable | None:
         if spec is None or spec.mapping_id is None or not spec.is_available:
             return None
         return self._tables.get(spec.mapping_id)
@@ -234,7 +236,7 @@ class Catalogue:
                 run = runs[key] = compile_plan(table, points)
             yield Plan(run, bound)
 
-    def _state(self, object_id: int, table: Table) -> ObjectState:
+    def _state(self, object_id: int, table: MappingTable) -> ObjectState:
         before = self.states.get(object_id)
         if before is not None and before.table is table:
             return before
@@ -246,8 +248,8 @@ class Catalogue:
             state.restore(kept.note, self.layouts.get(kept.note.layout, ()), kept.steps)
         return state
 
-    def _rules_by_code(self, object_id: int) -> dict[str, list[Rule]]:
-        by_code: dict[str, list[Rule]] = {}
+    def _rules_by_code(self, object_id: int) -> dict[str, list[LabelRule]]:
+        by_code: dict[str, list[LabelRule]] = {}
         for rules in self._rules.get(object_id, {}).values():
             for rule in rules:
                 by_code.setdefault(rule.code, []).append(rule)

@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 import msgspec
 
+from terrazzo.domain.mapping_row import MappingRow
+from terrazzo.domain.payload import Points
 from terrazzo.errors import NotFound
-from terrazzo.ingest.payload import Points
-from terrazzo.mapping.catalogue import Bound, Catalogue, Kept, Plan
+from terrazzo.expressions.functions import Value, as_text
+from terrazzo.expressions.tree import X
+from terrazzo.mapping.catalogue import Bound, Kept, MappingCatalogue, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
-from terrazzo.mapping.functions import Value, as_text
-from terrazzo.mapping.labels import Key, Labels, Rule, decode_labels
+from terrazzo.mapping.labels import Key, LabelRule, Labels, decode_labels
 from terrazzo.mapping.plan import Run, changed_values
-from terrazzo.mapping.row import Row
+from terrazzo.mapping.rolling_window import STEPS
 from terrazzo.mapping.state import ObjectState, decode_layout, decode_state, empty_state, encode, window_notes
-from terrazzo.mapping.tree import X
-from terrazzo.mapping.window import STEPS
-from terrazzo.store import Notes, Record
+from terrazzo.ports.store import Notes, Record
 
 _encode_body = msgspec.msgpack.Encoder().encode
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
@@ -50,7 +50,7 @@ class MappingEngine:
     """The objects' variables, events and labels. One thread."""
 
     def __init__(self) -> None:
-        self.catalogue = Catalogue()
+        self.catalogue = MappingCatalogue()
         self.stats = MappingStats()
         self._changed: dict[int, ObjectState] = {}
         self._labels: dict[int, Labels] = {}  # that changed
@@ -168,7 +168,7 @@ class MappingEngine:
             for rule in bound.rules.get(code, ()):
                 self._look(bound, rule, uid, time_us)
 
-    def _look(self, bound: Bound, rule: Rule, uid: str, time_us: int) -> None:
+    def _look(self, bound: Bound, rule: LabelRule, uid: str, time_us: int) -> None:
         labels, value = bound.labels, bound.state.value(rule.code)
         moment = labels.see(rule, value, time_us)
         self._labels[bound.object_id] = labels
@@ -275,7 +275,7 @@ def storable_text(value: Value) -> str:
     return as_text(value).replace("\0", "\ufffd")
 
 
-def _event(bound: Bound, row: Row, state: ObjectState, uid: str, time_us: int) -> EventRaised:
+def _event(bound: Bound, row: MappingRow, state: ObjectState, uid: str, time_us: int) -> EventRaised:
     known = {**state.variables(), X: state.value(row.code)}
     condition = row.condition
     assert condition is not None  # no EVNT row is without

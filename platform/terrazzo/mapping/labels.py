@@ -19,14 +19,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from terrazzo.mapping.functions import Value, same
+from terrazzo.expressions.functions import Value, same
 
 Key = tuple[int, str]
 """A retainer script's id and a code: with the object, what names a label."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LabelRule:
     """A row of a retainer script that runs on an object."""
 
     project_id: int
@@ -49,9 +49,9 @@ class Rule:
         return same(value, self.close_value)
 
 
-def rules_of(project_id: int, class_id: str, script: Iterable[Sequence[str]]) -> list[Rule]:
+def label_rules_of(project_id: int, class_id: str, script: Iterable[Sequence[str]]) -> list[LabelRule]:
     """The rules of a retainer script: code, English label, Chinese label, open value, close value."""
-    return [Rule(project_id, class_id, *(cell.strip() for cell in row[:5])) for row in script]
+    return [LabelRule(project_id, class_id, *(cell.strip() for cell in row[:5])) for row in script]
 
 
 class Standing(msgspec.Struct, array_like=True):
@@ -87,7 +87,7 @@ class Labels:
         """How many labels are open."""
         return sum(standing.opened_us is not None for standing in self.standings.values())
 
-    def see(self, rule: Rule, value: Value, time_us: int) -> int | None:
+    def see(self, rule: LabelRule, value: Value, time_us: int) -> int | None:
         """Takes a value. Returns when the label opened or closed, None where it stays; ``is_open`` tells which."""
         if value is None:
             return None
@@ -117,7 +117,7 @@ class Labels:
         standing.opened_us = None
         return closed_us
 
-    def keep(self, rules: Mapping[str, Sequence[Rule]]) -> None:
+    def keep(self, rules: Mapping[str, Sequence[LabelRule]]) -> None:
         """Forgets closed labels that no rule of these asks for: started again, a rule looks at what it finds."""
         wanted = {rule.key for some in rules.values() for rule in some}
         for key, standing in list(self.standings.items()):

@@ -21,14 +21,14 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.ingest.payload import point_name
-from terrazzo.mapping.expression import Expression
-from terrazzo.mapping.functions import Value
-from terrazzo.mapping.row import Kind, Row
-from terrazzo.mapping.source import NAMESPACE, expression_source, is_float, is_number, is_settled
+from terrazzo.domain.mapping_row import MappingRow, RowKind
+from terrazzo.domain.mapping_table import MappingTable
+from terrazzo.domain.payload import point_name
+from terrazzo.expressions.expression import Expression
+from terrazzo.expressions.functions import Value
+from terrazzo.expressions.source import NAMESPACE, expression_source, is_float, is_number, is_settled
+from terrazzo.expressions.tree import X
 from terrazzo.mapping.state import ObjectState
-from terrazzo.mapping.table import Table
-from terrazzo.mapping.tree import X
 
 Changes = dict[str, Value] | msgspec.Struct | None
 """Variables to record, by code; encodes as a map. None: there are none."""
@@ -61,7 +61,7 @@ def run(p, T, s):
 """
 
 
-def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
+def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
     """The function for a terminal.
 
     Args:
@@ -90,7 +90,7 @@ def compile_plan(table: Table, points: Mapping[int, str]) -> Run:
     return namespace["run"]  # type: ignore[no-any-return]
 
 
-def compile_derived(table: Table) -> Run:
+def compile_derived(table: MappingTable) -> Run:
     """The function for a change that no message brought: the rows that follow from others, and events."""
     namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
     _compile((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()), namespace)
@@ -117,10 +117,10 @@ def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:
 class _Writer:
     """Writes the body of the function; a blank in front is a level of indentation."""
 
-    def __init__(self, table: Table, points: Mapping[int, str]) -> None:
+    def __init__(self, table: MappingTable, points: Mapping[int, str]) -> None:
         self._table = table
         self._points = points
-        fed = [place for place in points if table.rows[place].kind is not Kind.EVNT]
+        fed = [place for place in points if table.rows[place].kind is not RowKind.EVNT]
         derived = [table.place(row) for row in table.derived]
         self._places = [*fed, *derived]
         self.codes = [table.rows[place].code for place in self._places]
@@ -129,14 +129,14 @@ class _Writer:
         """Slots whose time is that of any newer message."""
         self._samples: dict[str, list[int]] = {}  # code -> slots of the windows over it
         for row in table.derived:
-            if row.kind is Kind.STT:
+            if row.kind is RowKind.STT:
                 self._samples.setdefault(row.of, []).append(table.place(row))
 
     def lines(self) -> Iterator[str]:
         """All points are there and newer than what is known."""
         rows = self._table.rows
         for place in self._points:
-            if rows[place].kind is Kind.EVNT:
+            if rows[place].kind is RowKind.EVNT:
                 yield f" v[{place}] = x{place}"
             else:
                 steps = [*self._compute(rows[place].expression, f"x{place}"), *self._keep(rows[place], place)]
@@ -172,7 +172,7 @@ class _Writer:
         yield from _indented(1, self._all_events())
         yield " return out, False, True"
 
-    def _all_derived(self, keep: Callable[[Row, int], Iterable[str]]) -> Iterator[str]:
+    def _all_derived(self, keep: Callable[[MappingRow, int], Iterable[str]]) -> Iterator[str]:
         for row in self._table.derived:
             place = self._table.place(row)
             if row.interval_us:
@@ -180,32 +180,32 @@ class _Writer:
             yield from self._spaced(row, place, [*self._derived(row, place), *keep(row, place)])
 
     def _all_events(self) -> Iterator[str]:
-        events = [(place, row) for place, row in enumerate(self._table.rows) if row.kind is Kind.EVNT]
+        events = [(place, row) for place, row in enumerate(self._table.rows) if row.kind is RowKind.EVNT]
         if events:
             yield "e = s.edges"
         for place, row in events:
             yield from self._event(row, place)
 
-    def _point(self, row: Row, place: int, point: str) -> Iterator[str]:
+    def _point(self, row: MappingRow, place: int, point: str) -> Iterator[str]:
         yield f" x = get({point!r}, MISSING)"
         yield " if x is not MISSING:"
         yield f"  if T >= t[{place}]:"
         yield f"   t[{place}] = T; fed = True"
-        if row.kind is Kind.EVNT:
+        if row.kind is RowKind.EVNT:
             yield f"   v[{place}] = x"
             return
         yield from _indented(3, [*self._compute(row.expression, "x"), *self._record(row, place)])
         yield "  else: late = True"
 
-    def _derived(self, row: Row, place: int) -> Iterator[str]:
-        if row.kind is Kind.STT:
+    def _derived(self, row: MappingRow, place: int) -> Iterator[str]:
+        if row.kind is RowKind.STT:
             yield f"n = w[{place}].value(T)"
             return
-        if row.kind is Kind.COL:
+        if row.kind is RowKind.COL:
             yield f"x = s.collected.get({row.project!r})"
         yield from self._compute(row.expression, "x")
 
-    def _event(self, row: Row, place: int) -> Iterator[str]:
+    def _event(self, row: MappingRow, place: int) -> Iterator[str]:
         steps = [
             *self._compute(row.condition, f"v[{place}]"),
             "if n:",
@@ -214,7 +214,7 @@ class _Writer:
         ]
         yield from self._spaced(row, place, steps)
 
-    def _spaced(self, row: Row, place: int, steps: list[str]) -> Iterator[str]:
+    def _spaced(self, row: MappingRow, place: int, steps: list[str]) -> Iterator[str]:
         """Once in each interval, for rows that have one."""
         if not row.interval_us:
             yield from steps
@@ -242,33 +242,33 @@ class _Writer:
             yield " n = settle(n)"
         yield "except FAULTS: n = None"
 
-    def _record(self, row: Row, place: int) -> Iterator[str]:
+    def _record(self, row: MappingRow, place: int) -> Iterator[str]:
         """Any way through: a change goes into ``out``."""
         yield from self._sample(row)
         yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
 
-    def _record_timed(self, row: Row, place: int) -> Iterator[str]:
+    def _record_timed(self, row: MappingRow, place: int) -> Iterator[str]:
         yield f"t[{place}] = T"
         yield from self._record(row, place)
 
-    def _keep(self, row: Row, place: int) -> Iterator[str]:
+    def _keep(self, row: MappingRow, place: int) -> Iterator[str]:
         """The short way: ``n`` and the slot's number is the change, or unset."""
         yield from self._sample(row)
         yield from _if_changed(row, place, f"v[{place}] = n{place} = n")
         if not row.cycled:
             yield f"else: n{place} = UNSET"
 
-    def _keep_spaced(self, row: Row, place: int) -> Iterator[str]:
+    def _keep_spaced(self, row: MappingRow, place: int) -> Iterator[str]:
         if row.interval_us:
             yield f"t[{place}] = T"
         yield from self._keep(row, place)
 
-    def _sample(self, row: Row) -> Iterator[str]:
+    def _sample(self, row: MappingRow) -> Iterator[str]:
         for window in self._samples.get(row.code, ()):
             yield f"w[{window}].add(T, n)"
 
 
-def _if_changed(row: Row, place: int, store: str) -> Iterator[str]:
+def _if_changed(row: MappingRow, place: int, store: str) -> Iterator[str]:
     if row.cycled:
         yield store
         return

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from terrazzo.mapping.functions import Value
-from terrazzo.mapping.row import Kind
-from terrazzo.mapping.table import Slot, Table
-from terrazzo.mapping.window import STEPS, Step, Window
+from terrazzo.domain.mapping_row import RowKind
+from terrazzo.domain.mapping_table import MappingTable, Slot
+from terrazzo.expressions.functions import Value
+from terrazzo.mapping.rolling_window import STEPS, RollingWindow, Step
 
 NEVER = -1
 
@@ -71,7 +71,7 @@ class ObjectState:
         "windows",
     )
 
-    def __init__(self, object_id: int, table: Table, *, collected: Mapping[str, Value] | None = None) -> None:
+    def __init__(self, object_id: int, table: MappingTable, *, collected: Mapping[str, Value] | None = None) -> None:
         count = len(table.rows)
         self.object_id = object_id
         self.table = table
@@ -80,7 +80,7 @@ class ObjectState:
         self.times = [NEVER] * count
         self.edges = [False] * count
         self.marks = [NEVER] * count
-        self.windows = [Window(row.window_us, row.fn) if row.kind is Kind.STT else None for row in table.rows]
+        self.windows = [RollingWindow(row.window_us, row.fn) if row.kind is RowKind.STT else None for row in table.rows]
         self.derived_us = NEVER
         self.newest_us = NEVER
         self.raised: list[int] = []
@@ -93,7 +93,7 @@ class ObjectState:
     def variables(self) -> dict[str, Value]:
         """All variables that have a value."""
         rows = zip(self.table.rows, self.values, strict=True)
-        return {row.code: value for row, value in rows if row.kind is not Kind.EVNT and value is not None}
+        return {row.code: value for row, value in rows if row.kind is not RowKind.EVNT and value is not None}
 
     def notes(self) -> dict[str, bytes]:
         """What has to be written for the state as it is; forgets which windows had changed."""
@@ -129,7 +129,7 @@ class ObjectState:
             steps: of windows, by code.
         """
         places = {slot: place for place, slot in enumerate(self.table.slots)}
-        codes = {slot.code: place for slot, place in places.items() if slot.kind != Kind.EVNT.value}
+        codes = {slot.code: place for slot, place in places.items() if slot.kind != RowKind.EVNT.value}
         for before, slot in enumerate(slots):
             place = places.get(slot, codes.get(slot.code))
             if place is None:
@@ -171,7 +171,7 @@ def window_notes(notes: Mapping[str, bytes]) -> dict[int, dict[str, list[StepNot
     return found
 
 
-def empty_state(table: Table) -> ObjectState:
+def empty_state(table: MappingTable) -> ObjectState:
     """A state in which a message is looked at alone; rows with an interval stay silent."""
     state = ObjectState(0, table)
     state.marks = [2**63] * len(table.rows)

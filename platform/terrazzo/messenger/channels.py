@@ -9,12 +9,12 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from terrazzo.config_messenger import EmailSection, HttpSection, parse_body
+from terrazzo.config.messenger import EmailSection, HttpSection, parse_body
+from terrazzo.domain.template import as_text, fill, fill_text, flatten
 from terrazzo.messenger.masking import Mask, secrets_of
 from terrazzo.messenger.message import Message, Receipt
-from terrazzo.messenger.port import Attachment, HttpAnswer, HttpCall, HttpCaller, Mail, Mailer, Outcome, Verdict
 from terrazzo.messenger.signature import signed_headers
-from terrazzo.messenger.template import as_text, fill, fill_text, flatten
+from terrazzo.ports.providers import Attachment, HttpAnswer, HttpCall, HttpCaller, Mail, Mailer, Outcome, Verdict
 from terrazzo.times import now_us
 
 MOST_KEPT = 4_096  # characters of an answer

@@ -11,19 +11,19 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
-from terrazzo.audit.entry import Entry
+from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
+from terrazzo.database.company_records import CompanyRecords
+from terrazzo.database.database import Database
+from terrazzo.database.field import flag, moment, number, storable_text, text
+from terrazzo.database.named_lock import take_turn
+from terrazzo.database.port import Row
+from terrazzo.database.tables.messages import MESSAGE, MESSAGE_FILE
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
-from terrazzo.happenings.book import Book
-from terrazzo.messenger.message import Draft, Message, Receipt, State
-from terrazzo.messenger.port import Attachment
+from terrazzo.messenger.message import Draft, Message, MessageState, Receipt
 from terrazzo.messenger.rate import MINUTE_US
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.field import flag, moment, number, storable_text, text
-from terrazzo.metadata.messages import MESSAGE, MESSAGE_FILE
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.turns import take_turn
+from terrazzo.ports.providers import Attachment
 
 MOST_KEPT_BYTES = 65_536  # of ``request``, and of ``response``
 
@@ -45,7 +45,7 @@ _FIELDS = (
 _JSON = ("recipients", "pending", "content", "request", "response")
 
 
-class MessageJournal(Book):
+class MessageJournal(CompanyRecords):
     """Reads and writes the table ``message``; rows have their JSON columns decoded."""
 
     def __init__(self, database: Database, *, zone: tzinfo) -> None:
@@ -111,7 +111,7 @@ class MessageJournal(Book):
     async def next_due_us(self, project_id: int) -> int | None:
         """When the next message of a project is due."""
         query = sa.select(sa.func.min(_columns.next_us)).where(
-            _columns.project_id == project_id, _columns.state == State.QUEUED.value
+            _columns.project_id == project_id, _columns.state == MessageState.QUEUED.value
         )
         async with self._database.reading() as connection:
             found: int | None = (await connection.execute(query)).scalar()
@@ -121,7 +121,9 @@ class MessageJournal(Book):
         """The next message that is due, journaled as being sent."""
         due = (
             sa.select(MESSAGE)
-            .where(_columns.project_id == project_id, _columns.state == State.QUEUED.value, _columns.next_us <= now)
+            .where(
+                _columns.project_id == project_id, _columns.state == MessageState.QUEUED.value, _columns.next_us <= now
+            )
             .order_by(_columns.next_us, _columns.id)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -130,7 +132,7 @@ class MessageJournal(Book):
             found = (await connection.execute(due)).mappings().first()
             if found is None:
                 return None
-            change = {"state": State.SENDING.value, "attempts": found["attempts"] + 1, "attempted_us": now}
+            change = {"state": MessageState.SENDING.value, "attempts": found["attempts"] + 1, "attempted_us": now}
             await connection.execute(MESSAGE.update().where(_columns.id == found["id"]).values(**change))
             files = sa.select(MESSAGE_FILE).where(MESSAGE_FILE.c.message_id == found["id"]).order_by(MESSAGE_FILE.c.id)
             attachments = [
@@ -141,9 +143,9 @@ class MessageJournal(Book):
 
     # After it
 
-    async def finish(self, message: Message, receipt: Receipt, state: State, *, next_us: int, now: int) -> Row:
+    async def finish(self, message: Message, receipt: Receipt, state: MessageState, *, next_us: int, now: int) -> Row:
         """Journals what came of an attempt; the row as it is then. The files of what has ended are deleted."""
-        has_ended = state is not State.QUEUED
+        has_ended = state is not MessageState.QUEUED
         change: dict[str, Any] = {
             "state": state.value,
             "svc_code": storable_text(receipt.svc_code),
@@ -164,14 +166,14 @@ class MessageJournal(Book):
 
     async def drop_orphans(self, project_ids: Collection[int], now: int) -> int:
         """Ends messages that wait for projects that are no longer configured; how many."""
-        change = {"state": State.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
-        orphans = _columns.state == State.QUEUED.value, _columns.project_id.not_in(project_ids)
+        change = {"state": MessageState.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
+        orphans = _columns.state == MessageState.QUEUED.value, _columns.project_id.not_in(project_ids)
         async with self._database.writing() as connection:
             return (await connection.execute(MESSAGE.update().where(*orphans).values(**change))).rowcount
 
     async def interrupted(self) -> list[Message]:
         """Messages that were being sent when an earlier run ended."""
-        query = sa.select(MESSAGE).where(_columns.state == State.SENDING.value).order_by(_columns.id)
+        query = sa.select(MESSAGE).where(_columns.state == MessageState.SENDING.value).order_by(_columns.id)
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings().all()
         return [_message(_decoded(row)) for row in found]
@@ -192,7 +194,7 @@ def _values(draft: Draft, *, expires_us: int, now: int) -> dict[str, Any]:
         "recipients": recipients,
         "pending": recipients,
         "content": msgspec.json.encode(draft.content).decode(),
-        "state": State.QUEUED.value,
+        "state": MessageState.QUEUED.value,
         "created": now,
         "next_us": now,
         "expires_us": expires_us,
@@ -237,9 +239,9 @@ def _same(found: list[Row], drafts: Sequence[Draft]) -> list[Row]:
     return found
 
 
-def _entry(actor: Actor, row: Row) -> Entry:
+def _entry(actor: Actor, row: Row) -> AuditEntry:
     told = {name: row[name] for name in ("channel", "project_id", "object_id", "recipients") if row[name] is not None}
-    return Entry(
+    return AuditEntry(
         actor=actor,
         company_id=row["company_id"],
         action="send",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
-from terrazzo.messenger.template import names_in
+from terrazzo.domain.template import names_in
 
 MASK = "******"
 _SHORTEST = 6  # characters: what is shorter occurs in any text by chance

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import msgspec
 
-from terrazzo.messenger.port import Attachment, Outcome
+from terrazzo.ports.providers import Attachment, Outcome
 
 WEBHOOKS = 0
 """The project of rules' webhooks, which have no project of the configuration."""
 
 
-class State(Enum):
+class MessageState(Enum):
     """Where a message stands."""
 
     QUEUED = "queued"

@@ -9,15 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.access.actor import Actor
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.lane import Lane, LaneStats
 from terrazzo.messenger.message import WEBHOOKS, Channel, Draft, Message, Receipt
-from terrazzo.messenger.port import Outcome
+from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
-from terrazzo.metadata.port import Row
+from terrazzo.ports.providers import Outcome
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
@@ -52,11 +52,11 @@ class Messenger:
         self.journal = journal
         self.projects = projects
         self.attachment_bytes = attachment_bytes
-        self.stats = LaneStats()
+        self.stats = SenderStats()
         self._webhooks = webhooks
         self._queued_messages = queued_messages
         self._clock = clock
-        self._lanes: dict[int, Lane] = {}
+        self._senders: dict[int, ProjectSender] = {}
         self._waiters: dict[int, asyncio.Future[Row]] = {}
 
     async def start(self) -> None:
@@ -65,19 +65,19 @@ class Messenger:
             section = project.section
             times = await self.journal.attempt_times(section.id, self._clock())
             window = RateWindow(section.per_minute, times)
-            self._lanes[section.id] = self._lane(section.id, project.channels, window, section.attempts)
+            self._senders[section.id] = self._sender(section.id, project.channels, window, section.attempts)
         if self._webhooks is not None:
             channels = {"webhook": self._webhooks}
-            self._lanes[WEBHOOKS] = self._lane(WEBHOOKS, channels, RateWindow(0), WEBHOOK_ATTEMPTS)
-        await self.journal.drop_orphans([*self._lanes], self._clock())
+            self._senders[WEBHOOKS] = self._sender(WEBHOOKS, channels, RateWindow(0), WEBHOOK_ATTEMPTS)
+        await self.journal.drop_orphans([*self._senders], self._clock())
         for message in await self.journal.interrupted():
             await self._recover(message)
-        for lane in self._lanes.values():
-            lane.start()
+        for sender in self._senders.values():
+            sender.start()
 
     async def stop(self) -> None:
         """Ends all sending."""
-        await asyncio.gather(*(lane.stop() for lane in self._lanes.values()))
+        await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
 
     async def submit(self, actor: Actor, draft: Draft) -> Sequence[Row]:
         """Journals a message, one for each recipient where the provider wants it so, and makes the first attempt.
@@ -111,15 +111,15 @@ class Messenger:
 
     def wake(self) -> None:
         """Something was ``put``."""
-        for lane in self._lanes.values():
-            lane.wake()
+        for sender in self._senders.values():
+            sender.wake()
 
     async def _first_attempts(self, project_id: int, rows: Sequence[Row]) -> Sequence[Row]:
         """The rows after their first attempts; those that take too long as they are."""
         loop = asyncio.get_running_loop()
         futures = {row["id"]: loop.create_future() for row in rows}
         self._waiters.update(futures)
-        self._lanes[project_id].wake()
+        self._senders[project_id].wake()
         try:
             await asyncio.wait(futures.values(), timeout=ANSWER_S)
         finally:
@@ -128,8 +128,8 @@ class Messenger:
         return [futures[row["id"]].result() if futures[row["id"]].done() else row for row in rows]
 
     async def _check_room(self, project: Project) -> None:
-        lane, now = self._lanes[project.section.id], self._clock()
-        free_us = lane.window.free_us(now)
+        sender, now = self._senders[project.section.id], self._clock()
+        free_us = sender.window.free_us(now)
         if free_us > now:
             self.stats.refused += 1
             limit = f"project {project.section.id} sends {project.section.per_minute} messages a minute at most"
@@ -139,15 +139,15 @@ class Messenger:
             raise Throttled(f"{self._queued_messages} messages wait already (messenger.queued_messages)", _BUSY_S)
 
     async def _recover(self, message: Message) -> None:
-        lane = self._lanes.get(message.project_id)
-        if lane is None:  # its project is no longer configured
-            lane = self._lane(message.project_id, {}, RateWindow(0), 1)
+        sender = self._senders.get(message.project_id)
+        if sender is None:  # its project is no longer configured
+            sender = self._sender(message.project_id, {}, RateWindow(0), 1)
         _log.warning("message %s: %s", message.uid, _INTERRUPTED)
         reason = _INTERRUPTED
-        await lane.settle(message, Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending))
+        await sender.settle(message, Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending))
 
-    def _lane(self, number: int, channels: Mapping[str, Channel], window: RateWindow, attempts: int) -> Lane:
-        return Lane(
+    def _sender(self, number: int, channels: Mapping[str, Channel], window: RateWindow, attempts: int) -> ProjectSender:
+        return ProjectSender(
             number,
             channels,
             journal=self.journal,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from terrazzo.config_messenger import HttpSection, MessengerProjectSection, SmsSection
+from terrazzo.config.messenger import HttpSection, MessengerProjectSection, SmsSection
 from terrazzo.errors import BadParameter
 from terrazzo.messenger.message import Channel
 

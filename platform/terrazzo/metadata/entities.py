@@ -6,9 +6,11 @@ from dataclasses import dataclass, fields
 from datetime import UTC, tzinfo
 from typing import Any
 
-from terrazzo.metadata.campaigns import CampaignRepository
-from terrazzo.metadata.changes import ChangeWatcher
-from terrazzo.metadata.components import (
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangeWatcher
+from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
+from terrazzo.metadata.definitions.components import (
     COLLECT,
     COLLECTOS,
     FILE,
@@ -18,8 +20,7 @@ from terrazzo.metadata.components import (
     SERVICE,
     UPLOAD,
 )
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import (
+from terrazzo.metadata.definitions.registry import (
     BALANCE,
     CALCULATE,
     COMPANY,
@@ -32,17 +33,16 @@ from terrazzo.metadata.definitions import (
     RETAINER,
     STATISTICS,
 )
-from terrazzo.metadata.objects import ObjectRepository
-from terrazzo.metadata.projects import ProjectRepository
 from terrazzo.metadata.registry_feed import RegistryFeed
-from terrazzo.metadata.repository import EntityRepository
-from terrazzo.metadata.rule_records import RuleRepository
-from terrazzo.metadata.scripts import ScriptRepository
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.metadata.stamped import StampedRepository
-from terrazzo.metadata.terminals import TerminalRepository
-from terrazzo.metadata.users import UserRepository
-from terrazzo.terminals.registry import Registry
+from terrazzo.metadata.repositories.campaigns import CampaignRepository
+from terrazzo.metadata.repositories.objects import ObjectRepository
+from terrazzo.metadata.repositories.projects import ProjectRepository
+from terrazzo.metadata.repositories.repository import EntityRepository
+from terrazzo.metadata.repositories.rules import RuleRepository
+from terrazzo.metadata.repositories.scripts import ScriptRepository
+from terrazzo.metadata.repositories.stamped import StampedRepository
+from terrazzo.metadata.repositories.terminals import TerminalRepository
+from terrazzo.metadata.repositories.users import UserRepository
 
 
 @dataclass(frozen=True, slots=True)

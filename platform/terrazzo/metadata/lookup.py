@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.field import MAX_INTEGER, Field, check_storable, shorten
 
 _SHOWN = 3  # users of a record that an error names
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from terrazzo.metadata.database import Database
-from terrazzo.metadata.definitions import ENTITIES, OBJECT, TERMINAL
-from terrazzo.metadata.entity import COMPANY
-from terrazzo.metadata.port import Row
-from terrazzo.metadata.repository import Changed, EntityRepository
-from terrazzo.metadata.secrets import Secrets
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.database import Database
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Row
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
+from terrazzo.metadata.definitions.registry import ENTITIES, OBJECT, TERMINAL
+from terrazzo.metadata.repositories.repository import Changed, EntityRepository
 
 
 async def load_registry(database: Database, secrets: Secrets) -> Registry:

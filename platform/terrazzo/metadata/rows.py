@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from terrazzo.metadata.entity import Entity
-from terrazzo.metadata.field import Kind
-from terrazzo.metadata.secrets import Secrets
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import FieldKind
 
 
 class RowCodec:
@@ -18,9 +18,9 @@ class RowCodec:
 
     def __init__(self, entity: Entity, secrets: Secrets) -> None:
         fields = entity.fields.values()
-        self._json = [field.name for field in fields if field.kind is Kind.JSON]
+        self._json = [field.name for field in fields if field.kind is FieldKind.JSON]
         self._secret = {
-            field.name: f"{entity.name}.{field.name}" for field in fields if field.kind is Kind.SECRET
+            field.name: f"{entity.name}.{field.name}" for field in fields if field.kind is FieldKind.SECRET
         }  # column -> what its secrets are bound to
         self._internal = [field.name for field in fields if field.internal]
         self._secrets = secrets

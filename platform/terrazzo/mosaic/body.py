@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 
 _decoder = msgspec.msgpack.Decoder(dict[str, float | int | str | bool | None])
 _EXACT = 2**53  # up to here a float tells every whole number

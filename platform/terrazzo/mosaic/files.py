@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.store import Value
+from terrazzo.ports.store import Value
 from terrazzo.times import to_datetime
 
 FileFormat = Literal["csv", "jsonl", "msgpack"]

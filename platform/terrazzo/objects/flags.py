@@ -7,11 +7,11 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.bus import MessageBus
-from terrazzo.mapping.functions import Value
-from terrazzo.mapping.row import Kind
+from terrazzo.domain.mapping_row import RowKind
+from terrazzo.domain.registry import Registry
+from terrazzo.expressions.functions import Value
 from terrazzo.mapping.state import ObjectState
-from terrazzo.terminals.registry import Registry
+from terrazzo.ports.bus import MessageBus
 from terrazzo.times import now_us
 
 BOOT = "BOOT"
@@ -50,7 +50,7 @@ class Look(NamedTuple):
     boot_until_us: int | None  # None: as long as the variable says so
 
 
-class FlagBook:
+class ObjectFlagReader:
     """Flags as terminals, variables and labels tell.
 
     Args:
@@ -106,7 +106,7 @@ class FlagBook:
 def has_boot(state: ObjectState) -> bool:
     """Whether ``BOOT`` is a variable of the mapping."""
     place = state.table.places.get(BOOT)
-    return place is not None and state.table.rows[place].kind is not Kind.EVNT
+    return place is not None and state.table.rows[place].kind is not RowKind.EVNT
 
 
 def is_running(value: Value) -> bool:

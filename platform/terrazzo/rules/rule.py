@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.mapping.ledger import Happened
-from terrazzo.metadata.entity import COMPANY
-from terrazzo.metadata.repository import Changed
+from terrazzo.database.entity import COMPANY
+from terrazzo.mapping.effect_writer import Happened
+from terrazzo.metadata.repositories.repository import Changed
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,7 +56,7 @@ def rule_of(row: Mapping[str, Any]) -> Rule:
     )
 
 
-class RuleBook:
+class ActiveRules:
     """The rules that are started."""
 
     def __init__(self) -> None:

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Mapping
 
 from terrazzo.errors import Unavailable
+from terrazzo.ports.store import StoreUnavailable
+from terrazzo.ports.tasks import RESTART, OnFailure, Work
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
-from terrazzo.store import StoreUnavailable
-from terrazzo.tasks import RESTART, OnFailure, Work
 
 _log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class TaskState(enum.Enum):
 
 
 class SupervisedTask:
-    """One task under a supervisor; ``terrazzo.tasks.Task`` for whoever spawned it."""
+    """One task under a supervisor; ``terrazzo.ports.tasks.Task`` for whoever spawned it."""
 
     def __init__(self, name: str, work: Work, on_failure: OnFailure, retry: Retry) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class SupervisedTask:
 
 
 class Supervisor:
-    """Runs tasks by their policies (``terrazzo.tasks.Tasks``) and knows how each of them is.
+    """Runs tasks by their policies (``terrazzo.ports.tasks.Tasks``) and knows how each of them is.
 
     ``on_stop`` is called when a task failed without which the process should not go on.
     """

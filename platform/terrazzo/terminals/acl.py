@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 
 CHANNELS = "ravpin"
 """Real-time values, alarms, versions, parameters, information, notices."""

@@ -7,8 +7,8 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import OperationError
-from terrazzo.terminals.terminal import Terminal
 
 _log = logging.getLogger(__name__)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.terminals.acl import TerminalAcl
-from terrazzo.terminals.registry import Registry
-from terrazzo.terminals.terminal import Terminal
 
 
 class TerminalLink:

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
-from terrazzo.access.throttle import Throttle
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
-from terrazzo.terminals.registry import Registry
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.throttle import Throttle
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from terrazzo.bus import Presence
+from terrazzo.ports.bus import Presence
 from terrazzo_broker.hooks import Client
 
 PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
@@ -22,7 +22,7 @@ class Trace(msgspec.Struct):
     last_telemetry_us: int | None = None
 
 
-class PresenceBook:
+class PresenceRegister:
     """What is known of each terminal's present or last connection."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 from scramp.utils import saslprep
 
-from terrazzo.terminals.terminal import Terminal
+from terrazzo.domain.terminal import Terminal
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse, Verdict
 
 METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")

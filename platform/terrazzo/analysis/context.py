@@ -1,0 +1,94 @@
+"""What the parts of the analysis share: the seams they work on, the scripts, and how far each job is."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from terrazzo.analysis.late_records import LateMarks
+from terrazzo.analysis.periods import Calendar
+from terrazzo.analysis.progress import ScriptProgress
+from terrazzo.analysis.scripts import Job, ScriptCatalogue
+from terrazzo.analysis.statistics_rows import StatisticsRows
+from terrazzo.analysis.summarizer import Summarizer
+from terrazzo.analysis.tally import Summary
+from terrazzo.database.database import Database
+from terrazzo.mosaic.body import parse_mosaic
+from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore, Value
+from terrazzo.times import DAY_US
+
+DELAY_US = 10_000_000  # how long after its end a period is computed: most of what is on its way has come then
+HISTORY_US = 3_660 * DAY_US
+_RECORDS_AT_ONCE = 500  # that hold the event loop
+_LOOKS_BACK_US = (DAY_US, 32 * DAY_US)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnalysisContext:
+    """One analysis on one store and database."""
+
+    store: TimeSeriesStore
+    database: Database
+    calendar: Calendar
+    catalogue: ScriptCatalogue
+    marks: LateMarks
+    clock: Callable[[], int]
+    retention_us: int  # what is older isn't in the store any more; 0: everything is
+    progress: dict[Job, ScriptProgress] = field(default_factory=dict)
+
+    @property
+    def horizon_us(self) -> int:
+        """Nothing earlier is computed."""
+        return max(0, self.clock() - (self.retention_us or HISTORY_US))
+
+    def ensure_whole(self) -> None:
+        """Raises ``StoreUnavailable`` while the store doesn't show all that was appended: it would be missing."""
+        if not self.store.is_whole:
+            raise StoreUnavailable("records are on their way to the store")
+
+    async def fence(self, object_id: int, until_us: int) -> None:
+        """From now on what comes earlier than a time is marked; what came before is there to be read.
+
+        Raises:
+            StoreUnavailable: it isn't yet.
+        """
+        await self.marks.fence(object_id, until_us)
+        self.ensure_whole()
+
+    async def first_us(self, object_id: int, codes: Collection[str], after_us: int) -> int | None:
+        """The time of the first record that carries one of the codes, not earlier than ``after_us``."""
+        record = await self.store.first_after([series_of(object_id)], after_us - 1, keys=tuple(codes))
+        return None if record is None else record.time_us
+
+    async def carried(self, object_id: int, codes: Sequence[str], before_us: int) -> dict[str, Value]:
+        """What each code was just before a time; one that no record carries is absent."""
+        found: dict[str, Value] = {}
+        for code in codes:
+            for back_us in (*_LOOKS_BACK_US, before_us):
+                start_us = max(0, before_us - back_us)
+                page = await self.store.page(
+                    [series_of(object_id)], start_us, before_us - 1, offset=0, limit=1, keys=(code,)
+                )
+                if page.records:
+                    found[code] = parse_mosaic(page.records[0].body).get(code)
+                    break
+        return found
+
+    async def summarize(
+        self, statistics_rows: StatisticsRows, object_id: int, bounds: Sequence[int], carried: Mapping[str, Value]
+    ) -> list[Summary]:
+        """A summary for each of consecutive periods, from a stream of records; others have their turn meanwhile."""
+        summarizer = Summarizer(statistics_rows, bounds, carried)
+        async for piece in self.store.scan(
+            [series_of(object_id)], bounds[0], bounds[-1] - 1, keys=statistics_rows.codes
+        ):
+            for at in range(0, len(piece), _RECORDS_AT_ONCE):
+                summarizer.feed(piece[at : at + _RECORDS_AT_ONCE])
+                await asyncio.sleep(0)
+        return summarizer.finish()
+
+
+def series_of(object_id: int) -> str:
+    """Where an object's records are."""
+    return f"m/{object_id}"

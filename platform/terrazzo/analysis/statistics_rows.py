@@ -1,0 +1,88 @@
+"""The rows of a statistics script: which codes they need, and what they make of a period. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from terrazzo.analysis.tally import PeriodTally, Summary
+from terrazzo.mosaic.body import plain_number
+from terrazzo.ports.store import Value
+
+_DURATION = re.compile(r"duration\(\s*(?P<code>[^\s=()][^=()]*?)\s*==\s*(?P<value>[^=()]+?)\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One row. ``value``: of ``duration`` only."""
+
+    var_name: str
+    fn: str
+    code: str
+    value: str = ""
+
+    @property
+    def watched(self) -> str:
+        """What a summary counts the time of a value under."""
+        return f"{self.code}=={self.value}"
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsRows:
+    """All rows of a script."""
+
+    measures: tuple[Measure, ...]
+    codes: tuple[str, ...]  # that it reads
+    watched: Mapping[str, tuple[str, ...]]  # code -> values whose time counts
+
+    def values(self, summary: Summary) -> dict[str, Value]:
+        """Each variable of a period; null where the period has no points for it."""
+        return {measure.var_name: _evaluate(measure, summary) for measure in self.measures}
+
+
+def parse_statistics_rows(rows: Sequence[Sequence[str]]) -> StatisticsRows:
+    """Rows of variable name, function, code, as ``check_statistics_rows`` lets them through."""
+    measures = tuple(_measure(*row) for row in rows)
+    watched: dict[str, tuple[str, ...]] = {}
+    for measure in measures:
+        if measure.fn == "duration":
+            watched[measure.code] = tuple(dict.fromkeys((*watched.get(measure.code, ()), measure.value)))
+    return StatisticsRows(measures, tuple(dict.fromkeys(measure.code for measure in measures)), watched)
+
+
+def _measure(var_name: str, function: str, code: str) -> Measure:
+    duration = _DURATION.fullmatch(function.strip())
+    if duration is None:
+        return Measure(var_name, function.strip(), code.strip())
+    return Measure(var_name, "duration", duration["code"], duration["value"].strip("'\""))
+
+
+def _evaluate(measure: Measure, summary: Summary) -> Value:
+    if measure.fn == "duration":
+        return plain_number(summary.held_us.get(measure.watched, 0) / 1_000_000)
+    return _bounded(_FUNCTIONS[measure.fn](summary.tallies.get(measure.code) or PeriodTally()))
+
+
+def _bounded(value: Value) -> Value:
+    """A sum that no finite number holds is null."""
+    return None if isinstance(value, float) and not math.isfinite(value) else plain_number(value)
+
+
+def _delta(tally: PeriodTally) -> Value:
+    if tally.first_number is None or tally.last_number is None:
+        return None
+    return tally.last_number - tally.first_number
+
+
+_FUNCTIONS: Mapping[str, Callable[[PeriodTally], Value]] = {
+    "avg": lambda tally: tally.total / tally.numbers if tally.numbers else None,
+    "sum": lambda tally: tally.total if tally.numbers else None,
+    "min": lambda tally: tally.lowest,
+    "max": lambda tally: tally.highest,
+    "count": lambda tally: tally.count,
+    "delta": _delta,
+    "first": lambda tally: tally.first,
+    "last": lambda tally: tally.last,
+}

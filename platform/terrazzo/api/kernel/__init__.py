@@ -1,0 +1,1 @@
+"""What all operations share: dispatch, validation, envelopes, fields, conditions, pages."""

@@ -1,0 +1,169 @@
+"""From bytes to an answer, whatever they came on: HTTP, WebSocket and TCP share this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from terrazzo.api.kernel.envelope import (
+    BAD_PARAMETER,
+    EMPTY_TEXT,
+    SUCCESS,
+    Answer,
+    Failure,
+    GatewayReply,
+    Reply,
+    explain,
+)
+from terrazzo.api.kernel.fields import kind
+from terrazzo.api.kernel.operation import Caller, Operation, OperationTable, Subscriber
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.kernel.traffic import Traffic
+from terrazzo.api.kernel.validation import Validator
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
+
+_SCHEME = "bearer "
+
+
+class Head(msgspec.Struct):
+    """What every request may carry beside the fields of its operation."""
+
+    action: Any = msgspec.UNSET
+    actionid: msgspec.Raw = EMPTY_TEXT
+    authorization: Any = msgspec.field(default=msgspec.UNSET, name="Authorization")
+
+
+_heads = msgspec.json.Decoder(Head)
+
+
+class Asked(NamedTuple):
+    """A request as far as it had to be read to know which operation it is for."""
+
+    operation: Operation
+    head: Head
+    body: str
+
+    def waits_its_turn(self, caller: Caller) -> bool:
+        """Whether the requests before it on its connection have to be done first, and those after it wait for it.
+
+        Only what reads runs beside other requests: not what changes records, the connection's rights or its
+        subscriptions.
+        """
+        credential = self.head.authorization
+        changes_rights = credential is not msgspec.UNSET and bearer_token(credential) != caller.token
+        return changes_rights or self.operation.connection or self.operation.permission is not Role.VIEWER
+
+
+class Performer:
+    """Runs operations: who asks, may they, what do they ask, and the answer or the failure."""
+
+    def __init__(self, services: Services, traffic: Traffic) -> None:
+        self._services = services
+        self._traffic = traffic
+
+    async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
+        """The result, or why there is none. Nothing about the request is said to who may not make it."""
+        began = perf_counter()
+        code = SUCCESS
+        try:
+            who = await self._admit(operation, caller)
+            answer = reply.success(await operation.handler(self._services, who, decode()))
+        except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
+            failure = explain(error, reply)
+            code = failure.code
+            answer = reply.failure(failure)
+        self._traffic.count(operation.name, code, perf_counter() - began)
+        return answer
+
+    async def _admit(self, operation: Operation, caller: Caller) -> Actor | Caller | Subscriber:
+        permission = operation.permission
+        if permission is None:
+            return caller
+        if not caller.token:
+            raise NotAuthenticated("no token: send Authorization: Bearer <token>")
+        actor = await self._services.tokens.verify(caller.token)
+        if not actor.may(permission):
+            raise NotPermitted(
+                f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
+            )
+        actor = msgspec.structs.replace(actor, address=caller.address)
+        if not operation.connection:
+            return actor
+        if caller.live is None:
+            raise BadParameter("action", f"{operation.name} needs a connection that stays: use WebSocket or TCP")
+        return Subscriber(actor, caller.live)
+
+
+class Gateway:
+    """The action gateway (section 1): one JSON request in, one envelope out."""
+
+    def __init__(self, table: OperationTable, performer: Performer, validator: Validator, traffic: Traffic) -> None:
+        self._table = table
+        self._performer = performer
+        self._validator = validator
+        self._traffic = traffic
+
+    async def answer(self, message: bytes | str, caller: Caller) -> Answer:
+        """Answers one request; never raises for what a client can send."""
+        asked = self.read(message)
+        return asked if isinstance(asked, Answer) else await self.perform(asked, caller)
+
+    def read(self, message: bytes | str) -> Asked | Answer:
+        """What a message asks for, or the answer to one that asks for nothing."""
+        try:
+            body = message if isinstance(message, str) else message.decode()
+            head = _heads.decode(body)
+        except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
+            return self._unreadable("", EMPTY_TEXT, _why_unreadable(error, message))
+        name = head.action
+        if not isinstance(name, str):
+            missing = name is msgspec.UNSET
+            reason = "action: is required" if missing else f"action: expected str, got {kind(name)}"
+            return self._unreadable("", head.actionid, reason)
+        operation = self._table.find(name)
+        if operation is None:
+            return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
+        return Asked(operation, head, body)
+
+    async def perform(self, asked: Asked, caller: Caller) -> Answer:
+        """Does what was asked.
+
+        A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
+        """
+        head = asked.head
+        if head.authorization is not msgspec.UNSET:
+            caller.token = bearer_token(head.authorization)
+        return await self._performer.perform(
+            asked.operation,
+            caller,
+            lambda: self._validator.from_json(asked.operation, asked.body),
+            GatewayReply(head.action, head.actionid),
+        )
+
+    def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:
+        self._traffic.refuse(status)
+        return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, info, status))
+
+
+def bearer_token(credential: Any) -> str | None:
+    """The token of ``Bearer <token>``, None where there is none."""
+    if isinstance(credential, str) and credential[: len(_SCHEME)].lower() == _SCHEME:
+        return credential[len(_SCHEME) :].strip() or None
+    return None
+
+
+def _why_unreadable(error: Exception, message: bytes | str) -> str:
+    if not message.strip():
+        return "body: is empty"
+    match error:
+        case UnicodeDecodeError():
+            return f"body: not UTF-8 at byte {error.start}"
+        case RecursionError():
+            return "body: nested too deeply"
+        case msgspec.ValidationError():
+            return f"body: {str(error).replace('`', '').lower()}"
+    return f"body: not JSON: {str(error).removeprefix('JSON is malformed: ')}"

@@ -1,0 +1,203 @@
+"""The envelope of every answer, and which code an error gets."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+from terrazzo.errors import (
+    BadParameter,
+    NotAuthenticated,
+    NotFound,
+    NotPermitted,
+    OperationError,
+    ServiceFailed,
+    Throttled,
+    Unavailable,
+)
+from terrazzo.ports.store import StoreUnavailable
+
+logger = logging.getLogger(__name__)
+
+SUCCESS = 200
+FAILURE = 500
+BAD_PARAMETER = 10401
+NOT_AUTHENTICATED = 10402
+NOT_PERMITTED = 10403
+NOT_FOUND = 10404
+
+MESSAGES = {
+    SUCCESS: "success",
+    FAILURE: "failure",
+    BAD_PARAMETER: "bad parameter",
+    NOT_AUTHENTICATED: "not authenticated",
+    NOT_PERMITTED: "not permitted",
+    NOT_FOUND: "not found",
+}
+
+EMPTY_TEXT = msgspec.Raw(b'""')
+_encoder = msgspec.json.Encoder()
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """An error as the client sees it. ``status`` is the one of HTTP."""
+
+    code: int
+    info: str
+    status: int = 200
+    retry_after_s: float | None = None
+    result: Any = msgspec.field(default_factory=dict)
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One encoded answer, whatever the transport; ``status`` and ``retry_after_s`` are HTTP's."""
+
+    body: bytes
+    status: int = 200
+    retry_after_s: float | None = None
+
+
+class Envelope(msgspec.Struct):
+    """The gateway's answer (section 1 "Response envelope")."""
+
+    resp: str
+    actionid: msgspec.Raw
+    code: int
+    msg: str
+    info: str
+    result: Any
+
+
+class ComponentEnvelope(msgspec.Struct):
+    """A component's answer (section 2 "Address placeholders and common conventions")."""
+
+    code: int
+    msg: str
+    info: str
+    result: Any = msgspec.UNSET
+
+
+class MessengerEnvelope(ComponentEnvelope):
+    """The messenger's answer (section 2 "Messenger")."""
+
+    svc_code: str = ""
+    svc_ext: str = ""
+    svc_msg: str = ""
+
+
+class ServiceAnswer(msgspec.Struct, frozen=True):
+    """What a provider said, and the messenger's result; ``svc_ext`` are the uids of the messages, with commas."""
+
+    svc_code: str = ""
+    svc_ext: str = ""
+    svc_msg: str = ""
+    result: Any = ""
+
+
+class Reply(Protocol):
+    """How one door words its answers."""
+
+    @property
+    def bad_parameter(self) -> int:
+        """The code of a bad parameter."""
+
+    @property
+    def not_found(self) -> int:
+        """The code of a record that isn't there."""
+
+    def success(self, result: Any) -> Answer: ...
+
+    def failure(self, failure: Failure) -> Answer: ...
+
+
+class GatewayReply(msgspec.Struct, frozen=True):
+    """An answer of the gateway to one request; ``actionid`` goes back as it came."""
+
+    resp: str
+    actionid: msgspec.Raw
+    bad_parameter: int = BAD_PARAMETER
+    not_found: int = NOT_FOUND
+
+    def success(self, result: Any) -> Answer:
+        """With the result."""
+        return Answer(_encoder.encode(Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result)))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With an empty result, mostly."""
+        message = MESSAGES[failure.code]
+        envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, failure.result)
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+
+UNREAD = GatewayReply("", EMPTY_TEXT)
+"""Answers what could not be read as far as its ``action``."""
+
+
+class ComponentReply(msgspec.Struct, frozen=True):
+    """An answer of a component; ``shape`` makes its result from the operation's."""
+
+    shape: Callable[[Any], Any] = lambda result: result
+    bad_parameter: int = FAILURE
+    not_found: int = FAILURE
+
+    def success(self, result: Any) -> Answer:
+        """With the result in the component's shape."""
+        return Answer(_encoder.encode(ComponentEnvelope(SUCCESS, MESSAGES[SUCCESS], "", self.shape(result))))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With an empty result."""
+        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], failure.info, {})
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+
+class MessengerReply(msgspec.Struct, frozen=True):
+    """An answer of the messenger, which says what the provider said."""
+
+    shape: Callable[[Any], Any] = lambda result: result
+    bad_parameter: int = FAILURE
+    not_found: int = FAILURE
+
+    def success(self, result: Any) -> Answer:
+        """With what the provider said."""
+        said: ServiceAnswer = self.shape(result)
+        return Answer(_encoder.encode(self._envelope(SUCCESS, "", said)))
+
+    def failure(self, failure: Failure) -> Answer:
+        """With what the provider said, if it came to that."""
+        said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer(result={})
+        envelope = self._envelope(failure.code, failure.info, said)
+        return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+    def _envelope(self, code: int, info: str, said: ServiceAnswer) -> MessengerEnvelope:
+        service = {"svc_code": said.svc_code, "svc_ext": said.svc_ext, "svc_msg": said.svc_msg}
+        return MessengerEnvelope(code, MESSAGES[code], info, said.result, **service)
+
+
+def explain(error: Exception, reply: Reply) -> Failure:
+    """The one place where an exception becomes what the client sees."""
+    info = str(error)
+    match error:
+        case BadParameter():
+            return Failure(reply.bad_parameter, info, result={} if error.result is None else error.result)
+        case NotAuthenticated():
+            return Failure(NOT_AUTHENTICATED, info)
+        case NotPermitted():
+            return Failure(NOT_PERMITTED, info)
+        case NotFound():
+            return Failure(reply.not_found, info)
+        case Throttled():
+            return Failure(FAILURE, info, 429, error.retry_after_s)
+        case Unavailable() | StoreUnavailable():
+            return Failure(FAILURE, info, 503)
+        case ServiceFailed():
+            said = ServiceAnswer(error.svc_code, error.svc_ext, error.svc_msg, {})
+            return Failure(FAILURE, info, result=said)
+        case OperationError():
+            return Failure(FAILURE, info)
+    incident = secrets.token_hex(6)
+    logger.error("internal error %s", incident, exc_info=error)
+    return Failure(FAILURE, f"internal error; the log has it as {incident}")

@@ -1,0 +1,45 @@
+"""Pages: what a client asks for, and what it gets."""
+
+from __future__ import annotations
+
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from terrazzo.api.kernel.fields import PageIndex, PageSize
+
+T = TypeVar("T")
+
+
+class PageRequest(msgspec.Struct, kw_only=True):
+    """A page of a list."""
+
+    page_index: PageIndex = 1
+    page_size: PageSize = 20
+
+
+class AsksForPage(Protocol):
+    """Any request with these two fields."""
+
+    page_index: int
+    page_size: int
+
+
+class Paged(msgspec.Struct, Generic[T]):
+    """Section 1 "Paged result"."""
+
+    data: list[T]
+    page_index: int
+    page_size: int
+    total_pages: int
+    total_records: int
+
+
+def page_offset(request: AsksForPage) -> int:
+    """How many records stand before the page."""
+    return (request.page_index - 1) * request.page_size
+
+
+def paged(request: AsksForPage, data: list[T], total: int) -> Paged[T]:
+    """A page with its totals."""
+    return Paged(data, request.page_index, request.page_size, -(-total // request.page_size), total)

@@ -1,0 +1,56 @@
+"""Which terminals an actor can see: another company's don't exist for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import NotFound
+from terrazzo.metadata.lookup import as_id
+
+
+def sees(actor: Actor, terminal: Terminal) -> bool:
+    """Whether the terminal belongs to the actor's company."""
+    return actor.is_super or terminal.company_id == actor.company_id
+
+
+async def find_terminal(services: Services, actor: Actor, key: str | int) -> str:
+    """The uid of the terminal with this uid or id, from memory; the database is asked where that knows none.
+
+    Raises:
+        NotFound: there is none, or it is another company's.
+    """
+    for terminal in _known(services, key):
+        if sees(actor, terminal):
+            return terminal.uid
+    try:
+        row = await services.entities.terminals.item(actor, key)
+    except NotFound:
+        raise NotFound("terminal_id", key) from None
+    return str(row["uid"])
+
+
+async def find_object(services: Services, actor: Actor, key: str | int) -> int:
+    """The id of the object with this id, as a number or as text, from memory where that knows it.
+
+    Raises:
+        NotFound: there is none, or it is another company's.
+    """
+    number = as_id(key)
+    company = None if number is None else services.registry.object_company(number)
+    if number is not None and company and (actor.is_super or company == actor.company_id):
+        return number
+    try:
+        return int((await services.entities.objects.item(actor, key))["id"])
+    except NotFound:
+        raise NotFound("object_id", key) from None
+
+
+def _known(services: Services, key: str | int) -> Iterator[Terminal]:
+    """Text that reads as a number is a uid first, then an id."""
+    registry, number = services.registry, as_id(key)
+    by_uid = registry.terminal(key) if isinstance(key, str) else None
+    by_id = None if number is None else registry.terminal_by_id(number)
+    return (terminal for terminal in (by_uid, by_id) if terminal is not None)

@@ -1,0 +1,285 @@
+"""What the operations work on: every seam they use, handed in by the composition file."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from typing import Any, Protocol
+
+from prometheus_client.registry import Collector
+
+from terrazzo.analysis.analysis import Analysis
+from terrazzo.audit.entry import AuditEntry
+from terrazzo.campaigns.download_links import Ticket
+from terrazzo.commands.pusher import ObjectRequest
+from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.calendar_days import Days
+from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.registry import Registry
+from terrazzo.events.events import EventRecords
+from terrazzo.events.labels import LabelRecords
+from terrazzo.files.library import StoredFile
+from terrazzo.live.hub import LiveHub
+from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.objects.flags import FlagSource
+from terrazzo.ports.bus import BrokerView, MessageBus
+from terrazzo.ports.store import TimeSeriesStore
+
+ReadinessCheck = Callable[[], Awaitable[None]]
+"""Returns when a part accepts work and raises otherwise; the error's text is shown to operators."""
+
+
+class Scripts(Repository, Protocol):
+    """Stored scripts, which are started and stopped."""
+
+    async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
+        """Starts or stops a script."""
+
+
+class StampedRecords(Repository, Protocol):
+    """Records that can be counted by the day of their creation."""
+
+    async def tally(self, actor: Actor, days: Days, conditions: Conditions, *, by: str) -> dict[tuple[Any, ...], int]:
+        """``(day, value of the column by)`` to count."""
+
+
+class CampaignRecords(Repository, Protocol):
+    """Firmware campaigns, which are started, paused and aborted."""
+
+    async def set_state(self, actor: Actor, key: int | str, state: CampaignState, *, reason: str = "") -> Row:
+        """Brings a campaign into a state."""
+
+
+class EntityStores(Protocol):
+    """The stored entities."""
+
+    @property
+    def companies(self) -> Repository: ...
+
+    @property
+    def users(self) -> Repository: ...
+
+    @property
+    def terminals(self) -> Repository: ...
+
+    @property
+    def configurations(self) -> Repository: ...
+
+    @property
+    def mappings(self) -> Repository: ...
+
+    @property
+    def controls(self) -> Repository: ...
+
+    @property
+    def customers(self) -> Repository: ...
+
+    @property
+    def objects(self) -> Repository: ...
+
+    @property
+    def retainers(self) -> Scripts: ...
+
+    @property
+    def statistics(self) -> Scripts: ...
+
+    @property
+    def calculates(self) -> Scripts: ...
+
+    @property
+    def balances(self) -> Scripts: ...
+
+    @property
+    def dashboards(self) -> Repository: ...
+
+    @property
+    def projects(self) -> Scripts: ...
+
+    @property
+    def campaigns(self) -> CampaignRecords: ...
+
+    @property
+    def services(self) -> StampedRecords: ...
+
+    @property
+    def collects(self) -> Repository: ...
+
+    @property
+    def collected(self) -> Repository: ...
+
+    @property
+    def groups(self) -> Repository: ...
+
+    @property
+    def group_maps(self) -> Repository: ...
+
+    @property
+    def object_dashboards(self) -> Repository: ...
+
+    @property
+    def files(self) -> Repository: ...
+
+    @property
+    def uploads(self) -> Repository: ...
+
+    @property
+    def rules(self) -> Scripts: ...
+
+
+class LoginService(Protocol):
+    """Turns a name and a password into a token."""
+
+    async def login(self, username: str, password: str, address: str) -> tuple[Row, str]:
+        """The user's record and a new token.
+
+        Raises:
+            NotAuthenticated: wrong credentials, or a deactivated user.
+            Throttled: too many failures of this user or address.
+        """
+
+
+class TokenService(Protocol):
+    """Says whose a token is."""
+
+    async def verify(self, token: str) -> Actor:
+        """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
+
+    async def revoke(self, token: str, *, address: str = "") -> None:
+        """Ends a token before its time, as somebody at ``address`` asks; raises as ``verify`` does."""
+
+
+class CommandService(Protocol):
+    """The journal of commands and their way to the terminals."""
+
+    async def submit(
+        self, actor: Actor, terminal_id: str, command: str, value: Any, *, idempotency_key: str | None = None
+    ) -> Row:
+        """Journals a command, and sends it as soon as the terminal is there."""
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        terminal_id: str | None = None,
+        state: str | None = None,
+        page_index: int = 1,
+        page_size: int = 20,
+    ) -> Rows:
+        """Commands, newest first."""
+
+
+class AuditLogReader(Protocol):
+    """Who changed or commanded what. Changes of records are in it by themselves."""
+
+    async def note(self, entry: AuditEntry) -> None:
+        """Adds an entry; call it before doing what it tells, which must not be done when this fails."""
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: tuple[str, bool] | None = None,
+    ) -> Rows:
+        """Entries of the actor's company, newest first."""
+
+
+class PusherService(Protocol):
+    """Turns commands for objects into commands to their terminals."""
+
+    async def publish(self, actor: Actor, requests: Sequence[ObjectRequest]) -> Sequence[Row]:
+        """Journals all of them or none."""
+
+
+class FileService(Protocol):
+    """Uploaded files."""
+
+    async def add(self, actor: Actor, name: str, pieces: AsyncIterator[bytes]) -> Row:
+        """Keeps a file."""
+
+    async def open_for(self, actor: Actor, uid: str) -> StoredFile:
+        """Where a file stands, and what it is."""
+
+    async def remove(self, actor: Actor, uid: str) -> None:
+        """Deletes a file that no record names."""
+
+
+class CampaignProgress(Protocol):
+    """How the terminals of campaigns fare."""
+
+    async def counts(self, campaign_ids: Sequence[int]) -> Mapping[int, dict[str, int]]:
+        """Terminals by state."""
+
+    async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
+        """Terminals in the order of their waves."""
+
+
+class FirmwareService(Protocol):
+    """What terminals download."""
+
+    async def redeem(self, ticket: Ticket, signature: str) -> StoredFile:
+        """The file that a signed address leads to."""
+
+
+class ApiLimits(Protocol):
+    """What the APIs need of the section ``limits``."""
+
+    @property
+    def body_bytes(self) -> int: ...
+
+    @property
+    def import_bytes(self) -> int: ...
+
+    @property
+    def file_bytes(self) -> int: ...
+
+    @property
+    def connections(self) -> int: ...
+
+    @property
+    def pipelined_requests(self) -> int: ...
+
+    @property
+    def request_timeout_s(self) -> int: ...
+
+    @property
+    def idle_timeout_s(self) -> int: ...
+
+    @property
+    def ws_subscriptions(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The seams, one field each."""
+
+    entities: EntityStores
+    registry: Registry
+    store: TimeSeriesStore
+    bus: MessageBus
+    broker: BrokerView
+    commands: CommandService
+    pusher: PusherService
+    object_flags: FlagSource
+    files: FileService
+    campaigns: CampaignProgress
+    firmware: FirmwareService
+    events: EventRecords
+    labels: LabelRecords
+    messenger: Messenger
+    login: LoginService
+    tokens: TokenService
+    audit: AuditLogReader
+    live: LiveHub
+    analysis: Analysis
+    replays: ReplayRunner
+    limits: ApiLimits
+    zone: tzinfo
+    prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
+    readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
+    collectors: Sequence[Collector] = ()

@@ -1,0 +1,128 @@
+"""From what a client sent to a request Struct, or to an error that names every field at fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import tzinfo
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.kernel.fields import decode_hook
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.errors import BadParameter
+
+SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
+"""How the documents spell some fields in places, and what is meant."""
+
+_fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+class Validator:
+    """Decodes the requests of all operations; one decoder each, made once."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self._hook = decode_hook(zone)
+        self._decoders: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {}
+
+    def from_json(self, operation: Operation, body: str) -> Any:
+        """The request in a JSON object, strictly typed.
+
+        Raises:
+            BadParameter: with every missing and every mistyped field.
+        """
+        body = _spelled(operation.request, body)
+        try:
+            return self._decoder(operation.request).decode(body)
+        except (msgspec.ValidationError, RecursionError) as error:
+            values = _fields_of.decode(body)
+            given = _without_nulls(operation.request, values)
+            if len(given) < len(values):
+                return self.from_json(operation, msgspec.json.encode(given).decode())
+            raise _faults(operation.request, values, self._read_json, error) from None
+
+    def from_query(self, operation: Operation, values: Mapping[str, Any]) -> Any:
+        """The request in a query string, where numbers are text.
+
+        Raises:
+            BadParameter: with every missing and every mistyped field.
+        """
+        values = _renamed(operation.request, values)
+        try:
+            return self._read_text(operation.request, values)
+        except msgspec.ValidationError as error:
+            raise _faults(operation.request, values, self._read_text, error) from None
+
+    def _decoder(self, request: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
+        decoder = self._decoders.get(request)
+        if decoder is None:
+            decoder = self._decoders[request] = msgspec.json.Decoder(request, dec_hook=self._hook)
+        return decoder
+
+    def _read_json(self, wanted: Any, value: msgspec.Raw) -> Any:
+        return msgspec.json.decode(value, type=wanted, dec_hook=self._hook)
+
+    def _read_text(self, wanted: Any, value: Any) -> Any:
+        return msgspec.convert(value, wanted, strict=False, dec_hook=self._hook)
+
+
+def _without_nulls(request: type[msgspec.Struct], values: Mapping[str, msgspec.Raw]) -> Mapping[str, msgspec.Raw]:
+    """An optional field that is null counts as not sent, whatever its type."""
+    optional = {field.encode_name for field in msgspec.structs.fields(request) if not field.required}
+    return {name: value for name, value in values.items() if name not in optional or bytes(value) != b"null"}
+
+
+def _spelled(request: type[msgspec.Struct], body: str) -> str:
+    """The body with its fields spelled right; costs nothing where no wrong spelling is in it."""
+    if not any(wrong in body for wrong in SPELLINGS):
+        return body
+    try:
+        return msgspec.json.encode(_renamed(request, _fields_of.decode(body))).decode()
+    except (msgspec.MsgspecError, RecursionError):
+        return body  # what is wrong with it is said where it is read
+
+
+def _renamed(request: type[msgspec.Struct], values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A right spelling counts more than a wrong one beside it."""
+    fields = request.__struct_encode_fields__
+    wrong = [name for name, right in SPELLINGS.items() if name in values and name not in fields and right in fields]
+    if not wrong:
+        return values
+    return {SPELLINGS[name]: values[name] for name in wrong} | {n: v for n, v in values.items() if n not in wrong}
+
+
+def _faults(
+    request: type[msgspec.Struct], values: Mapping[str, Any], read: Callable[[Any, Any], Any], error: BaseException
+) -> BadParameter:
+    """Reads field by field, because msgspec stops at the first fault."""
+    faults = []
+    for field in msgspec.structs.fields(request):
+        name = field.encode_name
+        if name not in values:
+            if field.required:
+                faults.append((name, "is required"))
+        elif fault := _fault(partial(read, field.type, values[name])):
+            faults.append((name + fault[0], fault[1]))
+    if not faults:
+        return BadParameter("body", _plain(str(error))[1])
+    (first, reason), *others = faults
+    return BadParameter(first, "; ".join([reason, *(f"{name}: {why}" for name, why in others)]))
+
+
+def _fault(read: Callable[[], Any]) -> tuple[str, str] | None:
+    try:
+        read()
+    except msgspec.ValidationError as error:
+        return _plain(str(error))
+    except RecursionError:
+        return "", "nested too deeply"
+    return None
+
+
+def _plain(message: str) -> tuple[str, str]:
+    """msgspec's message as (path below the field, reason)."""
+    reason, _, path = message.partition(" - at `$")
+    if reason.startswith("Expected"):
+        reason = reason.replace("`", "").replace(" | ", " or ")
+    return path.rstrip("`"), reason[:1].lower() + reason[1:]

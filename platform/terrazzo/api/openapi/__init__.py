@@ -1,0 +1,1 @@
+"""The interface description and the documents, made from the table of operations."""

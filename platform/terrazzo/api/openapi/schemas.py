@@ -1,0 +1,189 @@
+"""The JSON schemas of the OpenAPI document: requests, results and envelopes of the operations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.kernel.envelope import (
+    BAD_PARAMETER,
+    FAILURE,
+    NOT_AUTHENTICATED,
+    NOT_FOUND,
+    NOT_PERMITTED,
+    SUCCESS,
+)
+from terrazzo.api.kernel.fields import schema_hook
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.openapi.field_texts import MEANINGS, meaning
+from terrazzo.api.paths.table import ComponentPath
+from terrazzo.bulk.report import Report
+
+Schema = dict[str, Any]
+_AT = "#/components/schemas/"
+
+ACTIONID: Schema = {"description": "any JSON value; comes back unchanged"}
+NOTHING: Schema = {"type": "object", "maxProperties": 0, "description": "empty"}
+
+
+def failure_of(door: str, codes: Iterable[int], result: Schema) -> Schema:
+    """The envelope of an error, for a ``door`` as in ``envelope_of``."""
+    return envelope_of(door, {"type": "integer", "enum": list(codes)}, {"type": "string"}, result)
+
+
+GATEWAY_FAILURE = "gateway_failure"
+COMPONENT_FAILURE = "component_failure"
+GATEWAY_CODES = (FAILURE, BAD_PARAMETER, NOT_AUTHENTICATED, NOT_PERMITTED, NOT_FOUND)
+COMPONENT_CODES = (FAILURE, NOT_AUTHENTICATED, NOT_PERMITTED)
+
+
+def has_result(path: ComponentPath) -> bool:
+    """Whether a component's answer has a result; those of changes have none."""
+    return path.result is not msgspec.UnsetType
+
+
+def envelope_of(door: str, code: Schema, resp: Schema, result: Schema | None) -> Schema:
+    """The answer of the ``gateway`` or of a ``component`` (section 1 and 2), which has no ``resp`` and ``actionid``."""
+    properties: Schema = {
+        "resp": resp,
+        "actionid": ACTIONID,
+        "code": code,
+        "msg": {"type": "string", "description": "not contractual"},
+        "info": {"type": "string", "description": "on errors: which field, and what was wrong with it"},
+        **({} if result is None else {"result": result}),
+    }
+    if door == "component":
+        del properties["resp"], properties["actionid"]
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+class Schemas:
+    """All schemas that the document refers to, each type once."""
+
+    def __init__(
+        self, operations: Iterable[Operation], paths: Iterable[ComponentPath], *, others: Iterable[Operation] = ()
+    ) -> None:
+        """``others`` are operations of which only the requests are described."""
+        self._operations, self._paths = tuple(operations), tuple(paths)
+        types = [
+            *(kind for operation in self._operations for kind in (operation.request, operation.result)),
+            Report,
+            *(operation.request for operation in others),
+            *(path.operation.request for path in self._paths),
+            *(path.result for path in self._paths if has_result(path)),
+        ]
+        schemas, parts = msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=_AT + "{name}")
+        self._by_type = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+        self.components: Schema = {name: _explained(_tidy(schema)) for name, schema in parts.items()}
+        self._add_envelopes()
+
+    def fields(self, request: type[msgspec.Struct]) -> Schema:
+        """The schema of a request's own fields."""
+        return self.resolve(self._by_type[_key(request)])
+
+    def result(self, kind: Any) -> Schema:
+        """The schema of a result's type."""
+        return self._by_type[_key(kind)]
+
+    def resolve(self, schema: Schema) -> Schema:
+        """What a schema refers to."""
+        reference = schema.get("$ref")
+        return self.components[reference.removeprefix(_AT)] if reference else schema
+
+    def _add_envelopes(self) -> None:
+        gateway = [self.request_of(operation) for operation in self._operations]
+        answers = [self._answer_of(operation) for operation in self._operations]
+        for operation, request, answer in zip(self._operations, gateway, answers, strict=True):
+            self.components[f"{operation.name}.request"] = request
+            self.components[f"{operation.name}.answer"] = answer
+        result = {"anyOf": [NOTHING, self.result(Report)]}
+        self.components[GATEWAY_FAILURE] = failure_of("gateway", GATEWAY_CODES, result)
+        self.components[COMPONENT_FAILURE] = failure_of("component", COMPONENT_CODES, NOTHING)
+
+    def request_of(self, operation: Operation) -> Schema:
+        """A gateway request: the fields beside ``action`` and ``actionid``."""
+        fields = self.fields(operation.request)
+        action = {"type": "string", "enum": [operation.name, *operation.aliases], "description": MEANINGS["action"]}
+        return {
+            "title": operation.name,
+            "description": operation.summary,
+            "type": "object",
+            "properties": {"action": action, "actionid": ACTIONID, **_besides(fields["properties"])},
+            "required": ["action", *fields.get("required", ())],
+        }
+
+    def _answer_of(self, operation: Operation) -> Schema:
+        resp = {"type": "string", "enum": [operation.name, *operation.aliases]}
+        return envelope_of("gateway", {"const": SUCCESS}, resp, self.result(operation.result))
+
+    def component_answer(self, path: ComponentPath) -> Schema:
+        """A component's answer, successful or not."""
+        result = self.result(path.result) if has_result(path) else None
+        success = envelope_of("component", {"const": SUCCESS}, {}, result)
+        if not path.is_messenger:
+            return {"oneOf": [success, reference(COMPONENT_FAILURE)]}
+        failure = failure_of("component", COMPONENT_CODES, NOTHING)
+        return {"oneOf": [_with_service(success), _with_service(failure)]}
+
+
+def _with_service(envelope: Schema) -> Schema:
+    """The messenger's envelope says what the provider said (section 2 "Messenger")."""
+    fields = {
+        "svc_code": {"type": "string", "description": "the provider's code, or of SMTP or HTTP"},
+        "svc_ext": {"type": "string", "description": "the uids of the messages, with commas"},
+        "svc_msg": {"type": "string", "description": "what the provider said"},
+    }
+    return {
+        **envelope,
+        "properties": {**envelope["properties"], **fields},
+        "required": [*envelope["required"], *fields],
+    }
+
+
+def reference(name: str) -> Schema:
+    """A reference to a component."""
+    return {"$ref": _AT + name}
+
+
+def _besides(properties: Schema) -> Schema:
+    """Without what all requests have; some repeat it, to return it in their result."""
+    return {name: schema for name, schema in properties.items() if name not in ("action", "actionid")}
+
+
+def without_null(schema: Schema) -> Schema:
+    """The schema of a value that is left out rather than null, as in a query string."""
+    choices = [choice for choice in schema.get("anyOf", ()) if choice.get("type") != "null"]
+    if not choices:
+        return schema
+    rest = {name: value for name, value in schema.items() if name != "anyOf" and (name, value) != ("default", None)}
+    return {**rest, **choices[0]} if len(choices) == 1 else {**rest, "anyOf": choices}
+
+
+def _key(kind: Any) -> str:
+    """Types by their text: not all of them can be hashed alike."""
+    return f"{kind!r}"
+
+
+def _explained(schema: Schema) -> Schema:
+    """Each field with its meaning, where somebody says one."""
+    if "properties" not in schema:
+        return schema
+    fields = schema["properties"].items()
+    given = {name: {**field, "description": meaning(name, field)} for name, field in fields if meaning(name, field)}
+    return {**schema, "properties": {**schema["properties"], **given}}
+
+
+def _tidy(schema: Any) -> Any:
+    """Descriptions as plain text; docstrings are indented and quote names twice."""
+    if isinstance(schema, Mapping):
+        return {name: _plain(value) if name == "description" else _tidy(value) for name, value in schema.items()}
+    return [_tidy(each) for each in schema] if isinstance(schema, list) else schema
+
+
+def _plain(text: Any) -> Any:
+    if not isinstance(text, str):  # a property of that name
+        return _tidy(text)
+    return inspect.cleandoc(text).replace("``", "`")

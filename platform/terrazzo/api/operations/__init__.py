@@ -1,0 +1,1 @@
+"""The actions of the gateway, a file for each capability."""

@@ -1,0 +1,141 @@
+"""Imports as actions; and what the paths under ``/bulk`` perform: imports of uploads, and exports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Flag
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.services import Services
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.entities import BULK_ENTITIES, BulkEntity
+from terrazzo.bulk.exporting import Format, export
+from terrazzo.bulk.importing import Importer, Mode, OnProgress
+from terrazzo.bulk.report import Report
+from terrazzo.bulk.rows import UploadedRows, read_objects, read_text, read_upload
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import NotPermitted
+
+_Objects = Annotated[list[dict[str, Any]], Meta(description="objects, one a record")]
+_Text = Annotated[str, Meta(description="CSV with a header, JSON, or JSON lines")]
+
+
+class ImportOptions(msgspec.Struct, kw_only=True):
+    """How to import. ``progress``: the answer is lines of JSON, the last of which is the envelope."""
+
+    dry_run: Flag = 0
+    mode: Mode = "create"
+    progress: Flag = 0
+
+
+class ImportRecords(msgspec.Struct, kw_only=True):
+    """``rows`` are imported all together or not at all; ``dry_run`` only says what would be."""
+
+    rows: _Objects | _Text
+    dry_run: Flag = 0
+    mode: Mode = "create"
+
+
+class ExportOptions(msgspec.Struct, kw_only=True):
+    """``secrets`` are an administrator's to ask for."""
+
+    format: Format = "csv"
+    secrets: Flag = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A body that is read once it is known that the caller may import."""
+
+    options: ImportOptions
+    read: Callable[[], Awaitable[bytes]]
+    on_progress: OnProgress
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkOperations:
+    """What can be done with one entity's records in bulk."""
+
+    of: BulkEntity
+
+    def action(self) -> Operation:
+        """``import_<entity>``, for what fits into one request."""
+        return self._operation(ImportRecords, Report, Role.ADMIN, self.handle_import)
+
+    def upload(self) -> Operation:
+        """The same for a body of its own."""
+        return self._operation(ImportOptions, Report, Role.ADMIN, self.handle_upload)
+
+    def export(self) -> Operation:
+        """Everything, as an import takes it."""
+        return Operation(
+            name=f"export_{self.of.name}",
+            summary=f"Exports {self.of.title} as an import takes them",
+            request=ExportOptions,
+            result=str,
+            permission=Role.VIEWER,
+            handler=self.handle_export,
+        )
+
+    async def handle_import(self, services: Services, actor: Actor, request: ImportRecords) -> Report:
+        """Imports the rows of a request."""
+        given = request.rows
+        rows = read_text(given) if isinstance(given, str) else read_objects(given)
+        return await self._import(services, actor, rows, request, _unheard)
+
+    async def handle_upload(self, services: Services, actor: Actor, request: Upload) -> Report:
+        """Imports an upload."""
+        rows = read_upload(await request.read())
+        return await self._import(services, actor, rows, request.options, request.on_progress)
+
+    async def handle_export(self, services: Services, actor: Actor, request: ExportOptions) -> AsyncIterator[bytes]:
+        """The pieces of a file."""
+        if request.secrets and not actor.may(Role.ADMIN):
+            raise NotPermitted(f"secrets: needs the role admin, {actor.username} is {actor.role.name.lower()}")
+        repository = self.of.repository(services)
+        return export(repository, actor, format=request.format, secrets=bool(request.secrets))
+
+    async def _import(
+        self,
+        services: Services,
+        actor: Actor,
+        rows: UploadedRows,
+        options: ImportRecords | ImportOptions,
+        on_progress: OnProgress,
+    ) -> Report:
+        importer = Importer(
+            self.of.repository(services),
+            Columns(self.of.entity, self.of.ignored),
+            actor,
+            mode=options.mode,
+            dry_run=bool(options.dry_run),
+            on_progress=on_progress,
+        )
+        return await importer.run(rows)
+
+    def _operation(self, request: type[msgspec.Struct], result: Any, permission: Role, handler: Any) -> Operation:
+        return Operation(
+            name=f"import_{self.of.name}",
+            summary=f"Imports {self.of.title}, all or none",
+            request=request,
+            result=result,
+            permission=permission,
+            handler=handler,
+        )
+
+
+def bulk_operations() -> Iterable[BulkOperations]:
+    """One for each entity."""
+    return (BulkOperations(of=each) for each in BULK_ENTITIES)
+
+
+def _unheard(stage: str, done: int, total: int) -> None:
+    """An action tells of no progress."""
+
+
+OPERATIONS = tuple(each.action() for each in bulk_operations())

@@ -1,0 +1,108 @@
+"""Curves to draw: of many points the few that a chart must show, minima and maxima exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Key, Moment, Topics
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.scope import find_object
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.grid import grid_series
+from terrazzo.api.operations.mosaic import Keys
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter
+from terrazzo.ports.store import Curve, TimeSeriesStore
+
+Points = Annotated[int, Meta(ge=4, le=100_000, description="at most that many of each variable")]
+
+_A_BUCKET = 4  # the first, lowest, highest and last point of each
+
+
+class ChartRequest(msgspec.Struct, kw_only=True):
+    """Both ends are inclusive."""
+
+    keys: Keys
+    start_time: Moment
+    end_time: Moment
+    points: Points = 2000
+
+
+class MosaicChart(ChartRequest):
+    """An object's variables."""
+
+    object_id: Key
+
+
+class GridChart(ChartRequest):
+    """A terminal's points, those of nested objects named with dots."""
+
+    terminal_id: Key
+    topic: Topics = msgspec.field(default_factory=Topics)
+
+
+class ChartCurve(msgspec.Struct):
+    """Oldest first. ``times``: milliseconds since 1970, UTC."""
+
+    times: list[int]
+    values: list[float]
+
+
+class Chart(msgspec.Struct):
+    """A curve for each variable, empty where it has no numbers in the range."""
+
+    data: dict[str, ChartCurve]
+
+
+async def handle_get_mosaic_chart(services: Services, actor: Actor, request: MosaicChart) -> Chart:
+    """The curves of an object's variables."""
+    series = f"m/{await find_object(services, actor, request.object_id)}"
+    return await _chart(services.store, [series], request)
+
+
+async def handle_get_grid_chart(services: Services, actor: Actor, request: GridChart) -> Chart:
+    """The curves of a terminal's points; one that comes on several topics is one curve."""
+    return await _chart(services.store, await grid_series(services, actor, request), request)
+
+
+async def _chart(store: TimeSeriesStore, series: Sequence[str], request: ChartRequest) -> Chart:
+    start_us, end_us = request.start_time.time_us, request.end_time.time_us
+    if start_us > end_us:
+        raise BadParameter("start_time", "is after end_time")
+    keys = request.keys.names
+    buckets = max(1, request.points // _A_BUCKET // max(1, len(series)))
+    bucket_us = (end_us - start_us) // buckets + 1
+    each = [
+        await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=start_us) for name in series
+    ]
+    return Chart({key: _joined(curves[key] for curves in each if key in curves) for key in keys})
+
+
+def _joined(curves: Iterable[Curve]) -> ChartCurve:
+    points = [point for curve in curves for point in zip(curve.times_us, curve.values, strict=True)]
+    points.sort(key=lambda point: point[0])
+    return ChartCurve([time_us // 1000 for time_us, _ in points], [value for _, value in points])
+
+
+OPERATIONS = (
+    Operation(
+        name="get_mosaic_chart",
+        summary="Curves of an object's variables, thinned out so that every minimum and maximum stays",
+        request=MosaicChart,
+        result=Chart,
+        permission=Role.VIEWER,
+        handler=handle_get_mosaic_chart,
+    ),
+    Operation(
+        name="get_grid_chart",
+        summary="Curves of a terminal's points, thinned out so that every minimum and maximum stays",
+        request=GridChart,
+        result=Chart,
+        permission=Role.VIEWER,
+        handler=handle_get_grid_chart,
+    ),
+)

@@ -1,0 +1,111 @@
+"""Commands to terminals, and what became of them."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, PageRequest, paged
+from terrazzo.api.kernel.scope import find_terminal
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.session import Empty
+from terrazzo.commands.queue import CommandState
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.record import record_of
+from terrazzo.times import format_spaced
+
+
+class TerminalCommand(msgspec.Struct, kw_only=True):
+    """``command`` is the point or the verb, ``value`` what it is set to; numbers are sent as numbers.
+
+    A second request with the same ``idempotency_key`` sends nothing.
+    """
+
+    terminal_id: Key
+    command: Annotated[str, Meta(min_length=1, max_length=64)]
+    value: str | int | float | bool
+    idempotency_key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+
+
+class CommandList(PageRequest):
+    """Of one terminal, in one state, or all."""
+
+    terminal_id: Key | None = None
+    state: CommandState | None = None
+
+
+class CommandRecord(msgspec.Struct):
+    """A command's journal entry; times are null for what has not happened."""
+
+    id: int
+    uid: str
+    terminal_id: str
+    object_id: str | None
+    command: str
+    value: str
+    payload: Any  # what the terminal is sent
+    state: CommandState
+    reason: str
+    queued: str
+    sent: str | None
+    delivered: str | None
+    answered: str | None
+    ended: str | None
+    expires: str
+    answer: Any  # what the terminal said, null until then
+    created_by: int
+
+
+async def handle_publish_terminal_command(services: Services, actor: Actor, request: TerminalCommand) -> Empty:
+    """Journals the command; it is sent at once, or when the terminal is next there."""
+    uid = await find_terminal(services, actor, request.terminal_id)
+    await services.commands.submit(actor, uid, request.command, request.value, idempotency_key=request.idempotency_key)
+    return Empty()
+
+
+async def handle_get_command_list(services: Services, actor: Actor, request: CommandList) -> Paged[CommandRecord]:
+    """The journal, newest first."""
+    uid = None if request.terminal_id is None else await find_terminal(services, actor, request.terminal_id)
+    rows = await services.commands.page(
+        actor,
+        terminal_id=uid,
+        state=request.state and request.state.value,
+        page_index=request.page_index,
+        page_size=request.page_size,
+    )
+    return paged(request, [_present(row, services.zone) for row in rows.rows], rows.total)
+
+
+def _present(row: Row, zone: tzinfo) -> CommandRecord:
+    times = {
+        name: None if row[f"{name}_us"] is None else format_spaced(row[f"{name}_us"], zone)
+        for name in ("queued", "sent", "delivered", "answered", "ended", "expires")
+    }
+    object_id = {"object_id": None if row["object_id"] is None else str(row["object_id"])}
+    return record_of(CommandRecord, row, times, object_id)
+
+
+OPERATIONS = (
+    Operation(
+        name="publish_terminal_command",
+        summary="Sends a command to a terminal, or queues it until the terminal is there",
+        request=TerminalCommand,
+        result=Empty,
+        permission=Role.OPERATOR,
+        handler=handle_publish_terminal_command,
+    ),
+    Operation(
+        name="get_command_list",
+        summary="The journal of commands and what became of them, newest first",
+        request=CommandList,
+        result=Paged[CommandRecord],
+        permission=Role.VIEWER,
+        handler=handle_get_command_list,
+    ),
+)

@@ -1,0 +1,1 @@
+"""The actions of stored entities, made from their definitions."""

@@ -1,0 +1,41 @@
+"""Users and companies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.entities.actions import EntityActions
+from terrazzo.crypto.passwords import MAX_CHARACTERS, MIN_CHARACTERS
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Role
+from terrazzo.metadata.definitions.registry import COMPANY, USER
+
+
+async def _with_uid(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    return [{"uid": row["username"]} for row in rows]
+
+
+USERS = EntityActions(
+    name="user",
+    title="user",
+    entity=USER,
+    repository=lambda services: services.entities.users,
+    keys=("uid", "username", "id"),
+    written={"password": Annotated[str, Meta(min_length=MIN_CHARACTERS, max_length=MAX_CHARACTERS)]},
+    readers=Role.ADMIN,
+    more={"uid": str},
+    extend=_with_uid,
+)
+
+COMPANIES = EntityActions(
+    name="company",
+    title="company",
+    entity=COMPANY,
+    repository=lambda services: services.entities.companies,
+)
+
+OPERATIONS = (*USERS.operations(), *COMPANIES.operations())

@@ -1,0 +1,158 @@
+"""The five actions of a stored entity, made from its definition: an entity costs what is special about it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import tzinfo
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.kernel.conditions import ListRequest, conditions_of
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, paged
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.entities.records import RecordView
+from terrazzo.api.operations.entities.types import create_type, given, key_type, record_type, take_key, update_type
+from terrazzo.api.operations.session import Empty
+from terrazzo.database.entity import Entity
+from terrazzo.database.port import Conditions, Repository, Row
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.times import format_spaced
+
+Extend = Callable[[Services, Any, Sequence[Row]], Awaitable[Sequence[Mapping[str, Any]]]]
+"""``extend(services, request, rows)``: for each row the columns that no table has."""
+
+
+class Created(msgspec.Struct):
+    """The new record's two keys."""
+
+    id: int
+    uid: str
+
+
+class Changed(msgspec.Struct):
+    """The record that was changed or deleted."""
+
+    uid: str
+
+
+class Says(Enum):
+    """What the answer to a change tells of the record."""
+
+    UID = "uid"
+    RECORD = "record"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityActions:
+    """An entity's name in the API, and in what its actions differ from the others'."""
+
+    name: str
+    title: str
+    entity: Entity
+    repository: Callable[[Services], Any]  # a Repository
+    required: frozenset[str] = frozenset()  # at creation, besides what the definition requires
+    required_to_update: frozenset[str] = frozenset()  # besides the key; ``id``: must be given and be the record's
+    keys: tuple[str, ...] = ("uid", "id")  # what names a record; the first one that is given counts
+    written: Mapping[str, Any] = field(default_factory=dict)  # columns that a client sends and no record shows
+    readers: Role = Role.VIEWER
+    is_paged: bool = True  # False: a list is a bare array
+    says: Says = Says.UID
+    format_time: Callable[[int, tzinfo], str] = format_spaced
+    more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
+    extend: Extend | None = None  # fills them
+    item_request: type[msgspec.Struct] | None = None
+    list_request: type[ListRequest] = ListRequest
+    conditions: Callable[[Any], Conditions] = conditions_of
+    names: Mapping[str, str] = field(default_factory=dict)  # create, ..., item, list: where it isn't the usual one
+    _view: RecordView = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_view", RecordView(self.entity, self.format_time))
+
+    def operations(self) -> Iterable[Operation]:
+        """Its rows in the table."""
+        name, title, entity = self.name, self.title, self.entity
+        record = record_type(name, title, entity, self.more)
+        key, more = key_type(name, self.keys), [*self.written.items()]
+        create = create_type(name, title, entity, self.required, more)
+        update = update_type(name, title, entity, self.required_to_update, more, self.keys)
+        changed = {Says.UID: Changed, Says.RECORD: record, Says.NOTHING: Empty}[self.says]
+        page = Paged[record] if self.is_paged else list[record]  # type: ignore[valid-type]
+        rows = (
+            ("create", "Creates a", create, Created, Role.ADMIN, self.handle_create),
+            ("update", "Changes the given fields of a", update, changed, Role.ADMIN, self.handle_update),
+            ("delete", "Deletes a", key, changed, Role.ADMIN, self.handle_delete),
+            ("item", "One", self.item_request or key, record, self.readers, self.handle_get_item),
+            ("list", "A page of the", self.list_request, page, self.readers, self.handle_get_list),
+        )
+        for verb, words, request, result, permission, handler in rows:
+            usual = f"get_{name}_{verb}" if verb in ("item", "list") else f"{verb}_{name}"
+            yield Operation(
+                name=self.names.get(verb, usual),
+                summary=f"{words} {plural(title) if verb == 'list' else title}",
+                request=request,
+                result=result,
+                permission=permission,
+                handler=handler,
+            )
+
+    async def handle_create(self, services: Services, actor: Actor, request: msgspec.Struct) -> Created:
+        """Adds a record."""
+        row = await self.repository(services).create(actor, given(request))
+        return Created(row["id"], row[self.entity.uid_name])
+
+    async def handle_update(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
+        """Changes the given fields."""
+        values = given(request)
+        key = take_key(values, self.keys)
+        return await self._say(services, actor, request, await self.repository(services).update(actor, key, values))
+
+    async def handle_delete(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
+        """Deletes a record."""
+        key = take_key(given(request), self.keys)
+        return await self._say(services, actor, request, await self.repository(services).delete(actor, key))
+
+    async def handle_get_item(self, services: Services, actor: Actor, request: msgspec.Struct) -> dict[str, Any]:
+        """One record."""
+        row = await self.repository(services).item(actor, take_key(given(request), self.keys))
+        return (await self._present(services, actor, request, [row]))[0]
+
+    async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:
+        """A page of records."""
+        repository: Repository = self.repository(services)
+        rows = await repository.page(
+            actor,
+            page_index=request.page_index,
+            page_size=request.page_size,
+            conditions=self.conditions(request),
+            order_by=request.order_by.by,
+        )
+        records = await self._present(services, actor, request, rows.rows)
+        return paged(request, records, rows.total) if self.is_paged else records
+
+    async def _say(self, services: Services, actor: Actor, request: Any, row: Row) -> Any:
+        match self.says:
+            case Says.UID:
+                return Changed(row[self.entity.uid_name])
+            case Says.RECORD:
+                return (await self._present(services, actor, request, [row]))[0]
+        return Empty()
+
+    async def _present(
+        self, services: Services, actor: Actor, request: Any, rows: Sequence[Row]
+    ) -> list[dict[str, Any]]:
+        records = self._view.records(services.zone, actor, rows)
+        if self.extend is not None:
+            for record, more in zip(records, await self.extend(services, request, rows), strict=True):
+                record.update(more)
+        return records
+
+
+def plural(title: str) -> str:
+    """Of an entity's title."""
+    return f"{title[:-1]}ies" if title.endswith("y") else f"{title}s"

@@ -1,0 +1,134 @@
+"""Firmware campaigns: the five actions of an entity, four that change its state, and its terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, PageRequest, paged
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.entities.actions import Changed, EntityActions
+from terrazzo.api.operations.entities.types import given, key_type, take_key
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.campaign_item import ItemState
+from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.record import record_of
+from terrazzo.metadata.definitions.registry import CAMPAIGN
+from terrazzo.times import format_spaced
+
+
+class CampaignTerminals(PageRequest):
+    """Of one campaign, in one state or all."""
+
+    uid: Key
+    state: ItemState | None = None
+
+
+class CampaignTerminal(msgspec.Struct):
+    """Where a terminal stands; times are null for what has not happened in the present attempt."""
+
+    terminal_id: str
+    wave: int
+    state: ItemState
+    reason: str
+    version: str  # the last that it reported while the campaign ran
+    attempts: int  # commands that it was given
+    failures: int
+    command_uid: str  # of the present attempt, as in get_command_list
+    sent: str | None
+    downloading: str | None
+    ended: str | None
+    deadline: str | None  # when the present attempt counts as failed
+
+
+async def _with_progress(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    counts = await services.campaigns.counts([row["id"] for row in rows])
+    return [{"progress": counts[row["id"]]} for row in rows]
+
+
+CAMPAIGNS = EntityActions(
+    name="campaign",
+    title="firmware campaign",
+    entity=CAMPAIGN,
+    repository=lambda services: services.entities.campaigns,
+    more={"progress": dict[str, int]},
+    extend=_with_progress,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """An action that brings a campaign into a state."""
+
+    verb: str
+    summary: str
+    state: CampaignState
+    reason: str = ""
+
+    def operation(self) -> Operation:
+        """Its row in the table."""
+        return Operation(
+            name=f"{self.verb}_campaign",
+            summary=self.summary,
+            request=key_type("campaign", CAMPAIGNS.keys),
+            result=Changed,
+            permission=Role.ADMIN,
+            handler=self.handle,
+        )
+
+    async def handle(self, services: Services, actor: Actor, request: msgspec.Struct) -> Changed:
+        """Sets the state; the campaign's task does what follows from it."""
+        key = take_key(given(request), CAMPAIGNS.keys)
+        row = await services.entities.campaigns.set_state(actor, key, self.state, reason=self.reason)
+        return Changed(row["uid"])
+
+
+TURNS = (
+    _Turn("start", "Starts a firmware campaign", CampaignState.RUNNING),
+    _Turn("pause", "Pauses a campaign: no more commands; what was sent goes on", CampaignState.PAUSED, "paused"),
+    _Turn("resume", "Goes on with a paused campaign", CampaignState.RUNNING),
+    _Turn("abort", "Ends a campaign; terminals under way are followed to their end", CampaignState.ABORTED, "aborted"),
+)
+
+
+async def handle_get_campaign_terminal_list(
+    services: Services, actor: Actor, request: CampaignTerminals
+) -> Paged[CampaignTerminal]:
+    """A campaign's terminals, in the order of their waves."""
+    campaign = await services.entities.campaigns.item(actor, request.uid)
+    rows = await services.campaigns.page(
+        campaign["id"],
+        state=request.state and request.state.value,
+        page_index=request.page_index,
+        page_size=request.page_size,
+    )
+    return paged(request, [_present(row, services.zone) for row in rows.rows], rows.total)
+
+
+def _present(row: Row, zone: tzinfo) -> CampaignTerminal:
+    times = {
+        name: None if row[f"{name}_us"] is None else format_spaced(row[f"{name}_us"], zone)
+        for name in ("sent", "downloading", "ended", "deadline")
+    }
+    return record_of(CampaignTerminal, row, times, {"state": ItemState(row["state"])})
+
+
+OPERATIONS = (
+    *CAMPAIGNS.operations(),
+    *(turn.operation() for turn in TURNS),
+    Operation(
+        name="get_campaign_terminal_list",
+        summary="How the terminals of a firmware campaign fare",
+        request=CampaignTerminals,
+        result=Paged[CampaignTerminal],
+        permission=Role.VIEWER,
+        handler=handle_get_campaign_terminal_list,
+    ),
+)

@@ -1,0 +1,180 @@
+"""Time series as files, without page limits: what the paths under ``/export`` perform.
+
+Rows are read, encoded and sent a piece at a time, oldest first; the store holds nothing between two pieces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from typing import NamedTuple
+
+import msgspec
+
+from terrazzo.api.kernel.fields import Key, Moment, Names, Topics
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.scope import find_object
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.grid import grid_series
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.payload import decode, flatten
+from terrazzo.errors import BadParameter
+from terrazzo.mosaic.body import parse_mosaic
+from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
+from terrazzo.ports.store import Record, TimeSeriesStore, Value
+from terrazzo.times import now_us
+
+
+class ExportOptions(msgspec.Struct, kw_only=True):
+    """``start`` and ``end`` are inclusive: from the first record, until now. ``keys``: only records that have one."""
+
+    format: FileFormat = "csv"
+    start: Moment = msgspec.field(default_factory=lambda: Moment(0))
+    end: Moment | None = None
+    keys: Names = msgspec.field(default_factory=Names)
+
+
+class MosaicExport(ExportOptions):
+    """An object's records."""
+
+    object_id: Key
+
+
+class GridExport(ExportOptions):
+    """A terminal's records; CSV has a column for each key, or one with the whole payload."""
+
+    terminal_id: Key
+    topic: Topics = msgspec.field(default_factory=Topics)
+
+
+class Export(NamedTuple):
+    """A file on its way."""
+
+    pieces: AsyncGenerator[bytes, None]
+    media_type: str
+    file_name: str
+
+
+class _Source(NamedTuple):
+    """Which records, and what becomes of them. ``columns``: a CSV's."""
+
+    series: Sequence[str]
+    start_us: int
+    end_us: int
+    keys: Sequence[str]
+    columns: Sequence[str]
+    rows: Callable[[Iterable[Record]], list[Row]]
+
+
+async def handle_export_mosaic(services: Services, actor: Actor, request: MosaicExport) -> Export:
+    """An object's records, or those that have one of the keys."""
+    object_id = await find_object(services, actor, request.object_id)
+    start_us, end_us = _span(request)
+    series, keys = f"m/{object_id}", tuple(dict.fromkeys(request.keys.names))
+    columns: Sequence[str] = keys
+    if request.format == "csv" and not keys:
+        columns = await services.store.names(series, start_us, end_us)
+    wanted = frozenset(keys)
+
+    def rows(records: Iterable[Record]) -> list[Row]:
+        return [_mosaic_row(record, wanted) for record in records]
+
+    source = _Source([series], start_us, end_us, keys, columns, rows)
+    return await _export(services.store, source, request.format, f"mosaic-{object_id}")
+
+
+def _mosaic_row(record: Record, wanted: frozenset[str]) -> Row:
+    values = parse_mosaic(record.body)
+    if wanted:
+        values = {key: value for key, value in values.items() if key in wanted}
+    return Row(record.time_us, values, {"value": values})
+
+
+async def handle_export_grid(services: Services, actor: Actor, request: GridExport) -> Export:
+    """A terminal's records of the topics, or those that have one of the keys."""
+    series = await grid_series(services, actor, request)
+    start_us, end_us = _span(request)
+    keys = tuple(dict.fromkeys(request.keys.names))
+    wanted = frozenset(keys)
+
+    def rows(records: Iterable[Record]) -> list[Row]:
+        each = (_grid_row(record, wanted) for record in records)
+        return [row for row in each if row is not None]
+
+    source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
+    return await _export(services.store, source, request.format, f"grid-{_file_word(request.terminal_id)}")
+
+
+def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
+    payload = decode(record.body)
+    if not wanted:
+        cells: Mapping[str, Value] = {"topic": record.series, "payload": msgspec.json.encode(payload).decode()}
+        return Row(record.time_us, cells, {"topic": record.series, "payload": payload})
+    found = {key: value for key, value in flatten(payload).items() if key in wanted}
+    if not found:
+        return None
+    return Row(record.time_us, {"topic": record.series, **found}, {"topic": record.series, "payload": found})
+
+
+def _span(request: ExportOptions) -> tuple[int, int]:
+    """What comes while the export goes on is not in it, so that it has an end."""
+    end_us = now_us() if request.end is None else min(request.end.time_us, now_us())
+    if request.end is not None and request.start.time_us > request.end.time_us:
+        raise BadParameter("start", "is after end")
+    return request.start.time_us, end_us
+
+
+async def _export(store: TimeSeriesStore, source: _Source, format: FileFormat, name: str) -> Export:
+    """The first piece is read before there is an answer, so that a store that is away can still be told."""
+    pieces = _pieces(store, source, format)
+    first = await anext(pieces)
+    return Export(_from_first(first, pieces), MEDIA_TYPES[format], f"{name}.{format}")
+
+
+async def _pieces(store: TimeSeriesStore, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
+    encoder = file_encoder(format, source.columns)
+    head = encoder.begin()
+    async with aclosing(store.scan(source.series, source.start_us, source.end_us, keys=source.keys)) as found:
+        async for records in found:
+            yield head + await asyncio.to_thread(_encode, encoder, source, records)
+            head = b""
+    yield head
+
+
+def _encode(encoder: FileEncoder, source: _Source, records: Sequence[Record]) -> bytes:
+    return encoder.encode(source.rows(records))
+
+
+async def _from_first(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    yield first
+    async with aclosing(rest) as pieces:
+        async for piece in pieces:
+            if piece:
+                yield piece
+
+
+def _file_word(key: str | int) -> str:
+    """What of a key may stand in a file's name."""
+    return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in str(key))
+
+
+EXPORTS = {
+    "/export/mosaic/{object_id}": Operation(
+        name="export_mosaic",
+        summary="All records of an object in a time range, as a file",
+        request=MosaicExport,
+        result=str,
+        permission=Role.VIEWER,
+        handler=handle_export_mosaic,
+    ),
+    "/export/grid/{terminal_id}": Operation(
+        name="export_grid",
+        summary="All records of a terminal in a time range, as a file",
+        request=GridExport,
+        result=str,
+        permission=Role.VIEWER,
+        handler=handle_export_grid,
+    ),
+}
+"""Each path with its operation: GET, with the parameters in the query string."""

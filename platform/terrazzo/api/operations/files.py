@@ -1,0 +1,112 @@
+"""What can be done with uploaded files, as rows of the table of operations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.session import Empty
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter
+from terrazzo.files.library import StoredFile
+
+DOWNLOAD_PATH = "/api/v1/file/download/"
+
+FileUid = Annotated[str, Meta(min_length=1, max_length=128, description="the file's uid, or its url")]
+
+
+class FileKey(msgspec.Struct, kw_only=True):
+    """Which file."""
+
+    uid: FileUid
+
+
+class Uploading(msgspec.Struct, kw_only=True):
+    """``name``: the file's, where the body isn't a form that says it."""
+
+    name: Annotated[str, Meta(max_length=255)] = ""
+
+
+class Uploaded(msgspec.Struct):
+    """What file records name; ``url`` is below this platform's address."""
+
+    name: str
+    url: str
+    uid: str
+    type: str
+    size: int
+    sha256: str
+
+
+class FileBody(Protocol):
+    """A body's file as it arrives."""
+
+    async def begin(self) -> str:
+        """Comes to the file; its name, empty where the body doesn't say it."""
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """Its bytes."""
+
+
+class Upload(NamedTuple):
+    """An upload that is arriving."""
+
+    request: Uploading
+    body: FileBody
+
+
+async def handle_upload(services: Services, actor: Actor, request: Upload) -> Uploaded:
+    """Keeps the file."""
+    found = await request.body.begin()
+    name = request.request.name or found
+    if not name:
+        raise BadParameter("name", "is required where the body isn't a form with a file")
+    row = await services.files.add(actor, name, request.body.pieces())
+    url = services.prefixes.get("object_base", "/object") + DOWNLOAD_PATH + row["uid"]
+    return Uploaded(row["name"], url, row["uid"], row["type"], row["size"], row["sha256"])
+
+
+async def handle_download(services: Services, actor: Actor, request: FileKey) -> StoredFile:
+    """Where the content stands, and what it is."""
+    return await services.files.open_for(actor, _uid(request))
+
+
+async def handle_discard(services: Services, actor: Actor, request: FileKey) -> Empty:
+    """Deletes the file for good."""
+    await services.files.remove(actor, _uid(request))
+    return Empty()
+
+
+def _uid(request: FileKey) -> str:
+    return request.uid.rpartition("/")[2]
+
+
+UPLOAD = Operation(
+    name="file/upload",
+    summary="Keeps a file: of a form's field `file`, or the body itself under `name`",
+    request=Uploading,
+    result=Uploaded,
+    permission=Role.OPERATOR,
+    handler=handle_upload,
+)
+DOWNLOAD = Operation(
+    name="file/download",
+    summary="A file's content, whole or in ranges",
+    request=FileKey,
+    result=StoredFile,
+    permission=Role.VIEWER,
+    handler=handle_download,
+)
+DISCARD = Operation(
+    name="file/discard",
+    summary="Deletes an uploaded file that no record names",
+    request=FileKey,
+    result=Empty,
+    permission=Role.ADMIN,
+    handler=handle_discard,
+)

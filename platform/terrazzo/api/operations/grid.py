@@ -1,0 +1,166 @@
+"""What terminals reported: the four grid queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import tzinfo
+from typing import Protocol
+
+import msgspec
+
+from terrazzo.api.kernel.fields import Items, Key, Moment, PageIndex, PageSize, Topics
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, page_offset, paged
+from terrazzo.api.kernel.scope import find_terminal
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter
+from terrazzo.ports.store import Record
+from terrazzo.times import format_spaced
+from terrazzo_broker.topics.names import matches
+
+
+class GridQuery(msgspec.Struct, kw_only=True):
+    """A terminal, and which of its topics."""
+
+    terminal_id: Key
+    topic: Topics = msgspec.field(default_factory=Topics)
+
+
+class AsksForGrid(Protocol):
+    """Any request with these two fields."""
+
+    terminal_id: str | int
+    topic: Topics
+
+
+class GridItem(GridQuery):
+    """The first record strictly later than ``time``."""
+
+    time: Moment
+
+
+class LastGridList(GridQuery):
+    """The newest ``items`` records."""
+
+    items: Items
+
+
+class GridRange(GridQuery):
+    """Both ends are inclusive."""
+
+    start_time: Moment
+    end_time: Moment
+    page_index: PageIndex = 1
+    page_size: PageSize = 20
+
+
+class GridRecord(msgspec.Struct):
+    """One record; ``payload`` is passed through as it is stored."""
+
+    payload: msgspec.Raw
+    time: str
+    topic: str
+
+
+class GridData(msgspec.Struct):
+    """At most one record."""
+
+    data: list[GridRecord]
+
+
+class GridList(msgspec.Struct):
+    """The newest records first; ``items`` is what was asked for."""
+
+    data: list[GridRecord]
+    items: int
+
+
+async def handle_get_last_grid(services: Services, actor: Actor, request: GridQuery) -> GridData:
+    """The latest record."""
+    records = await services.store.latest(await grid_series(services, actor, request), 1)
+    return GridData(_present(records, services.zone))
+
+
+async def handle_get_grid_item(services: Services, actor: Actor, request: GridItem) -> GridData:
+    """The record that follows a time."""
+    record = await services.store.first_after(await grid_series(services, actor, request), request.time.time_us)
+    return GridData(_present([record] if record else [], services.zone))
+
+
+async def handle_get_last_grid_list(services: Services, actor: Actor, request: LastGridList) -> GridList:
+    """The latest records."""
+    records = await services.store.latest(await grid_series(services, actor, request), request.items)
+    return GridList(_present(records, services.zone), request.items)
+
+
+async def handle_get_grid_list(services: Services, actor: Actor, request: GridRange) -> Paged[GridRecord]:
+    """The records of a time range."""
+    start_us, end_us = request.start_time.time_us, request.end_time.time_us
+    if start_us > end_us:
+        raise BadParameter("start_time", "is after end_time")
+    series = await grid_series(services, actor, request)
+    page = await services.store.page(series, start_us, end_us, offset=page_offset(request), limit=request.page_size)
+    return paged(request, _present(page.records, services.zone), page.total)
+
+
+async def grid_series(services: Services, actor: Actor, request: AsksForGrid) -> list[str]:
+    """The series that the topics select, all of this terminal whatever the topics say."""
+    own = f"g/{await find_terminal(services, actor, request.terminal_id)}/"
+    names = request.topic.names
+    if names and not any("+" in name or "#" in name for name in names):
+        return sorted({name if name.startswith(own) else own + name for name in names})
+    series = await services.store.series(own)
+    return [topic for topic in series if not names or any(_selects(name, topic, own) for name in names)]
+
+
+def _selects(topic_filter: str, topic: str, own: str) -> bool:
+    """A filter counts from ``g/`` or from the channel on."""
+    return matches(topic_filter, topic) or matches(topic_filter, topic.removeprefix(own))
+
+
+def _present(records: Iterable[Record], zone: tzinfo) -> list[GridRecord]:
+    return [GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), record.series) for record in records]
+
+
+def _json_of(body: bytes) -> msgspec.Raw:
+    """A stored JSON object goes out as it is, on one line, which TCP needs; MessagePack is translated."""
+    if body[0] >= 0x80:
+        return msgspec.Raw(msgspec.json.encode(msgspec.msgpack.decode(body)))
+    return msgspec.Raw(body.replace(b"\n", b" ") if b"\n" in body else body)
+
+
+OPERATIONS = (
+    Operation(
+        name="get_last_grid",
+        summary="The latest record of a terminal",
+        request=GridQuery,
+        result=GridData,
+        permission=Role.VIEWER,
+        handler=handle_get_last_grid,
+    ),
+    Operation(
+        name="get_grid_item",
+        summary="The first record of a terminal after a time",
+        request=GridItem,
+        result=GridData,
+        permission=Role.VIEWER,
+        handler=handle_get_grid_item,
+    ),
+    Operation(
+        name="get_last_grid_list",
+        summary="The latest records of a terminal, newest first",
+        request=LastGridList,
+        result=GridList,
+        permission=Role.VIEWER,
+        handler=handle_get_last_grid_list,
+    ),
+    Operation(
+        name="get_grid_list",
+        summary="The records of a terminal in a time range, newest first",
+        request=GridRange,
+        result=Paged[GridRecord],
+        permission=Role.VIEWER,
+        handler=handle_get_grid_list,
+    ),
+)

@@ -1,0 +1,141 @@
+"""Live subscriptions over connections that stay, and what keeps them to their actors' rights."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, NOT_PERMITTED
+from terrazzo.api.kernel.fields import Key, Names
+from terrazzo.api.kernel.operation import Caller, Operation, Subscriber
+from terrazzo.api.kernel.scope import find_terminal
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.session import Empty
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter, NotAuthenticated, NotFound
+from terrazzo.live.frames import End
+from terrazzo.live.selector import LiveKind, Selector
+from terrazzo.live.session import LiveSession, Sink
+
+_KINDS = [kind.value for kind in LiveKind]
+_ONE_OF = f"one of {', '.join(_KINDS)}"
+_KIND_SCHEMA = {"type": "string", "enum": _KINDS}
+
+
+class Kinds(Names):
+    """``Names`` that are kinds of what happens; at least one."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "string"}, {"type": "array", "items": _KIND_SCHEMA}],
+        "description": f"{_ONE_OF}; a list of them, or a list as JSON text",
+    }
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Each is known."""
+        kinds = super().parse(value, zone)
+        if not kinds.names:
+            raise ValueError(f"expected at least {_ONE_OF}")
+        for name in kinds.names:
+            if name not in _KINDS:
+                raise ValueError(f"{name[:100]!r} is not {_ONE_OF}")
+        return kinds
+
+
+class Subscribe(msgspec.Struct, kw_only=True):
+    """What to be told of: all of the company, of an object, or of a terminal."""
+
+    kinds: Kinds
+    object_id: Key | None = None
+    terminal_id: Key | None = None
+    keys: Names = msgspec.field(default_factory=Names)  # of mosaic records
+    since: Annotated[int, Meta(ge=0, le=2**63 - 1, description="a seq: send what came after it")] | None = None
+
+
+class Subscribed(msgspec.Struct):
+    """``subscription`` names it in frames and to ``unsubscribe``; frames have numbers above ``seq``."""
+
+    subscription: int
+    seq: int
+
+
+class Unsubscribe(msgspec.Struct, kw_only=True):
+    """One of this connection's subscriptions."""
+
+    subscription: Annotated[int, Meta(ge=1, le=2**63 - 1)]
+
+
+def open_session(services: Services, caller: Caller, sink: Sink) -> LiveSession:
+    """The live side of a connection; its subscriptions end with the rights of the token that it last sent."""
+
+    async def check(actor: Actor) -> End | None:
+        try:
+            if not caller.token:
+                raise NotAuthenticated("logged out; log in again")
+            now = await services.tokens.verify(caller.token)
+        except NotAuthenticated as error:
+            return End(code=NOT_AUTHENTICATED, info=str(error))
+        if (now.company_id, now.is_super) != (actor.company_id, actor.is_super):
+            return End(code=NOT_PERMITTED, info="the connection now belongs to another company; subscribe again")
+        return None
+
+    return LiveSession(services.live, sink, check=check, most=services.limits.ws_subscriptions)
+
+
+async def handle_subscribe(services: Services, subscriber: Subscriber, request: Subscribe) -> Subscribed:
+    """Subscribes; frames follow the answer."""
+    if request.keys.names and LiveKind.MOSAIC.value not in request.kinds.names:
+        raise BadParameter("keys", "goes with the kind mosaic")
+    selector = await _selector(services, subscriber.actor, request)
+    subscription = subscriber.live.subscribe(subscriber.actor, selector, since=request.since)
+    return Subscribed(subscription.number, subscription.seq)
+
+
+async def handle_unsubscribe(services: Services, subscriber: Subscriber, request: Unsubscribe) -> Empty:
+    """Ends a subscription; no frame of it follows the answer."""
+    subscriber.live.unsubscribe(request.subscription)
+    return Empty()
+
+
+async def _selector(services: Services, actor: Actor, request: Subscribe) -> Selector:
+    terminal_id = None if request.terminal_id is None else await find_terminal(services, actor, request.terminal_id)
+    return Selector(
+        kinds=frozenset(request.kinds.names),
+        company_id=None if actor.is_super else actor.company_id,
+        object_id=None if request.object_id is None else await _find_object(services, actor, request.object_id),
+        terminal_id=terminal_id,
+        keys=frozenset(request.keys.names),
+    )
+
+
+async def _find_object(services: Services, actor: Actor, key: str | int) -> int:
+    try:
+        return int((await services.entities.objects.item(actor, key))["id"])
+    except NotFound:
+        raise NotFound("object_id", key) from None
+
+
+OPERATIONS = (
+    Operation(
+        name="subscribe",
+        summary="Subscribes to what happens: frames follow on this connection, a WebSocket or TCP",
+        request=Subscribe,
+        result=Subscribed,
+        permission=Role.VIEWER,
+        handler=handle_subscribe,
+        connection=True,
+    ),
+    Operation(
+        name="unsubscribe",
+        summary="Ends a live subscription of this connection",
+        request=Unsubscribe,
+        result=Empty,
+        permission=Role.VIEWER,
+        handler=handle_unsubscribe,
+        connection=True,
+    ),
+)

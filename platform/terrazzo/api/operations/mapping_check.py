@@ -1,0 +1,120 @@
+"""Trying a mapping before it is written: rows and sample payloads in, variables and events out, nothing stored."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Json, KeyList, Moment
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.payload import Reject
+from terrazzo.errors import BadParameter
+from terrazzo.mapping.dry_run import Sample, Trial, try_mapping
+from terrazzo.times import format_spaced, now_us
+
+MOST_SAMPLES = 1_000
+_SECOND_US = 1_000_000
+
+
+class SamplePayload(msgspec.Struct, kw_only=True):
+    """``terminal_id``: a uid of ``terminal_list``, or a place in it from 1. ``time``: a second after the one before."""
+
+    payload: Json
+    terminal_id: Annotated[int, Meta(ge=1, le=1_000)] | Annotated[str, Meta(max_length=64)] = 1
+    time: Moment | None = None
+
+
+class CheckMapping(msgspec.Struct, kw_only=True):
+    """``terminal_list``: uids in order; without it ``terminal-1``, ``terminal-2`` and so on."""
+
+    script: Json
+    payloads: Annotated[list[SamplePayload], Meta(max_length=MOST_SAMPLES)] = []
+    terminal_list: KeyList | None = None
+
+
+class CheckedRecord(msgspec.Struct):
+    """The mosaic record that a payload would make."""
+
+    time: str
+    value: dict[str, Any]
+
+
+class CheckedEvent(msgspec.Struct):
+    """The event that a payload would raise."""
+
+    time: str
+    terminal_id: str
+    code: str
+    label_en: str
+    label_cn: str
+    value: str
+    extension_key: str
+    extension_value: str
+
+
+class CheckedMapping(msgspec.Struct):
+    """``variables``: all of them after the last payload."""
+
+    records: list[CheckedRecord]
+    events: list[CheckedEvent]
+    variables: dict[str, Any]
+
+
+async def handle_check_mapping(services: Services, actor: Actor, request: CheckMapping) -> CheckedMapping:
+    """Runs the payloads through a fresh object."""
+    given = request.terminal_list.value if request.terminal_list else None
+    terminals = [str(key) for key in given or ()] or [f"terminal-{place}" for place in range(1, 1_001)]
+    samples = _samples(request.payloads, terminals)
+    try:
+        trial = try_mapping(request.script.value, terminals, samples)
+    except Reject as error:
+        raise BadParameter("payloads", str(error)) from None
+    except ValueError as error:
+        raise BadParameter("script", str(error)) from None
+    return _present(trial, services)
+
+
+def _samples(payloads: list[SamplePayload], terminals: list[str]) -> list[Sample]:
+    samples: list[Sample] = []
+    for number, given in enumerate(payloads, 1):
+        if not isinstance(given.payload.value, dict):
+            raise BadParameter("payloads", f"payload {number}: expected a JSON object of points")
+        before_us = samples[-1].time_us if samples else now_us() - _SECOND_US
+        time_us = before_us + _SECOND_US if given.time is None else given.time.time_us
+        samples.append(Sample(_terminal(given.terminal_id, terminals, number), given.payload.value, time_us))
+    return samples
+
+
+def _terminal(key: int | str, terminals: list[str], number: int) -> str:
+    if isinstance(key, str) and key in terminals:
+        return key
+    place = int(key) if str(key).isdecimal() else 0
+    if not 1 <= place <= len(terminals):
+        raise BadParameter("payloads", f"payload {number}: terminal_list has no {str(key)!r:.70}")
+    return terminals[place - 1]
+
+
+def _present(trial: Trial, services: Services) -> CheckedMapping:
+    zone = services.zone
+    events = []
+    for event in trial.events:
+        fields = {name: getattr(event, name) for name in CheckedEvent.__struct_fields__ if name != "time"}
+        events.append(CheckedEvent(time=format_spaced(event.time_us, zone), **fields))
+    records = [CheckedRecord(format_spaced(time_us, zone), value) for time_us, value in trial.records]
+    return CheckedMapping(records, events, trial.variables)
+
+
+OPERATIONS = (
+    Operation(
+        name="check_mapping",
+        summary="Tries a mapping on sample payloads: the variables and events they would make; nothing is stored",
+        request=CheckMapping,
+        result=CheckedMapping,
+        permission=Role.VIEWER,
+        handler=handle_check_mapping,
+    ),
+)

@@ -1,0 +1,228 @@
+"""What is sent to people (section 2 "Messenger"): e-mail, SMS, app push, official-account messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.envelope import ServiceAnswer
+from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.scope import find_object
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.email_files import gather_files
+from terrazzo.api.operations.messenger_fields import Addresses, Android, Email, Ios, Recipients, Sms, Template
+from terrazzo.api.transports.forms import Attachments
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter, ServiceFailed
+from terrazzo.messenger.message import Draft, MessageState
+from terrazzo.times import format_spaced
+
+ProjectId = Annotated[int, Meta(ge=1, le=2**31 - 1, description="the messenger's project")]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=128)]
+
+
+class Sending(msgspec.Struct, kw_only=True):
+    """What all messages have."""
+
+    project_id: ProjectId = 1
+    object_id: Key | None = None
+    idempotency_key: IdempotencyKey | None = None
+
+
+class SendEmail(msgspec.Struct, kw_only=True):
+    """``EmailFile`` names uploaded files; files of the form go along too."""
+
+    project_id: ProjectId
+    email_group: Email
+    send_user_group: Addresses
+    object_id: Key
+    idempotency_key: IdempotencyKey | None = None
+    attachments: Attachments = msgspec.field(default_factory=Attachments)
+
+
+class SendSms(Sending):
+    """The attributes of ``sms_group`` are those of the project's provider."""
+
+    sms_group: Sms
+    send_user_group: Recipients = msgspec.field(default_factory=Recipients)
+
+
+class SendPush(Sending):
+    """At least one of the two lists of devices isn't empty."""
+
+    android_msg_group: Android | None = None
+    send_android_user_group: Recipients = msgspec.field(default_factory=Recipients)
+    ios_msg_group: Ios | None = None
+    send_ios_user_group: Recipients = msgspec.field(default_factory=Recipients)
+    id: int | str = 0
+    type: Annotated[str, Meta(max_length=64)] = "alert"
+
+
+class SendWechat(Sending):
+    """The entries of ``data_msg`` are those of the official account's template."""
+
+    open_ids: Recipients
+    data_msg: Template
+
+
+class EmailValue(msgspec.Struct):
+    """What was asked for, and the ids of the mails."""
+
+    request: Any
+    response: list[str]
+
+
+class EmailSent(msgspec.Struct):
+    """The record of a sent e-mail; ``class_id`` is the project's name."""
+
+    class_id: str
+    project_id: int
+    object_id: int
+    value: EmailValue
+    created: str
+    is_available: int
+    id: int
+
+
+async def handle_send_email(services: Services, actor: Actor, request: SendEmail) -> ServiceAnswer:
+    """One mail to all."""
+    group = request.email_group.value
+    files = await gather_files(services, actor, group.EmailFile, request.attachments.files)
+    content = {**msgspec.to_builtins(group), "EmailFile": [file.name for file in files]}
+    rows = await _submit(
+        services, actor, request, "email", request.send_user_group.names, content, field="send_user_group", files=files
+    )
+    return _answer(rows, _email_sent(services, rows[0]))
+
+
+async def handle_send_sms(services: Services, actor: Actor, request: SendSms) -> ServiceAnswer:
+    """Variant B has to say more."""
+    group = request.sms_group.value
+    project = services.messenger.projects.find(actor.company_id, request.project_id, "sms")
+    if project.sms_variant == "b":
+        missing = [name for name in ("equipment_id", "equipment_name", "datetime") if not getattr(group, name)]
+        if missing:
+            raise BadParameter("sms_group", "; ".join(f"{name}: is required" for name in missing))
+    names = request.send_user_group.names
+    rows = await _submit(services, actor, request, "sms", names, msgspec.to_builtins(group), field="send_user_group")
+    return _answer(rows, "")
+
+
+async def handle_send_app_push(services: Services, actor: Actor, request: SendPush) -> ServiceAnswer:
+    """To the devices of each kind that are named."""
+    wanted = [
+        ("android", request.android_msg_group, request.send_android_user_group.names),
+        ("ios", request.ios_msg_group, request.send_ios_user_group.names),
+    ]
+    parts = [(channel, group, names) for channel, group, names in wanted if names]
+    if not parts:
+        raise BadParameter("send_android_user_group", "names no device, and send_ios_user_group doesn't either")
+    for channel, group, _ in parts:
+        if group is None:
+            raise BadParameter(f"{channel}_msg_group", "is required")
+        services.messenger.projects.find(actor.company_id, request.project_id, channel)
+    rows: list[Row] = []
+    for channel, group, names in parts:
+        assert group is not None
+        content = {"id": request.id, "type": request.type, **msgspec.to_builtins(group.value)}
+        rows += await _submit(services, actor, request, channel, names, content, field=f"send_{channel}_user_group")
+    return _answer(rows, "")
+
+
+async def handle_send_wechat(services: Services, actor: Actor, request: SendWechat) -> ServiceAnswer:
+    """To followers of the official account."""
+    data = msgspec.to_builtins(request.data_msg.value)
+    content = {"data_msg": data, **data}
+    rows = await _submit(services, actor, request, "wechat", request.open_ids.names, content, field="open_ids")
+    return _answer(rows, "")
+
+
+async def _submit(
+    services: Services,
+    actor: Actor,
+    request: Any,
+    channel: str,
+    recipients: tuple[str, ...],
+    content: Mapping[str, Any],
+    *,
+    field: str,
+    files: Sequence[Any] = (),
+) -> Sequence[Row]:
+    if not recipients:
+        raise BadParameter(field, "expected at least one recipient")
+    object_id = None if request.object_id is None else await find_object(services, actor, request.object_id)
+    key = request.idempotency_key
+    draft = Draft(
+        company_id=actor.company_id,
+        project_id=request.project_id,
+        channel=channel,
+        recipients=recipients,
+        content=content,
+        object_id=object_id,
+        created_by=actor.user_id,
+        idempotency_key=f"{channel} {key}"[:128] if key is not None else None,
+        attachments=tuple(files),
+    )
+    return await services.messenger.submit(actor, draft)
+
+
+def _answer(rows: Sequence[Row], result: Any) -> ServiceAnswer:
+    """What the providers said: of the first message that wasn't sent, if there is one."""
+    uids = ",".join(row["uid"] for row in rows)
+    unsent = next((row for row in rows if row["state"] != MessageState.SENT.value), None)
+    said = unsent or rows[-1]
+    service = {"svc_code": said["svc_code"], "svc_ext": uids[:4_096], "svc_msg": said["svc_msg"]}
+    if unsent is None:
+        return ServiceAnswer(**service, result=result)
+    raise ServiceFailed(_why(unsent), **service)
+
+
+def _why(row: Row) -> str:
+    reason = row["reason"] or "it has not been tried yet"
+    match MessageState(row["state"]):
+        case MessageState.QUEUED | MessageState.SENDING:
+            return f"message {row['id']}: not sent yet: {reason}; it is tried again, don't send it once more"
+        case MessageState.UNKNOWN:
+            return f"message {row['id']}: it may or may not have been sent: {reason}"
+    return f"message {row['id']}: not sent: {reason}"
+
+
+def _email_sent(services: Services, row: Row) -> EmailSent:
+    project = services.messenger.projects.get(row["project_id"])
+    response = row["response"] or {}
+    return EmailSent(
+        class_id=project.section.name if project else "",
+        project_id=row["project_id"],
+        object_id=row["object_id"],
+        value=EmailValue(
+            {"email_group": row["content"], "send_user_group": row["recipients"]}, [response["message_id"]]
+        )
+        if "message_id" in response
+        else EmailValue({}, []),
+        created=format_spaced(row["created"], services.zone),
+        is_available=row["is_available"],
+        id=row["id"],
+    )
+
+
+def _operation(name: str, summary: str, request: type[msgspec.Struct], result: Any, handler: Any) -> Operation:
+    return Operation(
+        name=name, summary=summary, request=request, result=result, permission=Role.OPERATOR, handler=handler
+    )
+
+
+SEND_EMAIL = _operation("send_email", "Sends an e-mail", SendEmail, EmailSent, handle_send_email)
+SEND_SMS = _operation("send_sms", "Sends an SMS", SendSms, str, handle_send_sms)
+SEND_PUSH = _operation("send_app_push", "Sends an app push", SendPush, str, handle_send_app_push)
+SEND_WECHAT = _operation("send_wechat", "Sends an official-account message", SendWechat, str, handle_send_wechat)
+
+INSTEAD_OF_SMS = {
+    **dict.fromkeys(("android_msg_group", "ios_msg_group"), SEND_PUSH),
+    **dict.fromkeys(("open_ids", "data_msg"), SEND_WECHAT),
+}
+"""The document's samples send app push and official-account messages to the path of SMS: told by their fields."""

@@ -1,0 +1,205 @@
+"""The fields of the messenger's requests: groups of attributes and lists of recipients, as JSON or as its text."""
+
+from __future__ import annotations
+
+import re
+from datetime import tzinfo
+from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
+
+MOST_RECIPIENTS = 1_000
+MOST_TEXT = 65_536
+_ADDRESS = re.compile(r"[^\s@<>,;:\"\\()\[\]]+@[^\s@<>,;:\"\\()\[\]]+")
+
+Words = Annotated[str, Meta(max_length=MOST_TEXT)]
+Filled = Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class EmailGroup(msgspec.Struct):
+    """Section 2 "Messenger": subject and content are not empty; files may be."""
+
+    EmailSubject: Annotated[str, Meta(min_length=1, max_length=255)]
+    EmailContent: Filled
+    EmailFile: str | list[Any] | dict[str, Any] | None = None
+
+
+class SmsGroup(msgspec.Struct):
+    """Variant A needs ``msgdata`` alone, variant B all."""
+
+    msgdata: Filled
+    equipment_id: str | int = ""
+    equipment_name: Words = ""
+    datetime: Words = ""
+
+
+class AndroidBody(msgspec.Struct):
+    """All are there and may be empty."""
+
+    Ticker: Words
+    Title: Words
+    Text: Words
+    Remark: Words = ""
+
+
+class AndroidGroup(msgspec.Struct):
+    """``Url`` is empty when opening the app."""
+
+    Body: AndroidBody
+    AfterOpen: Words = "go_app"
+    Url: Words = ""
+    DesText: Words = ""
+
+
+class Aps(msgspec.Struct):
+    """All are there."""
+
+    AlertTitle: Words
+    AlertSubtitle: Words
+    AlertBody: Words
+
+
+class IosExtra(msgspec.Struct):
+    """What the app is handed."""
+
+    id: int | str = ""
+    type: Words = ""
+
+
+class IosGroup(msgspec.Struct):
+    """An alert and what goes with it."""
+
+    APS: Aps
+    Extra: IosExtra = msgspec.field(default_factory=IosExtra)
+    DesText: Words = ""
+
+
+class Entry(msgspec.Struct):
+    """One entry of an official-account message."""
+
+    value: Words
+    color: Words = ""
+
+
+class TemplateData(msgspec.Struct, omit_defaults=True):
+    """Keyed per template; which entries there are is the template's to say."""
+
+    first: Entry | None = None
+    keyword1: Entry | None = None
+    keyword2: Entry | None = None
+    keyword3: Entry | None = None
+    keyword4: Entry | None = None
+    remark: Entry | None = None
+
+
+class Group(Parsed, Generic[S]):
+    """A Struct as JSON or as its text."""
+
+    shape: ClassVar[type[msgspec.Struct]]
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "object"}, {"type": "string"}],
+        "description": "a JSON object, as such or as text; docs/messenger.md shows its attributes",
+    }
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value: S = value
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """The Struct; the error of one that doesn't fit names the attribute."""
+        found = parse_json_text(value) if isinstance(value, str) else value
+        try:
+            return cls(msgspec.convert(found, cls.shape))
+        except msgspec.ValidationError as error:
+            reason, _, path = str(error).replace("`", "").partition(" - at $")
+            raise ValueError(f"in {path.lstrip('.')}: {reason[:1].lower() + reason[1:]}" if path else reason) from None
+
+
+class Email(Group[EmailGroup]):
+    """``email_group``."""
+
+    shape = EmailGroup
+    __slots__ = ()
+
+
+class Sms(Group[SmsGroup]):
+    """``sms_group``."""
+
+    shape = SmsGroup
+    __slots__ = ()
+
+
+class Android(Group[AndroidGroup]):
+    """``android_msg_group``."""
+
+    shape = AndroidGroup
+    __slots__ = ()
+
+
+class Ios(Group[IosGroup]):
+    """``ios_msg_group``."""
+
+    shape = IosGroup
+    __slots__ = ()
+
+
+class Template(Group[TemplateData]):
+    """``data_msg``."""
+
+    shape = TemplateData
+    __slots__ = ()
+
+
+class Recipients(Parsed):
+    """Whom a message is for; numbers count as their text, who is named twice gets it once."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "array", "items": {"type": ["string", "integer"]}}, {"type": "string"}],
+        "description": f"an array, as such or as JSON text; at most {MOST_RECIPIENTS}",
+    }
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """At most ``MOST_RECIPIENTS``."""
+        found = parse_json_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "") else value
+        found = [found] if isinstance(found, str) else [] if found is None else found
+        if not isinstance(found, list):
+            raise ValueError(f"expected an array, got {kind(found)}")
+        if len(found) > MOST_RECIPIENTS:
+            raise ValueError(f"at most {MOST_RECIPIENTS} recipients, got {len(found)}")
+        return cls(tuple(dict.fromkeys(cls._one(position, each) for position, each in enumerate(found, 1))))
+
+    @classmethod
+    def _one(cls, position: int, given: Any) -> str:
+        if isinstance(given, bool) or not isinstance(given, str | int):
+            raise ValueError(f"entry {position}: expected str, got {kind(given)}")
+        name = str(given).strip()
+        if not 0 < len(name) <= 320 or not name.isprintable():
+            raise ValueError(f"entry {position}: expected 1 to 320 printable characters")
+        cls.check(position, name)
+        return name
+
+    @classmethod
+    def check(cls, position: int, name: str) -> None:
+        """What else a recipient has to be."""
+
+
+class Addresses(Recipients):
+    """E-mail addresses."""
+
+    __slots__ = ()
+
+    @classmethod
+    def check(cls, position: int, name: str) -> None:
+        """``name@host``, and nothing around it."""
+        if not _ADDRESS.fullmatch(name):
+            raise ValueError(f"entry {position}: {name[:64]!r} is not an e-mail address")

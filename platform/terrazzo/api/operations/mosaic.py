@@ -1,0 +1,253 @@
+"""What objects' variables became: the mosaic queries.
+
+Records are sparse: each has the variables that changed with one message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import tzinfo
+from typing import Annotated, Any, ClassVar, Self
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.fields import Items, Key, Moment, Names, PageIndex, PageSize, Parsed
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, page_offset, paged
+from terrazzo.api.kernel.scope import find_object
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import BadParameter
+from terrazzo.mosaic.body import parse_mosaic, plain_number
+from terrazzo.mosaic.duration import parse_duration
+from terrazzo.ports.store import Buckets, Fn, Record, TooManyBuckets, Value
+from terrazzo.times import format_spaced, to_datetime
+
+MosaicRecord = Annotated[
+    dict[str, float | str | bool | None],
+    Meta(description="the requested variables, null where the record has none, and `time`"),
+]
+
+
+class Keys(Names):
+    """``Names`` of variables, at least one."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        **Names.schema,
+        "description": "codes of variables, at least one: a list, a list as JSON text, or one",
+    }
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Each once, in the order given."""
+        keys = super().parse(value, zone)
+        if not keys.names:
+            raise ValueError("names no variable")
+        return cls(tuple(dict.fromkeys(keys.names)))
+
+
+class Duration(Parsed):
+    """A length of time; empty text is none."""
+
+    schema: ClassVar[dict[str, Any]] = {
+        "anyOf": [{"type": "number", "exclusiveMinimum": 0}, {"type": "string"}],
+        "description": "seconds, or a number with s, m, h or d; empty: none",
+    }
+    __slots__ = ("length_us",)
+
+    def __init__(self, length_us: int = 0) -> None:
+        self.length_us = length_us
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """From a millisecond to ten years."""
+        return cls() if value is None or value == "" else cls(parse_duration(value))
+
+
+class MosaicQuery(msgspec.Struct, kw_only=True):
+    """An object, and which of its variables."""
+
+    object_id: Key
+    keys: Keys
+
+
+class MosaicItem(MosaicQuery):
+    """The first record strictly later than ``time``."""
+
+    time: Moment
+
+
+class LastMosaicList(MosaicQuery):
+    """The newest ``items`` records."""
+
+    items: Items
+
+
+class MosaicRange(MosaicQuery):
+    """Both ends are inclusive."""
+
+    start_time: Moment
+    end_time: Moment
+    page_index: PageIndex = 1
+    page_size: PageSize = 20
+
+
+class MosaicBuckets(MosaicRange):
+    """``resample``: the length of buckets; empty: records as they are. ``fn``: mean unless given, and last of texts."""
+
+    resample: Duration = msgspec.field(default_factory=Duration)
+    fn: Fn | None = None
+
+
+class MosaicData(msgspec.Struct):
+    """At most one record."""
+
+    data: list[MosaicRecord]
+
+
+class MosaicList(msgspec.Struct):
+    """The newest records first; ``items`` is what was asked for."""
+
+    data: list[MosaicRecord]
+    items: int
+
+
+async def handle_get_last_mosaic(services: Services, actor: Actor, request: MosaicQuery) -> MosaicData:
+    """One record with the newest value of each variable, and the time of the newest of them."""
+    keys = request.keys.names
+    newest = await services.store.latest_each(await _series(services, actor, request), keys)
+    if not newest:
+        return MosaicData([])
+    values = {key: parse_mosaic(record.body).get(key) for key, record in newest.items()}
+    return MosaicData([_flat(keys, values, max(record.time_us for record in newest.values()), services.zone)])
+
+
+async def handle_get_mosaic_item(services: Services, actor: Actor, request: MosaicItem) -> MosaicData:
+    """The record that follows a time."""
+    series, keys = await _series(services, actor, request), request.keys.names
+    record = await services.store.first_after([series], request.time.time_us, keys=keys)
+    return MosaicData(_present([record] if record else [], keys, services.zone))
+
+
+async def handle_get_last_mosaic_list(services: Services, actor: Actor, request: LastMosaicList) -> MosaicList:
+    """The latest records."""
+    series, keys = await _series(services, actor, request), request.keys.names
+    records = await services.store.latest([series], request.items, keys=keys)
+    return MosaicList(_present(records, keys, services.zone), request.items)
+
+
+async def handle_get_mosaic_list(services: Services, actor: Actor, request: MosaicRange) -> Paged[MosaicRecord]:
+    """The records of a time range."""
+    start_us, end_us = span_of(request)
+    series, keys = await _series(services, actor, request), request.keys.names
+    page = await services.store.page(
+        [series], start_us, end_us, offset=page_offset(request), limit=request.page_size, keys=keys
+    )
+    return paged(request, _present(page.records, keys, services.zone), page.total)
+
+
+async def handle_get_mosaic_list_by_key(
+    services: Services, actor: Actor, request: MosaicBuckets
+) -> Paged[MosaicRecord]:
+    """The buckets of a time range, or its records where no length of buckets is given."""
+    if not request.resample.length_us:
+        return await handle_get_mosaic_list(services, actor, request)
+    start_us, end_us = span_of(request)
+    series, keys = await _series(services, actor, request), request.keys.names
+    try:
+        buckets = await services.store.resample(
+            series,
+            keys,
+            start_us,
+            end_us,
+            bucket_us=request.resample.length_us,
+            fn=request.fn,
+            origin_us=_midnight_us(start_us, services.zone),
+            offset=page_offset(request),
+            limit=request.page_size,
+        )
+    except TooManyBuckets as error:
+        raise BadParameter("resample", str(error)) from None
+    return paged(request, _present_buckets(buckets, keys, services.zone), buckets.total)
+
+
+def span_of(request: MosaicRange) -> tuple[int, int]:
+    """The range of a request.
+
+    Raises:
+        BadParameter: it is reversed.
+    """
+    start_us, end_us = request.start_time.time_us, request.end_time.time_us
+    if start_us > end_us:
+        raise BadParameter("start_time", "is after end_time")
+    return start_us, end_us
+
+
+async def _series(services: Services, actor: Actor, request: MosaicQuery) -> str:
+    return f"m/{await find_object(services, actor, request.object_id)}"
+
+
+def _present(records: Iterable[Record], keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
+    return [_flat(keys, parse_mosaic(record.body), record.time_us, zone) for record in records]
+
+
+def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
+    columns = [map(plain_number, buckets.columns[key]) for key in keys]
+    rows = zip(buckets.starts_us, *columns, strict=True)
+    return [_flat(keys, dict(zip(keys, values, strict=True)), start_us, zone) for start_us, *values in rows]
+
+
+def _flat(keys: Sequence[str], values: Mapping[str, Value], time_us: int, zone: tzinfo) -> MosaicRecord:
+    return {**{key: values.get(key) for key in keys}, "time": format_spaced(time_us, zone)}
+
+
+def _midnight_us(time_us: int, zone: tzinfo) -> int:
+    """Where buckets begin: midnight in the zone, as its clocks stood at that time."""
+    offset = to_datetime(time_us, zone).utcoffset()
+    return -round(offset.total_seconds() * 1_000_000) if offset else 0
+
+
+OPERATIONS = (
+    Operation(
+        name="get_last_mosaic",
+        summary="The newest value of each variable of an object",
+        request=MosaicQuery,
+        result=MosaicData,
+        permission=Role.VIEWER,
+        handler=handle_get_last_mosaic,
+    ),
+    Operation(
+        name="get_mosaic_item",
+        summary="The first record after a time that has one of an object's variables",
+        request=MosaicItem,
+        result=MosaicData,
+        permission=Role.VIEWER,
+        handler=handle_get_mosaic_item,
+    ),
+    Operation(
+        name="get_last_mosaic_list",
+        summary="The latest records that have one of an object's variables, newest first",
+        request=LastMosaicList,
+        result=MosaicList,
+        permission=Role.VIEWER,
+        handler=handle_get_last_mosaic_list,
+    ),
+    Operation(
+        name="get_mosaic_list",
+        summary="The records of a time range that have one of an object's variables, newest first",
+        request=MosaicRange,
+        result=Paged[MosaicRecord],
+        permission=Role.VIEWER,
+        handler=handle_get_mosaic_list,
+    ),
+    Operation(
+        name="get_mosaic_list_by_key",
+        summary="An object's variables in a time range, in buckets of equal length, newest first",
+        request=MosaicBuckets,
+        result=Paged[MosaicRecord],
+        permission=Role.VIEWER,
+        handler=handle_get_mosaic_list_by_key,
+    ),
+)

@@ -1,0 +1,89 @@
+"""Dashboards on objects: ``object/addDashboard``, ``deleteDashboard``, ``getDashboardByCategory``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.component_path import ComponentPath
+from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.session import Empty
+from terrazzo.api.paths.entity_paths import EntityPaths
+from terrazzo.database.port import Conditions, Row
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import Conflict, NotFound
+
+Category = Annotated[str, Meta(min_length=1, max_length=16)]
+
+
+class OnObject(msgspec.Struct, kw_only=True):
+    """A dashboard and an object."""
+
+    dashboard_id: Key
+    object_id: Key
+
+
+class AddDashboard(OnObject):
+    """The dashboard becomes the object's of this category; the newest of a category counts."""
+
+    category: Category
+
+
+class ByCategory(msgspec.Struct, kw_only=True):
+    """An object's dashboard."""
+
+    object_id: Key
+    category: Category
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardLinks:
+    """The handlers."""
+
+    dashboards: EntityPaths
+
+    async def handle_add(self, services: Services, actor: Actor, request: AddDashboard) -> Empty:
+        """Puts a dashboard on an object."""
+        if await _links(services, actor, dashboard_id=request.dashboard_id, object_id=request.object_id):
+            raise Conflict(f"dashboard_id: {request.dashboard_id} is on this object already")
+        await services.entities.object_dashboards.create(actor, msgspec.structs.asdict(request))
+        return Empty()
+
+    async def handle_delete(self, services: Services, actor: Actor, request: OnObject) -> Empty:
+        """Takes a dashboard off an object; the dashboard stays."""
+        found = await _links(services, actor, dashboard_id=request.dashboard_id, object_id=request.object_id)
+        if not found:
+            raise NotFound("dashboard_id", request.dashboard_id)
+        await services.entities.object_dashboards.delete(actor, found[0]["id"])
+        return Empty()
+
+    async def handle_get(self, services: Services, actor: Actor, request: ByCategory) -> dict[str, Any]:
+        """The dashboard's record, with the category that it has on the object."""
+        found = await _links(services, actor, object_id=request.object_id, category=request.category)
+        if not found:
+            raise NotFound("category", request.category)
+        row = await services.entities.dashboards.item(actor, found[0]["dashboard_id"])
+        record = (await self.dashboards.present(services, actor, [row]))[0]
+        return {**record, "category": found[0]["category"]}
+
+
+async def _links(services: Services, actor: Actor, **where: int | str) -> list[Row]:
+    """The newest link that meets all of it."""
+    conditions = Conditions([(name, "=", value) for name, value in where.items()])
+    links = services.entities.object_dashboards
+    return (await links.page(actor, page_size=1, conditions=conditions, order_by=("id", True))).rows
+
+
+def dashboard_paths(objects: EntityPaths, dashboards: EntityPaths) -> Iterable[ComponentPath]:
+    """The three paths."""
+    links, record = DashboardLinks(dashboards), dashboards.record_type
+    yield objects.change("addDashboard", "Puts a dashboard on an object", AddDashboard, links.handle_add)
+    yield objects.change("deleteDashboard", "Takes a dashboard off an object", OnObject, links.handle_delete)
+    yield objects.read(
+        "getDashboardByCategory", "An object's dashboard of a category", ByCategory, record, links.handle_get
+    )

@@ -1,0 +1,93 @@
+"""The paths of events, retainer labels and their counts: the same operations, with records as section 2 has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from terrazzo.api.kernel.paging import Paged
+from terrazzo.api.operations.counts import ByDay, Quantity
+from terrazzo.domain.event_records import EventRecord, LabelRecord
+from terrazzo.domain.record import record_of
+
+T = TypeVar("T")
+
+
+class EventItem(msgspec.Struct):
+    """Section 2 "Event record"."""
+
+    id: int
+    object_id: int
+    terminal_id: str
+    code: str
+    label_en: str
+    label_cn: str
+    value: str
+    extension_key: str
+    extension_value: str
+    reference: str
+    created: str
+    is_available: int
+
+
+class LabelItem(msgspec.Struct):
+    """Section 2 "Retainer-label record"; ``close_at`` is empty while the label is open."""
+
+    id: int
+    object_id: int
+    terminal_id: str
+    project_id: int
+    class_id: str
+    code: str
+    label_en: str
+    label_cn: str
+    retained: str
+    opened_at: str
+    close_at: str
+    elapsed: str
+    reference: str
+    created: str
+    is_available: int
+
+
+def event_item(record: EventRecord) -> EventItem:
+    """An event in the component's shape."""
+    return record_of(EventItem, msgspec.structs.asdict(record), {"object_id": int(record.object_id)})
+
+
+def label_item(record: LabelRecord) -> LabelItem:
+    """A label in the component's shape."""
+    return record_of(LabelItem, msgspec.structs.asdict(record), {"object_id": int(record.object_id)})
+
+
+def _events(page: Paged[EventRecord]) -> Paged[EventItem]:
+    return _page(page, [event_item(record) for record in page.data])
+
+
+def _labels(page: Paged[LabelRecord]) -> Paged[LabelItem]:
+    return _page(page, [label_item(record) for record in page.data])
+
+
+def _page(page: Paged[Any], data: list[T]) -> Paged[T]:
+    return Paged(data, page.page_index, page.page_size, page.total_pages, page.total_records)
+
+
+def _as_it_is(result: Any) -> Any:
+    return result
+
+
+HappeningShape = tuple[str, str, Any, Callable[[Any], Any]]
+"""Path, action, type of the result, and what makes it of the action's result."""
+
+HAPPENING_SHAPES: tuple[HappeningShape, ...] = (
+    ("event/getItem", "get_event_item", EventItem, event_item),
+    ("event/getList", "get_event_list", Paged[EventItem], _events),
+    ("retainer/getItem", "get_retainer_label_item", LabelItem, label_item),
+    ("retainer/getList", "get_retainer_label_list", Paged[LabelItem], _labels),
+    ("statistics/eventQuantity", "get_event_quantity", Quantity, _as_it_is),
+    ("statistics/retainerQuantity", "get_retainer_quantity", Quantity, _as_it_is),
+    ("statistics/eventQuantityByDay", "get_event_quantity_by_day", ByDay[int], _as_it_is),
+    ("statistics/retainerQuantityByDay", "get_retainer_quantity_by_day", ByDay[int], _as_it_is),
+)

@@ -1,0 +1,63 @@
+"""Offline projects and what is collected for them (section 2 "Offline data")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.paths.entity_form import ARRAY, Form
+from terrazzo.api.paths.entity_paths import EntityPaths
+from terrazzo.database.port import Conditions
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.errors import NotFound
+from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
+from terrazzo.times import format_iso
+
+_BASE = "offline_base"
+
+
+class LastOf(msgspec.Struct, kw_only=True):
+    """The newest record of a project and an object."""
+
+    project_id: Key
+    object_id: Key
+
+
+async def handle_get_last(services: Services, actor: Actor, request: LastOf) -> dict[str, Any]:
+    """The record that was collected last."""
+    conditions = Conditions([("project_id", "=", request.project_id), ("object_id", "=", request.object_id)])
+    rows = (
+        await services.entities.collected.page(actor, page_size=1, conditions=conditions, order_by=("collect_at", True))
+    ).rows
+    if not rows:
+        raise NotFound("project_id", request.project_id)
+    return (await COLLECTED.present(services, actor, rows))[0]
+
+
+PROJECTS = EntityPaths(
+    name="collect",
+    title="offline project",
+    base=_BASE,
+    form=Form(entity=COLLECT, shapes={"option": ARRAY}, booleans=("is_active", "is_available"), format_time=format_iso),
+    repository=lambda services: services.entities.collects,
+)
+
+COLLECTED = EntityPaths(
+    name="collectos",
+    title="offline data record",
+    base=_BASE,
+    form=Form(entity=COLLECTOS, hidden=("last_modified",)),
+    repository=lambda services: services.entities.collected,
+    writers=Role.OPERATOR,
+)
+
+PATHS = (
+    *PROJECTS.paths(),
+    *COLLECTED.paths(),
+    COLLECTED.read(
+        "getLastItem", "The newest record of a project and an object", LastOf, COLLECTED.record_type, handle_get_last
+    ),
+)

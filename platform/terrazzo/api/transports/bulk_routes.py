@@ -1,0 +1,160 @@
+"""``/bulk/<entity>``: POST imports an upload of any form, GET exports."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from terrazzo.api.kernel.dispatch import Performer
+from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
+from terrazzo.api.kernel.operation import Caller, Operation
+from terrazzo.api.kernel.validation import Validator
+from terrazzo.api.operations.bulk import ExportOptions, ImportOptions, Upload, bulk_operations
+from terrazzo.api.transports.streaming import StreamReply, send_stream
+from terrazzo.bulk.exporting import MEDIA_TYPES
+from terrazzo.errors import BadParameter
+
+BULK_PATH = "/bulk/"
+_JSON_LINES = "application/x-ndjson"
+_PROGRESS_S = 0.1  # between two lines of progress
+
+Respond = Callable[[Answer], web.Response]
+CallerOf = Callable[[web.Request], Caller]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkRoutes:
+    """The handlers, on the same performer as everything else.
+
+    Args:
+        upload_bytes: how long an upload may be.
+    """
+
+    performer: Performer
+    validator: Validator
+    upload_bytes: int
+    caller_of: CallerOf
+    respond: Respond
+
+    def __iter__(self) -> Iterator[tuple[str, dict[str, Handler]]]:
+        """For each entity its path, with a handler for each method."""
+        for each in bulk_operations():
+            handlers = {"POST": self._importer(each.upload()), "GET": self._exporter(each.export())}
+            yield BULK_PATH + each.of.name, handlers
+
+    def _importer(self, operation: Operation) -> Handler:
+        async def handle_upload(request: web.Request) -> web.StreamResponse:
+            body = _Body(request, self.upload_bytes)
+            stage = _Stage()
+
+            def decode() -> Upload:
+                options: ImportOptions = self.validator.from_query(operation, dict(request.query))
+                stage.is_wanted = bool(options.progress)
+                return Upload(options, body.read, stage.set)
+
+            async def perform() -> Answer:
+                reply = GatewayReply(operation.name, EMPTY_TEXT)
+                answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
+                return msgspec.structs.replace(answer, status=413) if body.is_too_long else answer
+
+            return await self._answer(request, perform(), stage)
+
+        return handle_upload
+
+    async def _answer(self, request: web.Request, work: Any, stage: _Stage) -> web.StreamResponse:
+        """The answer; once there is progress to tell, as the last of the lines that tell it."""
+        task = asyncio.create_task(work, name="bulk import")
+        try:
+            await stage.first_of(task)
+            if stage.is_wanted and stage.is_set:
+                return await self._tell(request, task, stage)
+            return self.respond(await task)
+        finally:
+            task.cancel()
+
+    async def _tell(self, request: web.Request, task: asyncio.Task[Answer], stage: _Stage) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": _JSON_LINES})
+        await response.prepare(request)
+        while not task.done():
+            await response.write(stage.line())
+            await asyncio.wait({task}, timeout=_PROGRESS_S)
+        await response.write(stage.line() + task.result().body + b"\n")
+        return response
+
+    def _exporter(self, operation: Operation) -> Handler:
+        async def handle_export(request: web.Request) -> web.StreamResponse:
+            reply = StreamReply(operation.name)
+            format = "csv"
+
+            def decode() -> ExportOptions:
+                nonlocal format
+                options: ExportOptions = self.validator.from_query(operation, dict(request.query))
+                format = options.format
+                return options
+
+            answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
+            if reply.result is None:
+                return self.respond(answer)
+            name = f"{operation.name.removeprefix('export_')}.{format}"
+            return await send_stream(request, reply.result, media_type=MEDIA_TYPES[format], file_name=name)
+
+        return handle_export
+
+
+class _Body:
+    """A request's body, as long as it may be."""
+
+    def __init__(self, request: web.Request, most_bytes: int) -> None:
+        self._request = request
+        self._most_bytes = most_bytes
+        self.is_too_long = (request.content_length or 0) > most_bytes
+
+    async def read(self) -> bytes:
+        """All of it.
+
+        Raises:
+            BadParameter: it is too long.
+        """
+        body = bytearray()
+        while not self.is_too_long and (chunk := await self._request.content.readany()):
+            body += chunk
+            self.is_too_long = len(body) > self._most_bytes
+        if self.is_too_long:
+            raise BadParameter("body", f"longer than {self._most_bytes} bytes (limits.import_bytes)")
+        return bytes(body)
+
+
+class _Stage:
+    """How far an import is; only the latest counts."""
+
+    def __init__(self) -> None:
+        self.is_wanted = False
+        self._now = ("read", 0, 0)
+        self._begun = asyncio.Event()
+
+    @property
+    def is_set(self) -> bool:
+        """Whether there is progress to tell."""
+        return self._begun.is_set()
+
+    def set(self, stage: str, done: int, total: int) -> None:
+        """Takes note."""
+        self._now = (stage, done, total)
+        self._begun.set()
+
+    async def first_of(self, task: asyncio.Task[Any]) -> None:
+        """Returns when there is progress, or when the task is over."""
+        begun = asyncio.create_task(self._begun.wait(), name="bulk import begun")
+        await asyncio.wait({begun, task}, return_when=asyncio.FIRST_COMPLETED)
+        begun.cancel()
+
+    def line(self) -> bytes:
+        """One line of an answer."""
+        stage, done, total = self._now
+        return msgspec.json.encode({"progress": {"stage": stage, "done": done, "total": total}}) + b"\n"

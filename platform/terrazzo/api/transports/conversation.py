@@ -1,0 +1,98 @@
+"""Requests and answers on one connection: pipelined, bounded, and answered in the order of the requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from terrazzo.api.kernel.dispatch import Asked, Gateway
+from terrazzo.api.kernel.envelope import Answer
+from terrazzo.api.kernel.operation import Caller
+
+Send = Callable[[bytes], Awaitable[None]]
+"""Sends one answer, and waits while the peer doesn't take what it is sent; writes before it first waits.
+
+Raises:
+    OSError: the peer is gone, or takes nothing (``TimeoutError``).
+"""
+
+
+class Conversation:
+    """``async with`` it, ``take`` each request in the order of arrival, then ``finish``.
+
+    What only reads runs beside other requests; what changes something waits for the requests before it and holds up
+    those after it. Not more than ``most`` are under way: then ``take`` waits, so that no more is read.
+
+    Args:
+        on_full: called each time that ``take`` has to wait for that.
+    """
+
+    def __init__(self, gateway: Gateway, caller: Caller, send: Send, *, most: int, on_full: Callable[[], None]) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._send = send
+        self._most = most
+        self._on_full = on_full
+        self._under_way: list[asyncio.Task[Answer]] = []  # the first is answered next
+        self._changed = asyncio.Event()  # something was taken or answered
+        self._error: Exception | None = None  # the connection can't be written to
+
+    async def __aenter__(self) -> Self:
+        self._sender = asyncio.create_task(self._send_all(), name="answers of a connection")
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        tasks = [self._sender, *self._under_way]
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def take(self, message: bytes | str) -> None:
+        """Answers a request, or begins to. Raises what ``Send`` raises."""
+        asked = self._gateway.read(message)
+        if isinstance(asked, Answer):
+            await self.finish()
+            await self._send(asked.body)
+        elif asked.waits_its_turn(self._caller):
+            await self.finish()
+            await self._send((await self._gateway.perform(asked, self._caller)).body)
+        else:
+            await self._begin(asked)
+
+    async def finish(self) -> None:
+        """Waits until everything that was taken is answered. Raises what ``Send`` raises."""
+        await self._wait(lambda: not self._under_way)
+
+    async def _begin(self, asked: Asked) -> None:
+        if len(self._under_way) >= self._most:
+            self._on_full()
+            await self._wait(lambda: len(self._under_way) < self._most)
+        work = self._gateway.perform(asked, self._caller)
+        self._under_way.append(asyncio.create_task(work, name=asked.operation.name))
+        self._changed.set()
+
+    async def _wait(self, condition: Callable[[], bool]) -> None:
+        while self._error is None and not condition():
+            self._changed.clear()
+            await self._changed.wait()
+        if self._error is not None:
+            raise self._error
+
+    async def _send_all(self) -> None:
+        while True:
+            while not self._under_way:
+                self._changed.clear()
+                await self._changed.wait()
+            answer = await self._under_way[0]
+            try:
+                await self._send(answer.body)
+            except OSError as error:  # a timeout is one, too
+                self._error = error
+                return
+            finally:
+                del self._under_way[0]
+                self._changed.set()

@@ -1,0 +1,369 @@
+"""The HTTP port: gateway, components, documents, liveness, readiness and metrics; and the WebSocket port."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+from math import ceil
+from typing import NamedTuple
+
+import msgspec
+from aiohttp import hdrs, web
+from aiohttp.typedefs import Handler
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+from prometheus_client.registry import Collector
+
+from terrazzo.api.kernel.component_path import as_it_is
+from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
+from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure, explain
+from terrazzo.api.kernel.operation import Caller, Operation
+from terrazzo.api.kernel.services import ApiLimits, Services
+from terrazzo.api.kernel.traffic import Traffic
+from terrazzo.api.kernel.validation import Validator
+from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, build_document
+from terrazzo.api.operations.export import EXPORTS, Export
+from terrazzo.api.operations.live import open_session
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath, Components, query_values
+from terrazzo.api.transports.bulk_routes import BulkRoutes
+from terrazzo.api.transports.connection_limiter import ConnectionLimiter
+from terrazzo.api.transports.docs_page import document_handlers
+from terrazzo.api.transports.file_routes import FileRoutes
+from terrazzo.api.transports.firmware import firmware_handler
+from terrazzo.api.transports.forms import Form, read_form
+from terrazzo.api.transports.known_heads import HEADS, KnownHeads
+from terrazzo.api.transports.quick_response import QuickResponse, may_be_quick
+from terrazzo.api.transports.readiness import check_readiness
+from terrazzo.api.transports.server import HttpConnection
+from terrazzo.api.transports.streaming import StreamReply, send_stream
+from terrazzo.api.transports.websocket import GatewaySockets
+from terrazzo.campaigns.download_links import FIRMWARE_PATH
+from terrazzo.sparse_log import SparseLog
+
+_JSON = "application/json"
+_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+_log = SparseLog(logging.getLogger(__name__))
+
+
+class Apps(NamedTuple):
+    """What the ports serve, on one gateway and with one count of connections."""
+
+    http: web.Application  # every route, WebSocket among them
+    websocket: web.Application  # the gateway over WebSocket alone
+    gateway: Gateway
+    connection_limiter: ConnectionLimiter
+
+
+def build_apps(services: Services) -> Apps:
+    """The applications, on one gateway."""
+    traffic, connection_limiter = Traffic(), ConnectionLimiter(services.limits.connections)
+    performer, validator = Performer(services, traffic), Validator(services.zone)
+    gateway = Gateway(TABLE, performer, validator, traffic)
+    components = Components(performer, validator)
+    http = web.Application(client_max_size=services.limits.body_bytes)
+    apps = Apps(http, web.Application(), gateway, connection_limiter)
+    session = partial(open_session, services)
+    sockets = GatewaySockets(gateway, connection_limiter, limits=services.limits, open_session=session)
+    for app in (apps.http, apps.websocket):
+        app.on_shutdown.append(sockets.close)
+    routes = _Routes(apps.http, traffic)
+    handle_gateway = _gateway_handler(gateway, services.limits)
+    apps.http[HEADS] = KnownHeads(_sure(gateway))
+    routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
+    routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
+    for address, methods in _component_routes(services, components).items():
+        routes.add_methods(address, methods)
+    for address, methods in _bulk_routes(services, performer, validator):
+        routes.add_methods(address, methods)
+    for address, methods in _file_routes(services, performer, validator):
+        routes.add_methods(address, methods)
+    for at, operation in EXPORTS.items():
+        routes.add("GET", at, _export_handler(operation, performer, validator))
+    for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
+        routes.add("GET", at, handler)
+    routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
+    routes.add("GET", "/healthz", _handle_health)
+    routes.add("GET", "/readyz", _readiness_handler(services))
+    routes.add("GET", "/metrics", _metrics_handler(services, traffic, connection_limiter))
+    routes.add("*", "/{path:.*}", _refuse_path)
+    alone = _Routes(apps.websocket, traffic)
+    alone.add("GET", GATEWAY_PATH, sockets.handle)
+    alone.add("*", "/{path:.*}", _refuse_path)
+    return apps
+
+
+class _Routes:
+    """Puts into an envelope what reaches no operation. A middleware would do the same at a tenth of each request."""
+
+    def __init__(self, app: web.Application, traffic: Traffic) -> None:
+        self._router = app.router
+        self._traffic = traffic
+
+    def add(self, method: str, path: str, handler: Handler, *, upgrade: Handler | None = None) -> None:
+        """A path that takes one method, and GET for an ``upgrade``; HEAD goes where GET goes."""
+        resource = self._router.add_resource(path)
+        if upgrade is not None:
+            resource.add_route("GET", self._enveloped(upgrade))
+        self._add(resource, {method: handler})
+
+    def add_methods(self, path: str, handlers: Mapping[str, Handler]) -> None:
+        """A path that takes several methods."""
+        self._add(self._router.add_resource(path), handlers)
+
+    def _add(self, resource: web.Resource, handlers: Mapping[str, Handler]) -> None:
+        both = {"HEAD": handlers["GET"]} if "GET" in handlers else {}
+        for method, handler in {**handlers, **both}.items():
+            resource.add_route(method, self._enveloped(handler))
+        if "*" not in handlers:
+            resource.add_route("*", self._enveloped(_method_refuser([*handlers, *both])))
+
+    def _enveloped(self, handler: Handler) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            connection = request.protocol
+            if isinstance(connection, HttpConnection):
+                connection.on_request()
+            try:
+                response = await handler(request)
+            except web.HTTPException as refusal:
+                response = _refuse(request, refusal, self._traffic)
+            except Exception as error:  # noqa: BLE001 - explain() logs it
+                response = _respond(_unexpected(error))
+            if not request.content.is_eof():
+                response.force_close()  # what is still to come of the body is not the next head
+            elif isinstance(connection, HttpConnection):
+                connection.on_answered()
+            return response
+
+        return handle
+
+
+def _gateway_handler(gateway: Gateway, limits: ApiLimits) -> Handler:
+    async def handle_gateway(request: web.Request) -> web.StreamResponse:
+        _check_media_type(request)
+        _check_length(request, limits.body_bytes)
+        caller = _caller(request)
+        token = caller.token  # as it came: what is asked may change the caller's
+        answer = await gateway.answer(await _body(request, limits), caller)
+        if answer.status == HTTPStatus.OK and may_be_quick(request, answer.body):
+            connection = request.protocol
+            if isinstance(connection, HttpConnection):
+                connection.learn_head(request, token)
+            return QuickResponse(answer.body)
+        return _respond(answer)
+
+    return handle_gateway
+
+
+def _sure(gateway: Gateway) -> Callable[[bytes, Caller], Awaitable[Answer]]:
+    async def answer_always(body: bytes, caller: Caller) -> Answer:
+        try:
+            return await gateway.answer(body, caller)
+        except Exception as error:  # noqa: BLE001 - explain() logs it
+            return _unexpected(error)
+
+    return answer_always
+
+
+def _unexpected(error: Exception) -> Answer:
+    return UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500))
+
+
+def _component_routes(services: Services, components: Components) -> Mapping[str, Mapping[str, Handler]]:
+    """Address to method to handler."""
+    routes: dict[str, dict[str, Handler]] = {}
+    for path in PATHS:
+        address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
+        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services)
+    return routes
+
+
+def _bulk_routes(services: Services, performer: Performer, validator: Validator) -> BulkRoutes:
+    return BulkRoutes(
+        performer=performer,
+        validator=validator,
+        upload_bytes=services.limits.import_bytes,
+        caller_of=_caller,
+        respond=_respond,
+    )
+
+
+def _file_routes(services: Services, performer: Performer, validator: Validator) -> FileRoutes:
+    return FileRoutes(
+        prefix=services.prefixes.get("object_base", PREFIXES["object_base"]),
+        performer=performer,
+        validator=validator,
+        upload_bytes=services.limits.file_bytes,
+        timeout_s=services.limits.request_timeout_s,
+        caller_of=_caller,
+        respond=_respond,
+    )
+
+
+def _component_handler(components: Components, path: ComponentPath, services: Services) -> Handler:
+    limits = services.limits
+
+    async def handle_component(request: web.Request) -> web.Response:
+        fields, form = list(request.query.items()), Form([], b"", ())
+        if path.method == "POST":
+            try:
+                if path.takes_files and request.content_type == "multipart/form-data":
+                    most_bytes = limits.body_bytes + services.messenger.attachment_bytes
+                    _check_length(request, most_bytes)
+                    async with _in_time(limits):
+                        form = await read_form(request, most_bytes)
+                else:
+                    form = await _read_parameters(request, limits)
+            except (ValueError, RuntimeError) as error:  # aiohttp's reader of forms raises both
+                return _respond(path.reply(as_it_is).failure(Failure(FAILURE, f"body: not a form: {error}")))
+            fields += form.fields
+        caller = _caller(request)
+        return _respond(await components.answer(path, fields, caller, body=form.data, files=form.files))
+
+    return handle_component
+
+
+def _export_handler(operation: Operation, performer: Performer, validator: Validator) -> Handler:
+    async def handle_export(request: web.Request) -> web.StreamResponse:
+        reply = StreamReply(operation.name)
+        fields = {**query_values(list(request.query.items())), **request.match_info}
+        answer = await performer.perform(
+            operation, _caller(request), lambda: validator.from_query(operation, fields), reply
+        )
+        export: Export | None = reply.result
+        if export is None:
+            return _respond(answer)
+        return await send_stream(request, export.pieces, media_type=export.media_type, file_name=export.file_name)
+
+    return handle_export
+
+
+async def _body(request: web.Request, limits: ApiLimits) -> bytes:
+    """The body, which has to arrive in time."""
+    if request.content.is_eof():  # it is here
+        body = request.content.read_nowait()
+        if len(body) > limits.body_bytes:
+            raise web.HTTPRequestEntityTooLarge(limits.body_bytes, len(body))
+        return body
+    async with _in_time(limits):
+        return await request.read()
+
+
+@asynccontextmanager
+async def _in_time(limits: ApiLimits) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(limits.request_timeout_s):
+            yield
+    except TimeoutError:
+        reason = f"body: not complete within {limits.request_timeout_s} s (limits.request_timeout_s)"
+        raise web.HTTPRequestTimeout(text=reason) from None
+
+
+async def _read_parameters(request: web.Request, limits: ApiLimits) -> Form:
+    """What a body carries: fields of a form, or JSON, which a form may have in its field ``data``."""
+    _check_length(request, limits.body_bytes)
+    if request.content_type not in _FORMS:
+        if request.can_read_body:
+            _check_media_type(request)
+        return Form([], await _body(request, limits), ())
+    async with _in_time(limits):
+        form = await request.post()
+    fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
+    body = "".join(value for name, value in fields if name == "data")
+    return Form([field for field in fields if field[0] != "data"], body.encode(), ())
+
+
+async def _handle_health(request: web.Request) -> web.Response:
+    return web.Response(body=b'{"status":"ok"}', content_type=_JSON)
+
+
+def _readiness_handler(services: Services) -> Handler:
+    async def handle_readiness(request: web.Request) -> web.Response:
+        readiness = await check_readiness(services.readiness)
+        status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
+        return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
+
+    return handle_readiness
+
+
+def _metrics_handler(services: Services, *own: Collector) -> Handler:
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    for collector in (*own, *services.collectors):
+        registry.register(collector)
+
+    async def handle_metrics(request: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
+
+    return handle_metrics
+
+
+def _caller(request: web.Request) -> Caller:
+    return Caller(request.remote or "", bearer_token(request.headers.get(hdrs.AUTHORIZATION)))
+
+
+def _check_media_type(request: web.Request) -> None:
+    """JSON in UTF-8; a request that says nothing is taken to be that."""
+    if request.headers.get(hdrs.CONTENT_TYPE, _JSON) == _JSON:
+        return
+    charset = (request.charset or "utf-8").lower()
+    if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):
+        raise web.HTTPUnsupportedMediaType
+
+
+def _check_length(request: web.Request, body_bytes: int) -> None:
+    announced = request.content_length or 0
+    if announced > body_bytes:  # not a byte of it needs reading
+        raise web.HTTPRequestEntityTooLarge(body_bytes, announced)
+
+
+def _respond(answer: Answer) -> web.Response:
+    headers = None
+    if answer.retry_after_s is not None:
+        headers = {"Retry-After": str(ceil(answer.retry_after_s))}
+    return web.Response(body=answer.body, status=answer.status, headers=headers, content_type=_JSON)
+
+
+def _method_refuser(allowed: list[str]) -> Handler:
+    async def refuse_method(request: web.Request) -> web.StreamResponse:
+        raise web.HTTPMethodNotAllowed(request.method, allowed)
+
+    return refuse_method
+
+
+async def _refuse_path(request: web.Request) -> web.StreamResponse:
+    raise web.HTTPNotFound
+
+
+def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) -> web.Response:
+    info = _reason(request, refusal)
+    traffic.refuse(refusal.status)
+    _log.warning("refused %s from %s: %s", refusal.status, request.remote, info)
+    response = _respond(UNREAD.failure(Failure(BAD_PARAMETER, info, refusal.status)))
+    if isinstance(refusal, web.HTTPMethodNotAllowed):
+        response.headers["Allow"] = refusal.headers["Allow"]
+    if isinstance(refusal, web.HTTPRequestTimeout):
+        response.force_close()
+        connection = request.protocol
+        if isinstance(connection, HttpConnection):
+            connection.count_late_body()
+    return response
+
+
+def _reason(request: web.Request, refusal: web.HTTPException) -> str:
+    match refusal:
+        case web.HTTPNotFound():
+            return f"path: nothing is at {request.path[:200]}"
+        case web.HTTPMethodNotAllowed():
+            return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
+        case web.HTTPRequestEntityTooLarge():
+            return f"body: longer than {request.client_max_size} bytes (limits.body_bytes)"
+        case web.HTTPRequestTimeout():
+            return str(refusal.text)
+        case web.HTTPUnsupportedMediaType():
+            return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
+    return refusal.reason

@@ -1,0 +1,53 @@
+"""Whether every part accepts work, asked afresh at each ``/readyz``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+import msgspec
+
+from terrazzo.api.kernel.services import ReadinessCheck
+from terrazzo.sparse_log import SparseLog
+
+CHECK_TIMEOUT_S = 2.0
+_log = SparseLog(logging.getLogger(__name__))
+
+
+class Part(msgspec.Struct, omit_defaults=True):
+    """One part's state; ``reason`` says why it isn't ready."""
+
+    ready: bool
+    reason: str = ""
+
+
+class Readiness(msgspec.Struct):
+    """The answer of ``/readyz``: ready when every part is."""
+
+    ready: bool
+    parts: dict[str, Part]
+
+
+async def check_readiness(checks: Mapping[str, ReadinessCheck]) -> Readiness:
+    """Asks all parts at once; one that doesn't answer within ``CHECK_TIMEOUT_S`` isn't ready."""
+    async with asyncio.TaskGroup() as group:
+        tasks = {
+            name: group.create_task(_check(name, check), name=f"readiness of {name}") for name, check in checks.items()
+        }
+    parts = {name: task.result() for name, task in tasks.items()}
+    return Readiness(all(part.ready for part in parts.values()), parts)
+
+
+async def _check(name: str, check: ReadinessCheck) -> Part:
+    try:
+        async with asyncio.timeout(CHECK_TIMEOUT_S):
+            await check()
+    except TimeoutError:
+        reason = f"no answer within {CHECK_TIMEOUT_S:g} s"
+    except Exception as error:  # noqa: BLE001 - whatever a part raises means that it isn't ready, and is shown
+        reason = str(error) or type(error).__name__
+    else:
+        return Part(True)
+    _log.warning("%s is not ready: %s", name, reason)
+    return Part(False, reason)

@@ -1,0 +1,290 @@
+"""The gateway over TCP: one request a line, one answer a line, in order (section 1 "Transports")."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from typing import cast
+
+from terrazzo.api.kernel.dispatch import Gateway
+from terrazzo.api.kernel.envelope import BAD_PARAMETER, UNREAD, Failure
+from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.kernel.services import ApiLimits
+from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
+from terrazzo.api.transports.conversation import Conversation
+from terrazzo.api.transports.lines import Lines, LineTooLong
+from terrazzo.live.frames import Framing, as_line
+from terrazzo.live.outlet import Outlet
+from terrazzo.live.session import LiveSession, Sink
+
+PORT = "tcp"
+OpenSession = Callable[[Caller, Sink], LiveSession]
+
+_LINES_AHEAD = 64  # complete lines that wait; more are not read
+_GOODBYE_S = 3.0  # for the last words
+_DRAIN_S = 3.0  # for requests under way when the server stops
+_KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 60_000))
+
+
+class Channel(asyncio.Protocol):
+    """One connection's bytes: lines in, lines out. Serves as the ``Sink`` of its live frames too."""
+
+    framing: Framing = staticmethod(as_line)
+
+    def __init__(self, server: TcpServer) -> None:
+        self._server = server
+        self._lines = Lines(server.limits.body_bytes)
+        self._changed = asyncio.Event()  # something arrived, or nothing more will
+        self._sent = asyncio.Event()  # what was written is on its way
+        self._sent.set()
+        self._has_ended = False
+        self._is_paused = False
+        self._is_deaf = False  # what still arrives is of no interest
+        self._lost = asyncio.Event()
+        self._partial_since_s: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self.address = ""
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._outlet = Outlet(self.transport)
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if peer else ""
+        _keep_alive(self.transport)
+        self._server.on_connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_deaf:
+            return
+        self._lines.feed(data)
+        if not self._lines.is_partial:
+            self._partial_since_s = None
+        elif self._partial_since_s is None or b"\n" in data:
+            self._partial_since_s = self._loop.time()
+        if len(self._lines) >= _LINES_AHEAD and not self._is_paused:
+            self._is_paused = True
+            self.transport.pause_reading()
+        self._changed.set()
+
+    def eof_received(self) -> bool:
+        self._lines.end()
+        self._partial_since_s = None
+        self.end()
+        return not self._is_deaf  # answers may still go out
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._lost.set()
+        self._sent.set()
+        self.end()
+
+    def pause_writing(self) -> None:
+        self._sent.clear()
+
+    def resume_writing(self) -> None:
+        self._sent.set()
+
+    # What the server calls
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may be written."""
+        return not self.transport.is_closing()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the peer takes what it is sent."""
+        return self._outlet.has_room
+
+    def write(self, data: bytes) -> None:
+        """Sends whole lines, without waiting."""
+        self._outlet.write(data)
+
+    async def send(self, body: bytes) -> None:
+        """Sends one answer.
+
+        Raises:
+            ConnectionError: the peer is gone.
+            TimeoutError: it takes nothing.
+        """
+        if not self.is_open:
+            raise ConnectionResetError("the peer is gone")
+        self.transport.write(as_line(body))
+        if not self._sent.is_set():
+            async with asyncio.timeout(self._server.limits.request_timeout_s):
+                await self._sent.wait()
+
+    def end(self) -> None:
+        """Nothing more is read: the peer has said so, or is gone, or the server stops."""
+        self._has_ended = True
+        self._changed.set()
+
+    async def next_line(self) -> bytes | None:
+        """The next line; None at the end.
+
+        Raises:
+            LineTooLong: it is over the limit.
+            TimeoutError: nothing came for a long time, or the rest of a line not in time; ``is_partial`` tells which.
+        """
+        while (line := self._lines.next()) is None:
+            if self._has_ended:
+                return None
+            self._read_on()
+            self._changed.clear()
+            async with asyncio.timeout_at(self._deadline_s()):
+                await self._changed.wait()
+        return None if self._lost.is_set() else line
+
+    def hear_no_more(self, last_words: bytes) -> None:
+        """Says why, closes this half and lets the other run dry: a peer that is still sending would lose the reason."""
+        self._is_deaf = True
+        self._loop.call_later(_GOODBYE_S, self.transport.abort)
+        self.transport.write(last_words)
+        self.transport.write_eof()
+
+    async def wait_lost(self) -> None:
+        """Until the connection is gone."""
+        await self._lost.wait()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether a line has begun and is not complete."""
+        return self._lines.is_partial
+
+    def _read_on(self) -> None:
+        if self._is_paused and self.is_open:
+            self._is_paused = False
+            self.transport.resume_reading()
+            if self._lines.is_partial:
+                self._partial_since_s = self._loop.time()  # that the rest is not here was not the peer's fault
+
+    def _deadline_s(self) -> float:
+        limits = self._server.limits
+        if self._partial_since_s is not None:
+            return self._partial_since_s + limits.request_timeout_s
+        return self._loop.time() + limits.idle_timeout_s
+
+
+class TcpServer:
+    """Serves the gateway on one address."""
+
+    def __init__(
+        self, gateway: Gateway, connection_limiter: ConnectionLimiter, *, limits: ApiLimits, open_session: OpenSession
+    ) -> None:
+        self.limits = limits
+        self._gateway = gateway
+        self._connection_limiter = connection_limiter
+        self._open_session = open_session
+        self._server: asyncio.Server | None = None
+        self._serving: dict[Channel, asyncio.Task[None]] = {}
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether it accepts connections."""
+        return self._server is not None and self._server.is_serving()
+
+    async def start(self, host: str, port: int) -> int:
+        """Listens; port 0 takes a free one. Returns the port.
+
+        Raises:
+            OSError: the address is taken or not ours.
+        """
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(lambda: Channel(self), host, port, backlog=1024)
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        """Stops accepting and reading, answers what was read, closes."""
+        if self._server is None:
+            return
+        self._server.close()
+        for channel in list(self._serving):
+            channel.end()
+        tasks = list(self._serving.values())
+        if tasks:
+            await asyncio.wait(tasks, timeout=_DRAIN_S)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def on_connected(self, channel: Channel) -> None:
+        """A peer has connected; who is one too many is told so."""
+        if not self._connection_limiter.enter(PORT, channel.address):
+            channel.hear_no_more(
+                _refusal(503, f"connections: {self._connection_limiter.most} are open (limits.connections)")
+            )
+            return
+        name = f"TCP connection of {channel.address}"
+        self._serving[channel] = asyncio.create_task(self._serve(channel), name=name)
+
+    async def _serve(self, channel: Channel) -> None:
+        caller = Caller(channel.address)
+        caller.live = self._open_session(caller, channel)
+        talk = Conversation(
+            self._gateway,
+            caller,
+            channel.send,
+            most=self.limits.pipelined_requests,
+            on_full=self._connection_limiter.pause,
+        )
+        try:
+            async with talk:
+                await self._answer(channel, caller.live, talk)
+        except TimeoutError:
+            self._connection_limiter.cut(Cut.UNREAD, channel.address, "the peer does not take its answers")
+            channel.transport.abort()
+        except OSError:
+            channel.transport.abort()  # it is gone
+        finally:
+            caller.live.close()
+            channel.transport.close()
+            asyncio.get_running_loop().call_later(_GOODBYE_S, channel.transport.abort)  # if it can't send the rest
+            del self._serving[channel]
+            self._connection_limiter.leave(PORT)
+
+    async def _answer(self, channel: Channel, live: LiveSession, talk: Conversation) -> None:
+        """Answers line by line until there is a reason to close, which is said where there is something to say."""
+        while True:
+            try:
+                line = await channel.next_line()
+            except TimeoutError:
+                if live and not channel.is_partial:
+                    continue  # it is here to be told, not to ask
+                why, info = self._lateness(channel)
+                break
+            except LineTooLong:
+                why, info = Cut.TOO_LONG, f"body: longer than {self.limits.body_bytes} bytes (limits.body_bytes)"
+                break
+            if line is None:
+                await talk.finish()
+                return
+            await talk.take(line)
+        await talk.finish()
+        self._connection_limiter.cut(why, channel.address, info)
+        channel.hear_no_more(_refusal(413 if why is Cut.TOO_LONG else 408, info))
+        await channel.wait_lost()
+
+    def _lateness(self, channel: Channel) -> tuple[Cut, str]:
+        if channel.is_partial:
+            timeout_s = self.limits.request_timeout_s
+            return Cut.BODY_TIMEOUT, f"body: the line was not complete within {timeout_s} s (limits.request_timeout_s)"
+        return Cut.IDLE, f"connection: idle for {self.limits.idle_timeout_s} s (limits.idle_timeout_s)"
+
+
+def _refusal(status: int, info: str) -> bytes:
+    return as_line(UNREAD.failure(Failure(BAD_PARAMETER, info, status)).body)
+
+
+def _keep_alive(transport: asyncio.Transport) -> None:
+    """A peer that is silently gone is noticed within two minutes."""
+    connection = transport.get_extra_info("socket")
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE:
+        option = getattr(socket, name, None)  # not every system has all of them
+        if option is not None:
+            with suppress(OSError):
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)

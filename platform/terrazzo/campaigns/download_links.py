@@ -1,0 +1,110 @@
+"""Addresses under which terminals fetch stored files: signed for one terminal, good until they expire."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+from urllib.parse import quote, urlencode
+
+from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import BadParameter, NotFound, NotPermitted
+from terrazzo.files.library import StoredFile
+from terrazzo.times import now_us
+
+FIRMWARE_PATH = "/firmware/{company_id}/{file}/{name}"
+KEY_FILE = "firmware-key"
+KEY_BYTES = 32
+LINK_GRACE_S = 86_400  # for a download that begins when its command had nearly expired
+
+_STORED = re.compile(r"(?:/[^?#]*/)?([0-9a-f]{32})")  # a file's uid, or a path on this platform that ends in one
+
+
+class Files(Protocol):
+    """The stored files."""
+
+    async def open(self, company_id: int, uid: str) -> StoredFile: ...
+
+
+class Ticket(NamedTuple):
+    """What an address says: which file, for whom, until when (seconds of the epoch)."""
+
+    company_id: int
+    file: str
+    name: str
+    terminal_id: str
+    expires_s: int
+
+
+class SignedLinks:
+    """Makes and checks addresses. Implements ``commands.order.FirmwareLinks``.
+
+    Args:
+        base_url: where terminals reach the HTTP port.
+        lifetime_s: how long an address is good: as long as a command may wait, and then for the download.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        *,
+        key: bytes,
+        base_url: str,
+        lifetime_s: float,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self._files = files
+        self._key = key
+        self.base_url = base_url
+        self._lifetime_s = lifetime_s
+        self._clock = clock
+        self._hear: Callable[[str, str], None] = _unheard
+
+    def listen(self, callback: Callable[[str, str], None]) -> None:
+        """Tells of each download: the terminal's uid and the file's."""
+        self._hear = callback
+
+    async def link(self, terminal: Terminal, file: str) -> str:
+        """A signed address for a stored file; any other is a URL and stays as it is.
+
+        Raises:
+            BadParameter: the terminal's company has no such file.
+        """
+        stored = _STORED.fullmatch(file.strip())
+        if stored is None:
+            return file
+        try:
+            found = await self._files.open(terminal.company_id, stored[1])
+        except NotFound:
+            raise BadParameter("value", f"the platform has no file {stored[1]}") from None
+        expires_s = int(self._clock() / 1e6 + self._lifetime_s)
+        ticket = Ticket(terminal.company_id, stored[1], found.name, terminal.uid, expires_s)
+        path = f"/firmware/{ticket.company_id}/{ticket.file}/{quote(ticket.name, safe='')}"
+        query = {"terminal": ticket.terminal_id, "expires": ticket.expires_s, "signature": self.sign(ticket)}
+        return f"{self.base_url.rstrip('/')}{path}?{urlencode(query)}"
+
+    def sign(self, ticket: Ticket) -> str:
+        """HMAC-SHA256 over all that the address says, in hex."""
+        message = "\0".join(map(str, ticket)).encode("utf-8", "surrogatepass")
+        return hmac.new(self._key, message, hashlib.sha256).hexdigest()
+
+    async def redeem(self, ticket: Ticket, signature: str) -> StoredFile:
+        """The file that an address leads to.
+
+        Raises:
+            NotPermitted: the signature is wrong, or the address has expired.
+            NotFound: the file has been deleted.
+        """
+        if not hmac.compare_digest(self.sign(ticket).encode(), signature.encode("utf-8", "surrogatepass")):
+            raise NotPermitted("signature: wrong")
+        if ticket.expires_s * 1_000_000 < self._clock():
+            raise NotPermitted("expires: the address has expired")
+        stored = await self._files.open(ticket.company_id, ticket.file)
+        self._hear(ticket.terminal_id, ticket.file)
+        return stored
+
+
+def _unheard(terminal_id: str, file: str) -> None:
+    """Nobody follows downloads."""

@@ -1,0 +1,348 @@
+"""Runs campaigns: gives commands in waves, hears how terminals fare, and ends campaigns. One task does all of it.
+
+What terminals and the journal say changes the items in memory at once; the task writes them. What a crash loses of that
+is found again in the journal of commands and in the terminals' last reports when a campaign is taken up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from terrazzo.campaigns.terminal_records import CampaignTerminals, limits_of, terms_of
+from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
+from terrazzo.commands.order import Order
+from terrazzo.commands.queue import CommandState, CommandStep
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import SYSTEM, Actor, Role
+from terrazzo.domain.campaign_item import Item, ItemState
+from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Rollout
+from terrazzo.domain.command_payload import Firmware
+from terrazzo.domain.payload import Reject, decode
+from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
+from terrazzo.metadata.repositories.campaigns import CampaignRepository
+from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.ports.bus import Presence
+from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import LATEST_US, now_us
+from terrazzo_broker.hooks import Client
+
+_log = logging.getLogger(__name__)
+
+_TICK_S = 0.5
+_RETRY_S = 1.0
+_AT_ONCE = 100  # commands of one transaction, terminals of one question
+_PAUSED = "the campaign was paused"
+_ABORTED = "the campaign was aborted"
+
+
+class Dispatcher(Protocol):
+    """Where commands go."""
+
+    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]: ...
+
+    def recall(self, terminal_id: str, uid: str, reason: str) -> bool: ...
+
+
+class CampaignStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    running: int = 0
+    terminals: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in ItemState})
+
+
+class CampaignRunner:
+    """Follows all campaigns that have begun and not ended."""
+
+    def __init__(
+        self,
+        repository: CampaignRepository,
+        terminal_records: CampaignTerminals,
+        *,
+        commands: Dispatcher,
+        store: TimeSeriesStore,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = CampaignStats()
+        self.terminal_records = terminal_records
+        self._repository = repository
+        self._commands = commands
+        self._store = store
+        self._clock = clock
+        self._rollouts: dict[int, Rollout] = {}
+        self._of: dict[str, list[Rollout]] = {}  # by terminal
+        self._behind: set[int] = set()  # that have not read what was said before they were taken up
+        self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._log = SparseLog(_log)
+        repository.watch(self._on_changed)
+
+    async def take_up(self) -> None:
+        """Takes up what had not ended; before terminals are let in, so that nothing they say is missed."""
+        for number in await self.terminal_records.followed():
+            await self._take_up(await self._repository.item(SYSTEM, number))
+
+    async def start(self) -> None:
+        """Gives commands and writes what happens, until ``stop``."""
+        self._wake.set()
+        self._task = asyncio.create_task(self._run(), name="campaigns")
+
+    async def stop(self) -> None:
+        """Writes what is known and stops."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        try:
+            for rollout in self._rollouts.values():
+                await self._save(rollout)
+        except Unavailable as error:
+            _log.warning("the last steps of campaigns are not written: %s", error)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether steps of commands matter now."""
+        return bool(self._rollouts)
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """A committed group: reports on ``v`` and ``n`` of the terminals in campaigns."""
+        if not self._of:
+            return
+        for record in records:
+            kind, _, rest = record.series.partition("/")
+            uid, _, channel = rest.partition("/")
+            if kind == "g" and channel in ("v", "n"):
+                for rollout in self._of.get(uid, ()):
+                    self._hear(rollout, uid, channel, record)
+
+    def on_step(self, row: Row, change: CommandStep) -> None:
+        """The journal has taken a step of a command."""
+        uid = row["terminal_id"]
+        for rollout, item in self._items(uid):
+            item.on_step(change.uid, change.state, change.reason, terms=rollout.terms, now_us=self._clock())
+            self._wake.set()
+
+    def on_presence(self, client: Client, presence: Presence) -> None:
+        """``PresenceBook.watch`` calls this when a terminal has connected, or is gone."""
+        if presence.online:
+            for _, item in self._items(client.client_id):
+                item.on_reconnect()
+
+    def on_download(self, terminal_id: str, file: str) -> None:
+        """A terminal fetches a file from the platform."""
+        for rollout, item in self._items(terminal_id):
+            if file in rollout.file:
+                item.on_download(terms=rollout.terms, now_us=self._clock())
+                self._wake.set()
+
+    def _items(self, uid: str) -> list[tuple[Rollout, Item]]:
+        return [(rollout, rollout.items[uid]) for rollout in self._of.get(uid, ())]
+
+    def _hear(self, rollout: Rollout, uid: str, channel: str, record: Record) -> None:
+        """What one of its terminals has said matters to a campaign."""
+        item, unit, now = rollout.items[uid], rollout.terms.unit, self._clock()
+        before = item.state
+        points = _points(record)
+        if channel == "v":
+            version = reported_version(points, unit)
+            if version is not None:
+                item.on_version(version, terms=rollout.terms, now_us=now)
+        elif (notice := upgrade_notice(points, unit)) is not None:
+            item.on_notice(notice, terms=rollout.terms, now_us=now)
+        if item.state is not before:
+            self._wake.set()
+
+    def _on_changed(self, changed: Changed) -> None:
+        self._changed[changed.record_id] = changed.row
+        self._wake.set()
+
+    # The task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(_TICK_S):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass  # time itself ends attempts
+            self._wake.clear()
+            try:
+                await self._take_changes()
+                for rollout in list(self._rollouts.values()):
+                    await self._advance(rollout)
+            except (Unavailable, StoreUnavailable) as error:
+                self._log.warning("campaigns wait: %s", error)
+                await asyncio.sleep(_RETRY_S)
+            except Exception:  # noqa: BLE001 - one campaign's fault must not end the others
+                _log.exception("a step of the campaigns failed")
+                await asyncio.sleep(_RETRY_S)
+            self._count()
+
+    async def _take_changes(self) -> None:
+        while self._changed:
+            number, row = next(iter(self._changed.items()))
+            rollout = self._rollouts.get(number)
+            if row is None or CampaignState(row["state"]) not in FOLLOWED:
+                if rollout is not None:
+                    await self._drop(rollout, deleted=row is None)
+            elif rollout is None:
+                await self._take_up(row)
+            else:
+                self._follow(rollout, row)
+            if self._changed.get(number) is row:
+                del self._changed[number]
+
+    async def _take_up(self, row: Row) -> None:
+        rollout = await self.terminal_records.load(row)
+        self._rollouts[rollout.id] = rollout
+        self._behind.add(rollout.id)
+        for uid in rollout.items:
+            self._of.setdefault(uid, []).append(rollout)
+
+    async def _catch_up(self, rollout: Rollout) -> None:
+        """What the journal, the terminals' notices since their commands and their last versions say."""
+        terms = rollout.terms
+        given = [item.command_uid for item in rollout.items.values() if item.command_uid]
+        rows = await self.terminal_records.commands(given)
+        for row in rows:
+            self._apply(rollout, row)
+        for start in range(0, len(rows), _AT_ONCE):
+            await self._read_notices(rollout, rows[start : start + _AT_ONCE])
+        for uid, item in rollout.items.items():
+            if item.ended_us is None and await self._last_version(uid, terms.unit) == terms.version:
+                item.on_version(terms.version, terms=terms, now_us=self._clock())
+
+    async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
+        """By the times that they carry, for the store has no others."""
+        since = {row["terminal_id"]: row["queued_us"] for row in commands}
+        series = [f"g/{uid}/n" for uid in since]
+        async for records in self._store.scan(series, min(since.values()), LATEST_US):
+            for record in records:
+                uid = record.series.split("/")[1]
+                if record.time_us >= since[uid]:
+                    self._hear(rollout, uid, "n", record)
+
+    async def _last_version(self, uid: str, unit: str) -> str | None:
+        for record in await self._store.latest([f"g/{uid}/v"], 1):
+            return reported_version(_points(record), unit)
+        return None
+
+    def _apply(self, rollout: Rollout, row: Row) -> None:
+        item = rollout.items[row["terminal_id"]]
+        item.on_step(row["uid"], CommandState(row["state"]), row["reason"], terms=rollout.terms, now_us=self._clock())
+
+    def _follow(self, rollout: Rollout, row: Row) -> None:
+        """Takes over what somebody has changed of a campaign."""
+        rollout.terms, rollout.limits = terms_of(row), limits_of(row)
+        state = CampaignState(row["state"])
+        if state is rollout.state:
+            return
+        rollout.state = state
+        if state is CampaignState.ABORTED:
+            rollout.abort(row["reason"] or _ABORTED)
+        if state is not CampaignState.RUNNING:
+            self._recall(rollout, _PAUSED if state is CampaignState.PAUSED else _ABORTED)
+
+    def _recall(self, rollout: Rollout, reason: str) -> None:
+        for item in rollout.unsent():
+            uid = item.command_uid
+            item.command_uid = ""  # so that its end is no failure
+            if self._commands.recall(item.terminal_id, uid, reason):
+                item.recall(reason)
+            else:
+                item.command_uid = uid
+
+    async def _advance(self, rollout: Rollout) -> None:
+        if rollout.id in self._behind:
+            await self._catch_up(rollout)
+            self._behind.discard(rollout.id)
+        rollout.check_times(self._clock())
+        if rollout.state is CampaignState.RUNNING:
+            if rollout.open_wave():
+                await self._repository.set_wave(SYSTEM, rollout.id, rollout.wave)
+            verdict = rollout.verdict()
+            if verdict is None:
+                await self._give(rollout)
+            else:
+                await self._save(rollout)  # who reads that it has ended finds all terminals where they are
+                await self._end(rollout, verdict.state, verdict.reason)
+        await self._save(rollout)
+        if rollout.is_over:
+            await self._drop(rollout)
+
+    async def _give(self, rollout: Rollout) -> None:
+        due = rollout.due()
+        for start in range(0, len(due), _AT_ONCE):
+            if rollout.id in self._changed:
+                return  # paused or aborted meanwhile, perhaps
+            await self._give_some(rollout, due[start : start + _AT_ONCE])
+            await self._save(rollout)
+
+    async def _give_some(self, rollout: Rollout, items: Sequence[Item]) -> None:
+        for item in items:
+            try:
+                rows = await self._commands.submit_all(_on_behalf(rollout), [_order(rollout, item)])
+            except (BadParameter, Conflict, NotFound) as error:
+                item.attempts += 1
+                item.fail(str(error), terms=rollout.terms, now_us=self._clock())
+            else:
+                item.give(rows[0]["uid"])
+                self._apply(rollout, rows[0])
+
+    async def _end(self, rollout: Rollout, state: CampaignState, reason: str) -> None:
+        try:
+            await self._repository.set_state(SYSTEM, rollout.id, state, reason=reason)
+        except (Conflict, NotFound) as error:
+            _log.info("campaign %d: somebody was faster: %s", rollout.id, error)
+
+    async def _save(self, rollout: Rollout) -> None:
+        dirty = rollout.dirty()
+        if dirty:
+            await self.terminal_records.save(rollout.id, dirty)
+            for item in dirty:
+                self.stats.terminals[item.state.value] += 1
+
+    async def _drop(self, rollout: Rollout, *, deleted: bool = False) -> None:
+        if not deleted:
+            await self._save(rollout)
+        self._rollouts.pop(rollout.id, None)
+        self._behind.discard(rollout.id)
+        for uid in rollout.items:
+            left = [each for each in self._of.get(uid, ()) if each is not rollout]
+            if left:
+                self._of[uid] = left
+            else:
+                self._of.pop(uid, None)
+
+    def _count(self) -> None:
+        self.stats.running = sum(each.state is CampaignState.RUNNING for each in self._rollouts.values())
+
+
+def _points(record: Record) -> Mapping[str, Any]:
+    try:
+        return decode(record.body)
+    except Reject:  # a record of before a stricter decoder
+        return {}
+
+
+def _on_behalf(rollout: Rollout) -> Actor:
+    return Actor(
+        user_id=rollout.created_by, username=f"campaign {rollout.id}", company_id=rollout.company_id, role=Role.ADMIN
+    )
+
+
+def _order(rollout: Rollout, item: Item) -> Order:
+    """The same key for the same attempt: a crash between the journal and the board gives no second command."""
+    unit = rollout.terms.unit
+    return Order(
+        terminal_id=item.terminal_id,
+        command="AXUpgrade",
+        value=unit,
+        firmware=Firmware(**{f"{unit.lower()}_file": rollout.file}),
+        idempotency_key=f"campaign {rollout.id} {item.terminal_id} {item.attempts + 1}",
+    )

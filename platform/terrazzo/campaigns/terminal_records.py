@@ -1,0 +1,129 @@
+"""Campaigns' terminals in the database: read when a campaign is taken up, written step by step, shown in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from terrazzo.database.database import Database
+from terrazzo.database.port import Row, Rows
+from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL, COMMAND
+from terrazzo.domain.campaign_item import Item, ItemState, Terms
+from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Limits, Rollout, count_states
+from terrazzo.metadata.definitions.registry import CAMPAIGN
+from terrazzo.metadata.repositories.campaigns import item_row, read_item
+
+_columns = CAMPAIGN_TERMINAL.c
+_AT_ONCE = 500
+_OPEN = (ItemState.PENDING.value, ItemState.SENT.value, ItemState.DOWNLOADING.value)
+
+
+class CampaignTerminals:
+    """Reads and writes the table ``campaign_terminal``."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def followed(self) -> list[int]:
+        """The campaigns in which terminals may be under way."""
+        table = CAMPAIGN.table
+        ended = sa.and_(
+            table.c.state == CampaignState.ABORTED.value,
+            ~sa.exists().where(
+                _columns.campaign_id == table.c.id, _columns.state.in_(_OPEN), _columns.command_uid != ""
+            ),
+        )
+        query = sa.select(table.c.id).where(table.c.state.in_([state.value for state in FOLLOWED]), ~ended)
+        async with self._database.reading() as connection:
+            return list((await connection.execute(query.order_by(table.c.id))).scalars())
+
+    async def load(self, row: Row) -> Rollout:
+        """A campaign by its record, with all its terminals."""
+        query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == row["id"]).order_by(_columns.id)
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query)).mappings().all()
+        rollout = Rollout(
+            id=row["id"],
+            company_id=row["permission_company_id"],
+            file=row["file"],
+            created_by=row["created_by"],
+            terms=terms_of(row),
+            limits=limits_of(row),
+            state=CampaignState(row["state"]),
+            wave=row["wave"],
+            items={each["terminal_id"]: read_item(each) for each in found},
+        )
+        if rollout.state is CampaignState.ABORTED:
+            rollout.abort(row["reason"])
+        return rollout
+
+    async def commands(self, uids: Sequence[str]) -> list[Row]:
+        """What the journal has of commands: whose, where they stand, and since when."""
+        rows: list[Row] = []
+        columns = [COMMAND.c[name] for name in ("uid", "terminal_id", "state", "reason", "queued_us")]
+        async with self._database.reading() as connection:
+            for start in range(0, len(uids), _AT_ONCE):
+                query = sa.select(*columns).where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE]))
+                found = await connection.execute(query)
+                rows += [dict(each) for each in found.mappings()]
+        return rows
+
+    async def save(self, campaign_id: int, items: Sequence[Item]) -> None:
+        """Writes where terminals stand, in one transaction."""
+        keys = (_columns.campaign_id == sa.bindparam("of"), _columns.terminal_id == sa.bindparam("who"))
+        values: dict[str, Any] = {
+            name: sa.bindparam(f"new_{name}") for name in item_row(items[0]) if name not in ("terminal_id", "wave")
+        }
+        update = sa.update(CAMPAIGN_TERMINAL).where(*keys).values(**values)
+        rows = [_bind(campaign_id, item) for item in items]
+        for item in items:
+            item.is_dirty = False  # what happens from here on is written next time
+        try:
+            async with self._database.writing() as connection:
+                await connection.execute(update, rows)
+        except BaseException:  # cancelled too: what isn't written has to be written next time
+            for item in items:
+                item.is_dirty = True
+            raise
+
+    async def counts(self, campaign_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+        """Terminals by state, for each of these campaigns."""
+        query = sa.select(_columns.campaign_id, _columns.state, sa.func.count()).where(
+            _columns.campaign_id.in_(campaign_ids)
+        )
+        async with self._database.reading() as connection:
+            found = (await connection.execute(query.group_by(_columns.campaign_id, _columns.state))).all()
+        return {
+            number: count_states((state, count) for of, state, count in found if of == number)
+            for number in campaign_ids
+        }
+
+    async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
+        """A campaign's terminals in the order of their waves."""
+        query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == campaign_id)
+        if state is not None:
+            query = query.where(_columns.state == state)
+        page = query.order_by(_columns.id).limit(page_size).offset((page_index - 1) * page_size)
+        async with self._database.reading() as connection:
+            total = (await connection.execute(sa.select(sa.func.count()).select_from(query.subquery()))).scalar_one()
+            rows = (await connection.execute(page)).mappings().all()
+        return Rows([dict(row) for row in rows], total)
+
+
+def terms_of(row: Row) -> Terms:
+    """What a campaign's record demands of its terminals."""
+    return Terms(
+        unit=row["unit"], version=row["version"], retries=row["retries"], timeout_us=row["timeout_s"] * 1_000_000
+    )
+
+
+def limits_of(row: Row) -> Limits:
+    """When a campaign's record says that it is aborted."""
+    return Limits(failure_percent=row["failure_percent"], failure_minimum=row["failure_minimum"])
+
+
+def _bind(campaign_id: int, item: Item) -> dict[str, Any]:
+    kept = {f"new_{name}": value for name, value in item_row(item).items() if name not in ("terminal_id", "wave")}
+    return {"of": campaign_id, "who": item.terminal_id, **kept}

@@ -1,0 +1,57 @@
+"""The answers that are stored and that the journal doesn't have: a crash came between the two."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Sequence, Set
+from typing import Protocol
+
+from terrazzo.commands.journal import CommandJournal
+from terrazzo.commands.queue import OpenCommand
+from terrazzo.domain.answers import CommandAnswer
+
+_AT_ONCE = 500
+_UID = re.compile(r"[0-9a-f]{32}")
+
+
+class Answers(Protocol):
+    """The answers of terminals that are stored."""
+
+    def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[CommandAnswer]:
+        """Those of these terminals that arrived then or later. Raises StoreUnavailable."""
+
+
+async def missing_answers(
+    journal: CommandJournal, answers: Answers, commands: Sequence[OpenCommand]
+) -> AsyncIterator[list[CommandAnswer]]:
+    """What terminals answered, in pieces of bounded size. Raises StoreUnavailable.
+
+    Args:
+        commands: those that had not ended at the start.
+    """
+    since_us, silent = await journal.silent()
+    waiting = {command.terminal_id for command in commands}
+    first_us = min([since_us, *(command.queued_us for command in commands)])
+    for start_us, terminals in ((first_us, waiting), (since_us, silent - waiting)):
+        piece: list[CommandAnswer] = []
+        async for answer in answers.since(start_us, terminals):
+            piece.append(answer)
+            if len(piece) == _AT_ONCE:
+                yield await _missing(journal, piece)
+                piece = []
+        yield await _missing(journal, piece)
+
+
+def uid_of(answer: CommandAnswer) -> str:
+    """The command that is meant; empty for none of ours.
+
+    Terminals may send any bytes, and no database holds a NUL in a text.
+    """
+    uid = answer.correlation.decode("ascii", "replace")
+    return uid if _UID.fullmatch(uid) else ""
+
+
+async def _missing(journal: CommandJournal, answers: Sequence[CommandAnswer]) -> list[CommandAnswer]:
+    named = [(uid, answer) for answer in answers if (uid := uid_of(answer))]
+    unanswered = await journal.unanswered([uid for uid, _ in named]) if named else set()
+    return [answer for uid, answer in named if uid in unanswered]

@@ -1,0 +1,1 @@
+"""Configuration: TOML, over it the environment; a bad key or value is fatal."""

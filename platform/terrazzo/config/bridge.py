@@ -1,0 +1,166 @@
+"""``[[bridge]]``: its keys, and what has to hold among them. ``docs/configuration.md`` says what each one means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.config.values import ConfigError
+from terrazzo_broker.topics.names import is_topic_filter
+
+NAME_PATTERN = r"^[A-Za-z0-9._-]{1,64}$"
+_DEFAULT_PORTS = {"mqtt": 1883, "mqtts": 8883}
+_TOPIC_LEVELS = 200  # as the broker takes them
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class BridgeTopicSection(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of ``out`` or ``in``."""
+
+    filter: Text
+    qos: Literal[0, 1] = 1
+    local_prefix: str = ""
+    remote_prefix: str = ""
+
+
+class BridgeSection(msgspec.Struct, frozen=True, kw_only=True):
+    """One bridge to a remote broker."""
+
+    name: Annotated[str, Meta(pattern=NAME_PATTERN)]
+    url: Text
+    username: str = ""
+    password: str = ""
+    client_id: str = ""
+    protocol: Literal["3.1.1", "5.0"] = "5.0"
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    keep_alive_s: Annotated[int, Meta(ge=5, le=65_535)] = 60
+    session_expiry_s: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 604_800
+    retry_s: Annotated[int, Meta(ge=1, le=86_400)] = 30
+    outgoing: tuple[BridgeTopicSection, ...] = msgspec.field(name="out", default=())
+    incoming: tuple[BridgeTopicSection, ...] = msgspec.field(name="in", default=())
+    queue_messages: Annotated[int, Meta(ge=1, le=10_000_000)] = 100_000
+    queue_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 256 * 2**20
+    overflow: Literal["drop_oldest", "drop_newest"] = "drop_oldest"
+
+
+class Remote(NamedTuple):
+    """What a bridge's URL says."""
+
+    host: str
+    port: int
+    tls: bool
+
+
+def parse_url(url: str) -> Remote:
+    """Reads ``mqtt://host[:port]`` or ``mqtts://host[:port]``.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    parts = urlsplit(url)
+    default_port = _DEFAULT_PORTS.get(parts.scheme)
+    has_more = parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc
+    if default_port is None or not parts.hostname or has_more or parts.port == 0:
+        raise ValueError(url)
+    return Remote(parts.hostname, parts.port or default_port, parts.scheme == "mqtts")
+
+
+def bridge_settings(bridge: BridgeSection, broker_id: str) -> dict[str, Any]:
+    """A checked section in the words of a bridge's settings; topics as dictionaries."""
+    given: dict[str, Any] = {**msgspec.structs.asdict(bridge), **parse_url(bridge.url)._asdict()}
+    del given["url"]
+    for way in ("outgoing", "incoming"):
+        given[way] = [msgspec.structs.asdict(topic) for topic in given[way]]
+    for file in ("tls_ca", "tls_cert", "tls_key"):
+        given[file] = given[file] and str(Path(given[file]).expanduser())
+    for name in ("username", "password"):
+        given[name] = given[name] or None
+    given["client_id"] = bridge.client_id or f"terrazzo-{broker_id[:12]}-{bridge.name}"
+    return given
+
+
+def check_bridges(bridges: tuple[BridgeSection, ...]) -> None:
+    """Checks what the types of the keys don't say.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    names: dict[str, int] = {}
+    for number, bridge in enumerate(bridges, 1):
+        source = f"bridge[{number}]"
+        earlier = names.setdefault(bridge.name, number)
+        if earlier != number:
+            raise ConfigError(f"{source}.name: bridge[{earlier}] has the name {bridge.name!r} already")
+        _check_remote(bridge, source)
+        _check_topics(bridge, source)
+
+
+def _check_remote(bridge: BridgeSection, source: str) -> None:
+    try:
+        remote = parse_url(bridge.url)
+    except ValueError:
+        hint = "expected mqtt://host[:port] or mqtts://host[:port], user name and password as keys of their own"
+        raise ConfigError(f"{source}.url: {hint}") from None
+    if bridge.password and not bridge.username:
+        raise ConfigError(f"{source}.username: is required with {source}.password")
+    files = {"tls_ca": bridge.tls_ca, "tls_cert": bridge.tls_cert, "tls_key": bridge.tls_key}
+    for key, file in files.items():
+        if file and not remote.tls:
+            raise ConfigError(f"{source}.{key}: is for a url with mqtts://")
+        if file and not Path(file).expanduser().is_file():
+            raise ConfigError(f"{source}.{key}: no file {file!r:.200}")
+    if bool(bridge.tls_cert) != bool(bridge.tls_key):
+        raise ConfigError(f"{source}.tls_cert: tls_cert and tls_key go together")
+
+
+def _check_topics(bridge: BridgeSection, source: str) -> None:
+    if not bridge.outgoing and not bridge.incoming:
+        raise ConfigError(f"{source}.out: expected at least one topic in out or in")
+    for key, topics in (("out", bridge.outgoing), ("in", bridge.incoming)):
+        for number, topic in enumerate(topics, 1):
+            _check_topic(topic, f"{source}.{key}[{number}]")
+    if bridge.protocol == "3.1.1":
+        _check_loops(bridge, source)
+
+
+def _check_topic(topic: BridgeTopicSection, source: str) -> None:
+    for key, prefix in (("local_prefix", topic.local_prefix), ("remote_prefix", topic.remote_prefix)):
+        if "+" in prefix or "#" in prefix:
+            raise ConfigError(f"{source}.{key}: expected a prefix without + and #, got {prefix!r:.100}")
+        pattern = prefix + topic.filter
+        if not is_topic_filter(pattern, levels=_TOPIC_LEVELS) or len(pattern.encode()) > 65_535:
+            raise ConfigError(f"{source}.filter: expected a topic filter such as g/# or +/state, got {pattern!r:.100}")
+        if pattern.startswith("$share/"):
+            raise ConfigError(f"{source}.filter: a bridge takes no shared subscription")
+
+
+def _check_loops(bridge: BridgeSection, source: str) -> None:
+    """MQTT 3.1.1 sends a client what the client itself has published; nothing in the message would tell."""
+    for out_number, leaving in enumerate(bridge.outgoing, 1):
+        for in_number, coming in enumerate(bridge.incoming, 1):
+            there = leaving.remote_prefix + leaving.filter, coming.remote_prefix + coming.filter
+            if overlap(*there):
+                raise ConfigError(
+                    f"{source}.in[{in_number}].filter: {there[1]!r:.100} overlaps what out[{out_number}] sends to"
+                    f" {there[0]!r:.100}: messages would go round and round; protocol = 5.0 prevents that"
+                )
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether there is a topic that both filters match."""
+    ones, others = one.split("/"), other.split("/")
+    for first, second in zip(ones, others, strict=False):
+        if "#" in (first, second):
+            return True
+        if first != second and "+" not in (first, second):
+            return False
+    longer = max(ones, others, key=len)
+    rest = longer[min(len(ones), len(others)) :]
+    return rest in ([], ["#"])

@@ -1,0 +1,35 @@
+"""What the configuration says of the embedded broker, in the broker's words."""
+
+from __future__ import annotations
+
+from terrazzo.config.sections import Config, ConfigError
+from terrazzo_broker.settings import BrokerSettings
+
+
+def check_is_served(config: Config) -> None:
+    """Refuses what the configuration may say and this version does not serve.
+
+    Raises:
+        ConfigError: names the key.
+    """
+    unserved = {
+        "broker.kind = external": config.broker.kind == "external",
+    }
+    for key, asked in unserved.items():
+        if asked:
+            raise ConfigError(f"{key}: not served by this version")
+
+
+def broker_settings(config: Config) -> BrokerSettings:
+    """The section ``limits`` in the broker's words."""
+    limits = config.limits
+    return BrokerSettings(
+        packet_bytes=limits.mqtt_packet_bytes,
+        connections=limits.connections,
+        connects_per_second=limits.connects_per_second,
+        publish_per_second=limits.publish_per_second,
+        inflight_from_client=limits.inflight,
+        inflight_to_client=limits.inflight_to_client,
+        queued_messages=limits.queued_messages,
+        queued_bytes=limits.queued_bytes,
+    )

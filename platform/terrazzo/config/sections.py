@@ -1,0 +1,364 @@
+"""Configuration: TOML, over it the environment (``TERRAZZO_<SECTION>__<KEY>``); a bad key or value is fatal.
+
+Each section is a Struct: its fields are the keys, their defaults and ranges. Of a section in ``ARRAYS`` there may be
+several, named by number in the environment (``TERRAZZO_BRIDGE__1__PASSWORD``). ``docs/configuration.md`` says what each
+one means.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, available_timezones
+
+import msgspec
+from msgspec import Meta, inspect
+
+from terrazzo.config.bridge import BridgeSection, check_bridges
+from terrazzo.config.messenger import MessengerSection, check_messenger
+from terrazzo.config.values import ConfigError, Given, build_table, check_value, from_text, suggest
+
+__all__ = ["ARRAYS", "SECTIONS", "Config", "ConfigError", "load_config"]
+
+ENVIRONMENT_PREFIX = "TERRAZZO_"
+
+Port = Annotated[int, Meta(ge=0, le=65_535)]  # 0: any free one
+Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+CountOrOff = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0: off
+Seconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Bytes = Annotated[int, Meta(ge=1_024, le=256 * 2**20)]
+Host = Annotated[str, Meta(min_length=1)]
+Prefix = Annotated[str, Meta(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]  # of a path: /grid, /v2/grid
+
+
+class DataSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the embedded defaults keep everything."""
+
+    dir: str = "./terrazzo-data"
+
+
+class AdminSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The first administrator."""
+
+    password: str = ""
+
+
+class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway, components, metrics and health over HTTP."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 31507
+    public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+
+
+class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway over WebSocket."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 31503
+
+
+class TcpSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Gateway over TCP."""
+
+    enabled: bool = False
+    host: Host = "127.0.0.1"
+    port: Port = 31505
+
+
+class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The embedded broker's listeners."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 1883
+    tls_port: Port | None = None
+    tls_cert: str = ""
+    tls_key: str = ""
+    tls_client_ca: str = ""
+    websocket_port: Port | None = 8083
+
+
+class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Which broker the terminals speak to."""
+
+    kind: Literal["embedded", "external"] = "embedded"
+    url: str = ""
+    username: str = ""
+    password: str = ""
+    shared_group: Annotated[str, Meta(pattern=r"^[^/+#\x00]+$")] = "terrazzo"
+
+
+class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where time series are kept."""
+
+    kind: Literal["embedded", "influxdb"] = "embedded"
+    url: str = ""
+    token: str = ""
+    org: str = ""
+    bucket: str = ""
+    database: str = ""
+    username: str = ""
+    password: str = ""
+    retention_days: CountOrOff = 0
+
+
+class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Where metadata is kept."""
+
+    url: str = ""
+    secrets_key: Annotated[str, Meta(pattern=r"^([0-9a-fA-F]{64})?$")] = ""
+
+
+class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Tokens of the APIs."""
+
+    token_hours: Annotated[float, Meta(gt=0, le=87_600)] = 2.0
+    token_key: Annotated[str, Meta(pattern=r"^(.{32,})?$")] = ""
+
+
+class AuditSection(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit log."""
+
+    retention_days: CountOrOff = 0
+
+
+class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Times without an offset."""
+
+    zone: Host = "UTC"
+
+
+class CommandSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Commands to terminals."""
+
+    expiry_s: Seconds = 86_400
+
+
+class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Path prefixes on the HTTP port."""
+
+    grid_base: Prefix = "/grid"
+    mosaic_base: Prefix = "/mosaic"
+    service_base: Prefix = "/service"
+    offline_base: Prefix = "/offline"
+    object_base: Prefix = "/object"
+    stats_base: Prefix = "/stats"
+    pusher_base: Prefix = "/pusher"
+    messenger_base: Prefix = "/api/send"
+    retainer_base: Prefix = "/retainer/api"
+
+
+class FilesSection(msgspec.Struct, frozen=True, kw_only=True):
+    """Uploaded files."""
+
+    types: Annotated[str, Meta(pattern=r"^\s*[A-Za-z0-9]+(\s*,\s*[A-Za-z0-9]+)*\s*$")] = (
+        "pdf,png,jpg,jpeg,gif,webp,bmp,mp4,mov,webm,mp3,doc,xls,ppt,docx,xlsx,pptx,zip,gz,tgz,tar,7z,"
+        "txt,log,md,csv,json,xml,yaml,toml,lua,hex,bin,img,fw,dwg,dxf"
+    )
+
+
+class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """What one peer may ask of the platform."""
+
+    body_bytes: Bytes = 2**20
+    import_bytes: Bytes = 32 * 2**20
+    file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
+    mqtt_packet_bytes: Bytes = 2**20
+    connections: Count = 10_000
+    connects_per_second: CountOrOff = 500
+    publish_per_second: CountOrOff = 0
+    inflight: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
+    inflight_to_client: Annotated[int, Meta(ge=1, le=65_535)] = 100
+    queued_messages: Count = 1_000
+    queued_bytes: Bytes = 8 * 2**20
+    login_failures: CountOrOff = 10
+    login_window_s: Seconds = 300
+    ws_subscriptions: Count = 100
+    pipelined_requests: Count = 32
+    request_timeout_s: Seconds = 30
+    idle_timeout_s: Seconds = 300
+    live_frames: Count = 10_000
+    live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
+    live_resume_s: Seconds = 300
+    clock_ahead_s: Seconds = 300
+    boot_timeout_s: Seconds = 300
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """All sections."""
+
+    data: DataSection = DataSection()
+    admin: AdminSection = AdminSection()
+    http: HttpSection = HttpSection()
+    websocket: WebsocketSection = WebsocketSection()
+    tcp: TcpSection = TcpSection()
+    mqtt: MqttSection = MqttSection()
+    broker: BrokerSection = BrokerSection()
+    store: StoreSection = StoreSection()
+    database: DatabaseSection = DatabaseSection()
+    auth: AuthSection = AuthSection()
+    audit: AuditSection = AuditSection()
+    time: TimeSection = TimeSection()
+    command: CommandSection = CommandSection()
+    api: ApiSection = ApiSection()
+    files: FilesSection = FilesSection()
+    limits: LimitsSection = LimitsSection()
+    messenger: MessengerSection = MessengerSection()
+    bridge: tuple[BridgeSection, ...] = ()
+
+    @property
+    def data_dir(self) -> Path:
+        """``data.dir`` with the home folder filled in."""
+        return Path(self.data.dir).expanduser()
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """``time.zone``."""
+        return ZoneInfo(self.time.zone)
+
+    @property
+    def store_dir(self) -> Path:
+        """Where the embedded store keeps its files."""
+        return self.data_dir / "series"
+
+    def with_data_dir(self, folder: Path) -> Config:
+        """The same with another data folder (``--data``)."""
+        return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
+
+
+ARRAYS: dict[str, type[msgspec.Struct]] = {"bridge": BridgeSection}
+"""Sections of which there may be several: ``[[bridge]]``."""
+
+SECTIONS: dict[str, type[msgspec.Struct]] = {
+    field.encode_name: field.type for field in msgspec.structs.fields(Config) if field.encode_name not in ARRAYS
+}  # in the order in which they are documented
+
+Tables = dict[str, list[dict[str, Given]]]
+"""What was given for arrays, by section."""
+
+
+def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
+    """Reads the file, if any, then the environment; the rest has its defaults.
+
+    Raises:
+        ConfigError: the file can't be read, a section or key is unknown, a value is of the wrong type or out of range.
+    """
+    tables: Tables = {section: [] for section in ARRAYS}
+    given = _read_file(path, tables) if path is not None else {}
+    given |= _read_environment(environ, tables)
+    values: dict[str, dict[str, Any]] = {}
+    for (section, key), each in given.items():
+        values.setdefault(section, {})[key] = check_value(_type_of(section, key), each)
+    sections: dict[str, Any] = {name: SECTIONS[name](**keys) for name, keys in values.items()}
+    for name, kind in ARRAYS.items():
+        sections[name] = tuple(build_table(kind, each, f"{name}[{n}]") for n, each in enumerate(tables[name], 1))
+    config = Config(**sections)
+    _check_together(config, given)
+    return config
+
+
+def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--config: {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--config: {path}: {error}") from None
+    given = {}
+    for section, keys in document.items():
+        if section in ARRAYS:
+            tables[section] = _read_tables(section, keys)
+            continue
+        _known_section(section, section)
+        if not isinstance(keys, dict):
+            raise ConfigError(f"{section}: expected a section [{section}], got {keys!r}")
+        for key, value in keys.items():
+            _known_key(section, key, f"{section}.{key}")
+            given[section, key] = Given(value, f"{section}.{key}")
+    return given
+
+
+def _read_environment(environ: Mapping[str, str], tables: Tables) -> dict[tuple[str, str], Given]:
+    given = {}
+    for variable, text in sorted(environ.items()):
+        section, separator, key = variable.removeprefix(ENVIRONMENT_PREFIX).lower().partition("__")
+        if not variable.startswith(ENVIRONMENT_PREFIX) or not separator:
+            continue  # TERRAZZO_ alone is free for other uses
+        if section in ARRAYS:
+            _put_in_table(tables[section], variable, section, key, text)
+            continue
+        source = f"{variable}: {section}.{key}"
+        _known_section(section, f"{variable}: {section}")
+        _known_key(section, key, source)
+        given[section, key] = Given(from_text(_type_of(section, key), text), source)
+    return given
+
+
+def _read_tables(section: str, given: Any) -> list[dict[str, Given]]:
+    if not isinstance(given, list) or not all(isinstance(table, dict) for table in given):
+        got = f"one [{section}]" if isinstance(given, dict) else f"{given!r:.100}"
+        raise ConfigError(f"{section}: expected sections [[{section}]], got {got}")
+    return [
+        {key: Given(value, f"{section}[{number}].{key}") for key, value in table.items()}
+        for number, table in enumerate(given, 1)
+    ]
+
+
+def _put_in_table(tables: list[dict[str, Given]], variable: str, section: str, rest: str, text: str) -> None:
+    """``TERRAZZO_BRIDGE__<number>__<KEY>``: of the first, second, ... table, or of one more than the file has."""
+    digits, _, key = rest.partition("__")
+    if not digits.isdecimal() or not 1 <= int(digits) <= len(tables) + 1:
+        shape = f"{ENVIRONMENT_PREFIX}{section.upper()}__<number>__<KEY>"
+        raise ConfigError(f"{variable}: expected {shape}, with numbers from 1 on and without gaps")
+    if int(digits) > len(tables):
+        tables.append({})
+    source = f"{variable}: {section}[{digits}].{key}"
+    kinds = _fields_of(ARRAYS[section])
+    if key not in kinds:
+        raise ConfigError(f"{source}: unknown key{suggest(key, list(kinds), f'{section}[{digits}].')}")
+    tables[int(digits) - 1][key] = Given(from_text(kinds[key], text), source)
+
+
+def _known_section(name: str, source: str) -> None:
+    if name not in SECTIONS:
+        raise ConfigError(f"{source}: unknown section{suggest(name, [*SECTIONS, *ARRAYS])}")
+
+
+def _known_key(section: str, key: str, source: str) -> None:
+    keys = SECTIONS[section].__struct_fields__
+    if key not in keys:
+        elsewhere = [f"{other}.{key}" for other, keys_ in SECTIONS.items() if key in keys_.__struct_fields__]
+        near = suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+        raise ConfigError(f"{source}: unknown key{near}")
+
+
+def _type_of(section: str, key: str) -> inspect.Type:
+    return _fields_of(SECTIONS[section])[key]
+
+
+def _fields_of(kind: type[msgspec.Struct]) -> dict[str, inspect.Type]:
+    info = inspect.type_info(kind)
+    assert isinstance(info, inspect.StructType)
+    return {field.encode_name: field.type for field in info.fields}
+
+
+def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> None:
+    """Keys that need each other, and values that only the system knows."""
+    try:
+        _ = config.zone
+    except (KeyError, OSError, ValueError):  # unknown, a folder of zones, not a name at all
+        source = given["time", "zone"].source
+        near = suggest(config.time.zone, sorted(available_timezones()))
+        raise ConfigError(
+            f"{source}: expected a time zone such as Europe/Berlin, got {config.time.zone!r:.100}{near}"
+        ) from None
+    if config.mqtt.tls_port is not None and not (config.mqtt.tls_cert and config.mqtt.tls_key):
+        raise ConfigError("mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it")
+    if config.broker.kind == "external" and not config.broker.url:
+        raise ConfigError("broker.url: is required with broker.kind = external")
+    if config.store.kind == "influxdb" and not config.store.url:
+        raise ConfigError("store.url: is required with store.kind = influxdb")
+    check_bridges(config.bridge)
+    check_messenger(config.messenger)

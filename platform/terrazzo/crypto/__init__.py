@@ -1,0 +1,1 @@
+"""Keys, password hashes and secrets at rest."""

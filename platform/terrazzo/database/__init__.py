@@ -1,0 +1,1 @@
+"""The metadata database: connection, migrations, tables, conditions and pages."""

@@ -1,0 +1,238 @@
+"""Conditions and orders of list operations as SQL: columns checked, values bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.visitors import InternalTraversal
+
+from terrazzo.database.entity import Entity
+from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, check_storable, number, shorten, type_name
+from terrazzo.database.port import Conditions
+from terrazzo.errors import BadParameter
+from terrazzo.times import parse_time
+
+MAX_CONDITIONS = 100
+MAX_VALUES = 1_000
+
+Column = sa.ColumnElement[Any]
+
+_COMPARISONS: dict[str, Callable[[Column, Any], Column]] = {
+    "=": lambda column, value: column.is_(None) if value is None else column == value,
+    "<>": lambda column, value: column.is_distinct_from(value),
+    "!=": lambda column, value: column.is_distinct_from(value),
+    ">": lambda column, value: column > value,
+    ">=": lambda column, value: column >= value,
+    "<": lambda column, value: column < value,
+    "<=": lambda column, value: column <= value,
+}
+OPERATORS = (*_COMPARISONS, "like", "in")
+
+_ID = number("id")
+
+
+class _Alike(sa.ColumnElement[bool]):
+    """``like`` without regard to the case of A to Z, which both databases do faster than to compare lowered texts."""
+
+    inherit_cache = True
+    type = sa.Boolean()
+    _traverse_internals: Any = [  # noqa: RUF012 - as SQLAlchemy declares it
+        ("column", InternalTraversal.dp_clauseelement),
+        ("pattern", InternalTraversal.dp_clauseelement),
+    ]
+
+    def __init__(self, column: Column, pattern: Column) -> None:
+        self.column = column
+        self.pattern = pattern
+
+
+@compiles(_Alike)
+def _compile_alike(element: _Alike, compiler: Any, **options: Any) -> str:
+    word = "LIKE" if compiler.dialect.name == "sqlite" else 'COLLATE "C" ILIKE'
+    column, pattern = compiler.process(element.column, **options), compiler.process(element.pattern, **options)
+    return f"({column} {word} {pattern} ESCAPE '\\')"
+
+
+class Selection:
+    """Turns conditions on one entity into a WHERE clause.
+
+    Args:
+        zone: of times without an offset.
+        referenced: the tables that REFERENCE columns point to, by column name.
+        derived: what fields stand for that aren't columns.
+    """
+
+    def __init__(
+        self,
+        entity: Entity,
+        referenced: dict[str, sa.Table],
+        zone: tzinfo,
+        *,
+        derived: Mapping[str, Column] | None = None,
+    ) -> None:
+        self.table = entity.table
+        self._fields = {"id": _ID} | {
+            name: field
+            for name, field in entity.fields.items()
+            if not field.internal and field.kind is not FieldKind.SECRET
+        }
+        self._referenced = referenced
+        self._zone = zone
+        self._derived = derived or {}
+
+    @property
+    def ids(self) -> Column:
+        """The column that every order ends with."""
+        return self.table.c.id
+
+    def where(self, conditions: Conditions) -> list[Column]:
+        """The clauses that all have to hold.
+
+        Raises:
+            BadParameter: an unknown field or operator, or a value that doesn't suit the column; names the parameter
+                and the condition in it, from 1.
+        """
+        clauses = _each("where_and", conditions.all_of, self._clause)
+        clauses += _each("where_in", conditions.within, self._within)
+        any_of = _each("where_or", conditions.any_of, self._clause)
+        return [*clauses, sa.or_(*any_of)] if any_of else clauses
+
+    def order(self, order_by: tuple[str, bool] | None) -> list[Column]:
+        """The columns to sort by; the id settles ties, so that pages never overlap."""
+        name, descending = order_by or ("id", False)
+        try:
+            column = self._column(self._field(name))
+        except BadParameter as error:
+            raise BadParameter("order_by", str(error)) from None
+        columns = [column] if name == "id" else [column, self.ids]
+        return [_ordered(column, descending=descending) for column in columns]
+
+    def _field(self, name: str) -> Field:
+        field = self._fields.get(name)
+        if field is None:
+            raise BadParameter(name, f"no such field; there are {', '.join(self._fields)}")
+        return field
+
+    def _clause(self, name: str, operator: str, value: Any) -> Column:
+        field, operator = self._field(name), operator.strip().lower()
+        if operator == "in":
+            return self._within(name, _listed(value))
+        if operator == "like":
+            return self._like(field, value)
+        compare = _COMPARISONS.get(operator)
+        if compare is None:
+            raise BadParameter(name, f"unknown operator {shorten(operator)}; there are {' '.join(OPERATORS)}")
+        value = None if value is None else self._value(field, value)
+        if isinstance(value, str) and field.kind is FieldKind.REFERENCE:
+            return self._names(field, operator, value)
+        return compare(self._column(field), value)
+
+    def _within(self, name: str, values: Sequence[Any]) -> Column:
+        field = self._field(name)
+        if not isinstance(values, list | tuple):
+            raise BadParameter(name, f"expected a list of values, got {type_name(values)}")
+        if len(values) > MAX_VALUES:
+            raise BadParameter(name, f"more than {MAX_VALUES} values")
+        found = [self._value(field, value.strip() if isinstance(value, str) else value) for value in values]
+        uids = [value for value in found if isinstance(value, str)] if field.kind is FieldKind.REFERENCE else []
+        clause = self._column(field).in_([value for value in found if value not in uids])
+        return sa.or_(clause, self._column(field).in_(self._ids_of(field, uids))) if uids else clause
+
+    def _names(self, field: Field, operator: str, uid: str) -> Column:
+        """A reference compared with the uid of the record that it names."""
+        column, ids = self._column(field), self._ids_of(field, [uid])
+        if operator == "=":
+            return column.in_(ids)
+        if operator in ("<>", "!="):
+            return sa.or_(column.is_(None), column.not_in(ids))
+        raise BadParameter(field.name, f"{operator}: expected an id, got {shorten(uid)}")
+
+    def _like(self, field: Field, value: Any) -> Column:
+        if not isinstance(value, str):
+            raise BadParameter(field.name, f"like: expected text, got {type_name(value)}")
+        column = self._column(field)
+        if not isinstance(column.type, sa.String):
+            column = sa.cast(column, sa.String)
+        # Only % and _ are special; PostgreSQL would take a backslash for an escape, SQLite wouldn't.
+        return _Alike(column, sa.literal(self._text(field, value).replace("\\", "\\\\")))
+
+    def _column(self, field: Field) -> Column:
+        column = self._derived[field.name] if field.name in self._derived else self.table.c[field.name]
+        # of a number that is too wide for the column SQLite finds none, and PostgreSQL would fail
+        return sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, sa.SmallInteger) else column
+
+    def _ids_of(self, field: Field, uids: list[str]) -> sa.Select[Any]:
+        table = self._referenced[field.name]
+        return sa.select(table.c.id).where(table.c.uid.in_(uids))
+
+    def _value(self, field: Field, value: Any) -> Any:
+        """A condition's value in the column's type; many clients send every value as text."""
+        if field.kind is FieldKind.REFERENCE and isinstance(value, str) and not value.isdecimal():
+            return self._text(field, value)
+        if field.kind is FieldKind.TIME and isinstance(value, str):
+            return self._time(field, value)
+        if field.kind in (FieldKind.TEXT, FieldKind.JSON):
+            return self._text(field, value if isinstance(value, str) else _as_text(field, value))
+        return _integer(field, value)
+
+    def _time(self, field: Field, value: str) -> int:
+        try:
+            return parse_time(value, self._zone)
+        except ValueError as error:
+            raise BadParameter(field.name, str(error)) from None
+
+    @staticmethod
+    def _text(field: Field, value: str) -> str:
+        try:
+            check_storable(value)
+        except ValueError as error:
+            raise BadParameter(field.name, str(error)) from None
+        return value
+
+
+def _ordered(column: Column, *, descending: bool) -> Column:
+    """Null is less than everything, as in SQLite; PostgreSQL would have it greater."""
+    order = column.desc() if descending else column.asc()
+    if not getattr(column, "nullable", False):
+        return order
+    return order.nulls_last() if descending else order.nulls_first()
+
+
+def _each(parameter: str, conditions: Sequence[Any], clause: Callable[..., Column]) -> list[Column]:
+    if len(conditions) > MAX_CONDITIONS:
+        raise BadParameter(parameter, f"more than {MAX_CONDITIONS} conditions")
+    clauses = []
+    for position, condition in enumerate(conditions, 1):
+        try:
+            clauses.append(clause(*condition))
+        except BadParameter as error:
+            raise BadParameter(parameter, f"condition {position}: {error}") from None
+    return clauses
+
+
+def _listed(values: Any) -> Any:
+    """Text is a list separated by commas; what else it may be is checked later."""
+    if not isinstance(values, str):
+        return values
+    return values.split(",") if values.strip() else []
+
+
+def _as_text(field: Field, value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadParameter(field.name, f"expected text, got {type_name(value)}")
+    return str(value)
+
+
+def _integer(field: Field, value: Any) -> int:
+    try:
+        if isinstance(value, str) and len(value) <= 20:
+            value = int(value)
+    except ValueError:
+        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}") from None
+    if not isinstance(value, int) or not -MAX_INTEGER <= value <= MAX_INTEGER:
+        raise BadParameter(field.name, f"expected an integer, got {shorten(value)}")
+    return int(value)

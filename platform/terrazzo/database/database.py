@@ -1,0 +1,189 @@
+"""The connection to the metadata: SQLite in the data folder, or PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
+from terrazzo.errors import Unavailable
+
+FILE = "terrazzo.db"
+BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
+
+_PASSING = ("08", "40", "53", "57")
+"""Classes of PostgreSQL's errors: connection lost, undone for another's sake, out of resources, ended by operators."""
+
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+
+
+class Database:
+    """An open database at the revision that the platform needs."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self._writer = asyncio.Lock()  # SQLite has one writer at a time: queue here, not in its busy loop
+
+    @classmethod
+    async def open(cls, url: str, *, data_dir: Path, upgrade: bool = True) -> Database:
+        """Opens ``url``, by default a SQLite file in ``data_dir``, and applies missing migrations.
+
+        Args:
+            url: an SQLAlchemy URL for SQLite or PostgreSQL; empty for the file in ``data_dir``.
+            upgrade: False leaves the database as it is, and refuses one that a server hasn't brought up to date.
+
+        Raises:
+            DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, or another version's database.
+        """
+        database = cls(_engine(url, data_dir, create=upgrade))
+        try:
+            if upgrade:
+                await migrate(database.engine)
+            else:
+                await require_newest(database.engine)
+        except (DBAPIError, OSError) as error:
+            await database.close()
+            raise DatabaseUnusable(f"database.url: {reason_of(error)}") from error
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    async def close(self) -> None:
+        """Closes all connections."""
+        await self.engine.dispose()
+
+    async def check(self) -> None:
+        """Returns when the database answers, raises ``Unavailable`` otherwise."""
+        async with self.reading() as connection:
+            await connection.execute(sa.select(1))
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that sees one state of the database throughout."""
+        options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        async with _translated(), self.engine.connect() as connection:
+            yield await connection.execution_options(**options)
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that is committed at the end of the block, and rolled back when the block fails."""
+        async with AsyncExitStack() as stack:
+            if self._is_sqlite:
+                await stack.enter_async_context(self._writer)
+            await stack.enter_async_context(_translated())
+            connection = await stack.enter_async_context(self.engine.connect())
+            await connection.execution_options(**WRITING)
+            async with connection.begin():
+                yield connection
+
+
+def reason_of(error: BaseException) -> str:
+    """What the driver said, without SQLAlchemy's wrapping."""
+    origin = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return " ".join(str(origin).split()) or type(origin).__name__
+
+
+@asynccontextmanager
+async def _translated() -> AsyncIterator[None]:
+    try:
+        yield
+    except (DBAPIError, PoolTimeout, ConnectionError) as error:
+        if not _is_passing(error):
+            raise
+        raise Unavailable(f"database: {reason_of(error)}") from error
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the same may succeed another time; asyncpg has no class for that, but PostgreSQL's codes say it."""
+    if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
+        return True
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code.startswith(_PASSING)
+
+
+def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
+    parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
+    if parsed.get_backend_name() == "postgresql":
+        engine = create_async_engine(parsed, pool_size=10, pool_pre_ping=True)
+        event.listen(engine.sync_engine, "connect", _set_planner)
+        return engine
+    path = Path(parsed.database or "")
+    if create:
+        _create_private(path)
+    elif not path.is_file():
+        raise DatabaseOutdated(f"there is no database {path}")
+    engine = create_async_engine(parsed, connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S})
+    event.listen(engine.sync_engine, "connect", _set_pragmas)
+    event.listen(engine.sync_engine, "begin", _begin)
+    event.listen(engine.sync_engine, "invalidate", _roll_back)
+    return engine
+
+
+def _parse_url(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise DatabaseUnusable(f"database.url: {error}") from None
+    parsed = parsed.set(drivername=_DRIVERS.get(parsed.drivername, parsed.drivername))
+    if parsed.drivername not in _DRIVERS.values():
+        expected = " or ".join(sorted(set(_DRIVERS.values())))
+        raise DatabaseUnusable(f"database.url: expected {expected}, got {parsed.drivername}")
+    if parsed.drivername.startswith("sqlite") and parsed.database in (None, "", ":memory:"):
+        raise DatabaseUnusable("database.url: an SQLite database needs a file")
+    return parsed
+
+
+def _create_private(path: Path) -> None:
+    """An empty file that only its owner reads: it will hold password hashes. SQLite gives its WAL the same mode."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    except OSError as error:
+        raise DatabaseUnusable(f"database.url: {path}: {error.strerror}") from None
+
+
+def _set_pragmas(connection: Any, _record: Any) -> None:
+    cursor = connection.cursor()
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON", "temp_store=MEMORY"):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _set_planner(connection: Any, _record: Any) -> None:
+    """Plans for the values at hand, and for a table that is in memory; what an operator has set stays.
+
+    A plan for any value searches names by index even for one letter, and one for disks reads all of a table rather
+    than an index of it: each takes a list twice as long.
+    """
+    cursor = connection.cursor()
+    for name, usual, better in (("plan_cache_mode", "auto", "force_custom_plan"), ("random_page_cost", "4", "1.1")):
+        cursor.execute(f"SELECT set_config('{name}', '{better}', false) WHERE current_setting('{name}') = '{usual}'")
+    cursor.close()
+    connection.commit()
+
+
+def _roll_back(connection: Any, _record: Any, _error: Any) -> None:
+    """Before a connection is closed because its task was cancelled.
+
+    SQLite keeps a closed connection's lock as long as a cursor of it is alive, and the traceback of the cancellation
+    may keep one alive for long.
+    """
+    connection.rollback()
+
+
+def _begin(connection: sa.Connection) -> None:
+    """Writers begin as writers: a reader that turns writer fails at once when another was faster."""
+    writing = connection.get_execution_options().get("terrazzo_writing")
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

@@ -1,0 +1,138 @@
+"""A kind of record: its table, its columns, how it is named and whose it is."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+import sqlalchemy as sa
+
+from terrazzo.database.field import BIG, Field, FieldKind, flag, moment, number, reference, text
+
+METADATA = sa.MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+COMPANY = "permission_company_id"
+
+
+class Uid(Enum):
+    """Where a record's text key comes from."""
+
+    GIVEN = "given"  # by the caller, for good
+    GENERATED = "generated"  # short random hex
+    FROM_ID = "from id"  # the id as text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A definition that a repository works from."""
+
+    name: str
+    table: sa.Table
+    fields: dict[str, Field]  # by name, without id
+    uid: Uid
+    uid_name: str  # the column that is the text key
+    company: str  # the column that says whose the record is
+    created: str
+    modified: str
+
+    @property
+    def references(self) -> list[Field]:
+        """The columns that name records of other entities, the owner left out."""
+        return [field for field in self.fields.values() if field.references and field.name != self.company]
+
+    def writable(self) -> list[Field]:
+        """The columns that a caller may set."""
+        return [field for field in self.fields.values() if not field.read_only and not field.internal]
+
+
+def define(
+    name: str,
+    *fields: Field,
+    uid: Uid = Uid.GENERATED,
+    key: Field | None = None,
+    company: str = COMPANY,
+    created: str = "created",
+    modified: str = "last_modified",
+    sorts: tuple[str, ...] = (),
+) -> Entity:
+    """A new entity with its table.
+
+    Args:
+        key: the text key's column where it isn't a ``uid`` of 64 characters.
+        sorts: columns, besides the name, that long lists are sorted by.
+    """
+    key = key or text("uid", 64, default=None, required=uid is Uid.GIVEN, read_only=uid is not Uid.GIVEN)
+    owner = [reference(COMPANY, "company", required=True)] if company == COMPANY else []
+    times = [moment(created, read_only=True, required=True), moment(modified, read_only=True, required=True)]
+    columns = {field.name: field for field in (key, *owner, *fields, *times)}
+    return Entity(
+        name=name,
+        table=_table(name, columns, key.name, company, sorts),
+        fields=columns,
+        uid=uid,
+        uid_name=key.name,
+        company=company,
+        created=created,
+        modified=modified,
+    )
+
+
+def past(table: sa.Table, fields: Iterable[Field], *, moment: str, key: str = "id") -> Entity:
+    """A table of what has happened, to be read and never changed by its columns.
+
+    Args:
+        fields: what conditions may name.
+        moment: the column that says when.
+        key: the name of the id as text.
+    """
+    return Entity(
+        name=table.name,
+        table=table,
+        fields={field.name: field for field in fields},
+        uid=Uid.FROM_ID,
+        uid_name=key,
+        company="company_id",
+        created=moment,
+        modified=moment,
+    )
+
+
+def authors() -> tuple[Field, ...]:
+    """What the documents give most records: a reference, who made and changed it, and whether it is in use."""
+    return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
+
+
+def _table(name: str, fields: dict[str, Field], key: str, company: str, sorts: tuple[str, ...]) -> sa.Table:
+    table = sa.Table(
+        name,
+        METADATA,
+        sa.Column("id", BIG, primary_key=True, autoincrement=True),
+        *(field.column() for field in fields.values()),
+        sa.UniqueConstraint(key),
+        sqlite_autoincrement=True,  # an id is never used twice: time series are stored under it
+    )
+    table.c[key].nullable = False
+    for field in fields.values():
+        if field.kind is FieldKind.REFERENCE and field.name != company:
+            sa.Index(None, table.c[field.name])
+    if company != "id":
+        sa.Index(None, table.c[company], table.c.id)  # a company's page, newest or oldest first
+        for column in (*(["name"] if "name" in fields else []), *sorts):
+            sa.Index(None, table.c[company], table.c[column], table.c.id)
+            sa.Index(None, table.c[column], table.c.id)  # of all companies
+    return table
+
+
+def new_uid() -> str:
+    """Twelve hexadecimal digits that don't read as a number, so that a uid is never taken for an id."""
+    uid = secrets.token_hex(6)
+    return uid if not uid.isdigit() else new_uid()

@@ -1,0 +1,199 @@
+"""One column of an entity: what it holds, which values it takes, and what is said about the ones it doesn't."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from terrazzo.errors import BadParameter
+
+BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its rows only by INTEGER PRIMARY KEY
+MAX_INTEGER = 2**63 - 1
+_NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+
+Check = Callable[[Any], object]
+"""Looks at a value that has the right type; a ``ValueError`` says what is wrong with it."""
+
+
+class FieldKind(Enum):
+    """What a column holds, and how a row shows it."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    FLAG = "flag"  # 0 or 1
+    JSON = "json"  # an object or array, stored as compact text
+    SECRET = "secret"  # text, encrypted at rest
+    TIME = "time"  # UTC microseconds or null
+    REFERENCE = "reference"  # the id of a record of the same company, or null
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A column's definition."""
+
+    name: str
+    kind: FieldKind
+    default: Any = None
+    required: bool = False  # given at creation, and never empty
+    max_length: int | None = None  # characters
+    choices: tuple[str, ...] = ()
+    minimum: int = 0
+    maximum: int = MAX_INTEGER
+    references: str | None = None  # an entity's name
+    read: Callable[[Any], Any] | None = None  # turns other forms that clients use into the column's own
+    check: Check | None = None
+    read_only: bool = False  # set by the platform; ignored where a client sends it back
+    internal: bool = False  # never leaves the platform's inside
+
+    def parse(self, value: Any) -> Any:
+        """The value as rows show it; empty ones become the default. References are looked up elsewhere.
+
+        Raises:
+            BadParameter: naming the column.
+        """
+        if value is None or value == "":
+            value = self.default
+        try:
+            if self.required and (value is None or (isinstance(value, str) and not value.strip())):
+                raise ValueError("is required and can't be empty")
+            value = value if value is None or self.read is None else self.read(value)
+            value = value if value is None else _PARSERS[self.kind](self, value)
+            if self.check is not None and value not in (None, ""):
+                self.check(value)
+        except ValueError as error:
+            raise BadParameter(self.name, str(error)) from None
+        return value
+
+    def column(self) -> sa.Column[Any]:
+        """The table's column."""
+        arguments: list[Any] = [self.name, self._type()]
+        if self.references is not None:
+            arguments.append(sa.ForeignKey(f"{self.references}.id", ondelete="RESTRICT"))
+        return sa.Column(*arguments, nullable=self.default is None and not self.required)
+
+    def _type(self) -> sa.types.TypeEngine[Any]:
+        if self.kind is FieldKind.TEXT:
+            return sa.String(self.max_length) if self.max_length else sa.Text()
+        if self.kind is FieldKind.FLAG:
+            return sa.SmallInteger()
+        return sa.Text() if self.kind in (FieldKind.JSON, FieldKind.SECRET) else BIG
+
+
+def text(name: str, max_length: int, *, default: str | None = "", **rules: Any) -> Field:
+    """A text column of at most ``max_length`` characters."""
+    return Field(name=name, kind=FieldKind.TEXT, max_length=max_length, default=default, **rules)
+
+
+def number(name: str, *, default: int | None = 0, **rules: Any) -> Field:
+    """An integer column."""
+    return Field(name=name, kind=FieldKind.INTEGER, default=default, **rules)
+
+
+def flag(name: str, *, default: int = 0, **rules: Any) -> Field:
+    """A column of 0 or 1."""
+    return Field(name=name, kind=FieldKind.FLAG, default=default, maximum=1, **rules)
+
+
+def structure(name: str, **rules: Any) -> Field:
+    """A column of JSON objects or arrays."""
+    return Field(name=name, kind=FieldKind.JSON, **rules)
+
+
+def secret(name: str, max_length: int, **rules: Any) -> Field:
+    """A text column that is encrypted at rest; ``max_length`` is that of the clear text."""
+    return Field(name=name, kind=FieldKind.SECRET, max_length=max_length, default="", **rules)
+
+
+def moment(name: str, **rules: Any) -> Field:
+    """A column of times in UTC microseconds."""
+    return Field(name=name, kind=FieldKind.TIME, **rules)
+
+
+def reference(name: str, entity: str, **rules: Any) -> Field:
+    """A column that names a record of another entity; ``name`` ends in ``_id``."""
+    return Field(name=name, kind=FieldKind.REFERENCE, references=entity, **rules)
+
+
+def _parse_text(field: Field, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"expected text, got {type_name(value)}")
+    check_storable(value)
+    if field.max_length is not None and len(value) > field.max_length:
+        raise ValueError(f"at most {field.max_length} characters, got {len(value)}")
+    if field.choices and value not in field.choices:
+        raise ValueError(f"expected one of {', '.join(field.choices)}, got {shorten(value)}")
+    return value
+
+
+def _parse_integer(field: Field, value: Any) -> int:
+    if not isinstance(value, int) or (isinstance(value, bool) and field.kind is not FieldKind.FLAG):
+        raise ValueError(f"expected an integer, got {type_name(value)}")
+    if not field.minimum <= value <= field.maximum:
+        raise ValueError(f"expected {field.minimum}..{field.maximum}, got {shorten(value)}")
+    return int(value)
+
+
+def _parse_json(field: Field, value: Any) -> Any:
+    try:
+        if isinstance(value, str):
+            value = msgspec.json.decode(value)
+        if not isinstance(value, list | dict):
+            raise ValueError(f"expected a JSON object or array, got {type_name(value)}")
+        encoded = msgspec.json.encode(value).decode()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
+        raise ValueError(f"not valid JSON: {error}") from None
+    if _NUL_IN_JSON.search(encoded):  # texts out of it get into columns of their own
+        raise ValueError("contains a NUL character")
+    return msgspec.json.decode(encoded)
+
+
+def _parse_reference(field: Field, value: Any) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise ValueError(f"expected a uid or an id, got {type_name(value)}")
+    return value
+
+
+_PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
+    FieldKind.TEXT: _parse_text,
+    FieldKind.SECRET: _parse_text,
+    FieldKind.INTEGER: _parse_integer,
+    FieldKind.FLAG: _parse_integer,
+    FieldKind.TIME: _parse_integer,
+    FieldKind.JSON: _parse_json,
+    FieldKind.REFERENCE: _parse_reference,
+}
+
+
+def check_storable(value: str) -> None:
+    """Refuses text that a database can't keep: NUL characters and unpaired surrogates."""
+    if "\0" in value:
+        raise ValueError("contains a NUL character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("contains an unpaired surrogate") from None
+
+
+def storable_text(text: str) -> str:
+    """Text from outside as every database keeps it: without NUL characters."""
+    return text.replace("\0", "\ufffd")
+
+
+def type_name(value: Any) -> str:
+    """What a client calls a value's type."""
+    names = {type(None): "null", bool: "a boolean", int: "an integer", float: "a number", str: "text"}
+    return names.get(type(value)) or ("an array" if isinstance(value, list | tuple) else "an object")
+
+
+def shorten(value: Any) -> str:
+    """A value's look, cut to what an error message can carry."""
+    shown = repr(value)
+    return shown if len(shown) <= 64 else f"{shown[:61]}..."

@@ -1,0 +1,89 @@
+"""The tables of what happened to objects: events and labels. Columns are named as the records in the documents.
+
+Times are UTC microseconds. There are no foreign keys: what happened outlives the records that it happened to.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from terrazzo.database.entity import METADATA
+from terrazzo.database.field import BIG
+
+EVENT = sa.Table(
+    "event",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("object_id", BIG, nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # whose message raised it
+    sa.Column("code", sa.Text, nullable=False),
+    sa.Column("label_en", sa.Text, nullable=False),
+    sa.Column("label_cn", sa.Text, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("extension_key", sa.Text, nullable=False),  # the condition
+    sa.Column("extension_value", sa.Text, nullable=False),  # what met it
+    sa.Column("reference", sa.String(64), nullable=False, default=""),
+    sa.Column("created", BIG, nullable=False),  # the time of the message
+    sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
+    sa.Column("state", sa.String(16), nullable=False, default="raised"),  # raised | acknowledged | cleared
+    sa.Column("acknowledged_by", BIG),  # a user's id
+    sa.Column("acknowledged_at", BIG),
+    sa.Column("cleared_by", BIG),
+    sa.Column("cleared_at", BIG),
+    sa.Index(None, "company_id", "created", "id"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "created", "id"),  # of all companies
+    sa.Index(None, "object_id", "created", "id"),
+    sqlite_autoincrement=True,
+)
+
+EVENT_COMMENT = sa.Table(
+    "event_comment",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("event_id", BIG, nullable=False),
+    sa.Column("user_id", BIG, nullable=False),
+    sa.Column("username", sa.String(64), nullable=False),
+    sa.Column("created", BIG, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Index(None, "event_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+LABEL = sa.Table(
+    "label",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("object_id", BIG, nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # whose message opened it
+    sa.Column("project_id", BIG, nullable=False),  # the retainer script's id
+    sa.Column("class_id", sa.String(64), nullable=False),  # and its uid
+    sa.Column("code", sa.Text, nullable=False),
+    sa.Column("label_en", sa.Text, nullable=False),
+    sa.Column("label_cn", sa.Text, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("opened_at", BIG, nullable=False),
+    sa.Column("close_at", BIG),  # null: open
+    sa.Column("by_hand", sa.SmallInteger, nullable=False, default=0),
+    sa.Column("reference", sa.String(64), nullable=False, default=""),
+    sa.Column("created", BIG, nullable=False),
+    sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
+    sa.Index(None, "company_id", "opened_at", "id"),
+    sa.Index(None, "company_id", "close_at", "id"),
+    sa.Index(None, "opened_at", "id"),  # of all companies
+    sa.Index(None, "close_at", "id"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "object_id", "close_at"),
+    sqlite_autoincrement=True,
+)
+
+EFFECT_MARK = sa.Table(
+    "effect_mark",
+    METADATA,
+    sa.Column("name", sa.String(64), primary_key=True),  # of the store whose notes they are
+    sa.Column("seq", BIG, nullable=False),  # the last effects that are in the tables above
+)
+
+HAPPENINGS = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)

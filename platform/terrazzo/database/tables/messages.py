@@ -1,0 +1,83 @@
+"""What leaves the platform for people and other systems: messages with their files, and what rules have to tell.
+
+Times are UTC microseconds. There are no foreign keys: what was sent outlives the records that it was about.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from terrazzo.database.entity import METADATA
+from terrazzo.database.field import BIG
+
+MESSAGE = sa.Table(
+    "message",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("uid", sa.String(32), nullable=False, unique=True),  # random hex; providers see it
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("project_id", BIG, nullable=False),  # of the configuration; 0: a rule's webhook
+    sa.Column("object_id", BIG),
+    sa.Column("rule_id", BIG),
+    sa.Column("channel", sa.String(16), nullable=False),  # email | sms | android | ios | wechat | webhook
+    sa.Column("recipients", sa.Text, nullable=False),  # JSON array
+    sa.Column("pending", sa.Text, nullable=False),  # JSON array: those that it has still to be sent to
+    sa.Column("content", sa.Text, nullable=False),  # JSON object
+    sa.Column("request", sa.Text, nullable=False, default=""),  # of the last attempt, secrets masked
+    sa.Column("response", sa.Text, nullable=False, default=""),
+    sa.Column("state", sa.String(16), nullable=False),  # queued | sending | sent | failed | unknown
+    sa.Column("svc_code", sa.String(64), nullable=False, default=""),
+    sa.Column("svc_msg", sa.Text, nullable=False, default=""),
+    sa.Column("reason", sa.Text, nullable=False, default=""),
+    sa.Column("attempts", BIG, nullable=False, default=0),
+    sa.Column("created", BIG, nullable=False),
+    sa.Column("next_us", BIG, nullable=False),  # not before
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Column("attempted_us", BIG),
+    sa.Column("ended_us", BIG),
+    sa.Column("created_by", BIG, nullable=False),  # 0: the platform
+    sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
+    sa.Column("idempotency_key", sa.String(128)),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "company_id", "idempotency_key"),
+    sa.Index(None, "project_id", "state", "next_us"),
+    sa.Index(None, "project_id", "attempted_us"),
+    sqlite_autoincrement=True,
+)
+
+MESSAGE_FILE = sa.Table(
+    "message_file",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("message_id", BIG, nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("media_type", sa.String(128), nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Index(None, "message_id"),
+    sqlite_autoincrement=True,
+)
+
+RULE_NOTICE = sa.Table(
+    "rule_notice",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("rule_id", BIG, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),  # event | opened | closed
+    sa.Column("record_id", BIG, nullable=False),  # of the event or the label
+    sa.Column("object_id", BIG, nullable=False),
+    sa.Column("code", sa.Text, nullable=False),
+    sa.Column("label", sa.Text, nullable=False),
+    sa.Column("value", sa.Text, nullable=False),
+    sa.Column("time_us", BIG, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # waiting | told | done
+    sa.Column("told_us", BIG),  # last
+    sa.Column("again_us", BIG),  # the next repetition
+    sa.Column("told", BIG, nullable=False, default=0),  # times
+    sa.Index(None, "state", "again_us"),
+    sa.Index(None, "rule_id", "state", "id"),
+    sa.Index(None, "rule_id", "told_us"),
+    sqlite_autoincrement=True,
+)
+
+MESSAGES = (MESSAGE, MESSAGE_FILE, RULE_NOTICE)

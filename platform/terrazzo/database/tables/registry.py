@@ -1,0 +1,131 @@
+"""The tables that aren't entities: links, the journal of commands, revoked tokens, and what changed."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from terrazzo.database.entity import METADATA
+from terrazzo.database.field import BIG
+from terrazzo.database.tables.analysis import ANALYSIS
+from terrazzo.database.tables.events import HAPPENINGS
+from terrazzo.database.tables.messages import MESSAGES
+from terrazzo.database.tables.replays import REPLAY
+from terrazzo.metadata.definitions.registry import ENTITIES
+
+OBJECT_TERMINAL = sa.Table(
+    "object_terminal",
+    METADATA,
+    sa.Column("object_id", BIG, sa.ForeignKey("object.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    sa.Column("terminal_id", BIG, sa.ForeignKey("terminal.id", ondelete="RESTRICT"), primary_key=True),
+    sa.Column("position", BIG, nullable=False),
+    sa.Index(None, "terminal_id"),
+)
+
+COMMAND = sa.Table(
+    "command",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("uid", sa.String(32), nullable=False, unique=True),  # random hex; travels as Correlation Data
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # the terminal's uid: the journal outlives the record
+    sa.Column("object_id", BIG),
+    sa.Column("command", sa.String(64), nullable=False),
+    sa.Column("value", sa.Text, nullable=False, default=""),
+    sa.Column("payload", sa.LargeBinary, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # queued | sent | delivered | answered | expired | failed
+    sa.Column("reason", sa.Text, nullable=False, default=""),
+    sa.Column("queued_us", BIG, nullable=False),
+    sa.Column("sent_us", BIG),
+    sa.Column("delivered_us", BIG),
+    sa.Column("answered_us", BIG),
+    sa.Column("ended_us", BIG),
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Column("answer", sa.Text),
+    sa.Column("created_by", BIG, nullable=False),
+    sa.Column("idempotency_key", sa.String(128)),
+    sa.Index(None, "terminal_id", "state", "id"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "state", "expires_us"),
+    sa.Index(None, "company_id", "idempotency_key"),
+    sqlite_autoincrement=True,
+)
+
+CAMPAIGN_TERMINAL = sa.Table(
+    "campaign_terminal",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("campaign_id", BIG, sa.ForeignKey("campaign.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("terminal_id", sa.String(64), nullable=False),  # the terminal's uid: the campaign outlives the record
+    sa.Column("wave", BIG, nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # pending | sent | downloading | done | failed
+    sa.Column("reason", sa.String(255), nullable=False),
+    sa.Column("version", sa.String(64), nullable=False),  # the last that was reported
+    sa.Column("attempts", BIG, nullable=False),
+    sa.Column("failures", BIG, nullable=False),
+    sa.Column("command_uid", sa.String(32), nullable=False),  # of the present attempt
+    sa.Column("sent_us", BIG),
+    sa.Column("downloading_us", BIG),
+    sa.Column("ended_us", BIG),
+    sa.Column("deadline_us", BIG),
+    sa.UniqueConstraint("campaign_id", "terminal_id"),
+    sa.Index(None, "campaign_id", "state", "id"),
+    sa.Index(None, "campaign_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+REVOKED_TOKEN = sa.Table(
+    "revoked_token",
+    METADATA,
+    sa.Column("jti", sa.String(96), primary_key=True),
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Index(None, "expires_us"),
+)
+
+CHANGE = sa.Table(
+    "change",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("entity", sa.String(32), nullable=False),
+    sa.Column("record_id", BIG, nullable=False),
+    sa.Column("uid", sa.String(96), nullable=False),
+    sa.Column("changed_us", BIG, nullable=False),
+    sa.Index(None, "changed_us"),
+    sqlite_autoincrement=True,
+)
+
+AUDIT = sa.Table(
+    "audit",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("time", BIG, nullable=False),
+    sa.Column("company_id", BIG),  # whose the record is; no foreign keys: the log outlives what it tells of
+    sa.Column("user_id", BIG, nullable=False),  # 0: the platform
+    sa.Column("username", sa.String(64), nullable=False),
+    sa.Column("address", sa.String(64), nullable=False),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("entity", sa.String(32), nullable=False),
+    sa.Column("record_id", BIG),
+    sa.Column("uid", sa.String(96), nullable=False),
+    sa.Column("before", sa.Text),  # JSON objects of the fields that changed
+    sa.Column("after", sa.Text),
+    sa.Index(None, "time"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "company_id", "time"),
+    sa.Index(None, "uid", "company_id", "id"),
+    sa.Index(None, "username", "company_id", "id"),
+    sqlite_autoincrement=True,
+)
+
+ALL_TABLES = (
+    *(entity.table for entity in ENTITIES),
+    OBJECT_TERMINAL,
+    COMMAND,
+    CAMPAIGN_TERMINAL,
+    REVOKED_TOKEN,
+    CHANGE,
+    AUDIT,
+    *HAPPENINGS,
+    *ANALYSIS,
+    *MESSAGES,
+    REPLAY,
+)

@@ -1,0 +1,153 @@
+"""One terminal of a campaign, from its turn to its end. Pure: what happens comes in with its time."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import msgspec
+
+from terrazzo.campaigns.terminal_reports import UpgradeNotice
+from terrazzo.commands.queue import CommandState
+
+
+class ItemState(Enum):
+    """Where a terminal stands."""
+
+    PENDING = "pending"  # its turn hasn't come, or its command waits for it
+    SENT = "sent"
+    DOWNLOADING = "downloading"  # it has accepted the command, or fetches the file
+    DONE = "done"  # it has reported the target version
+    FAILED = "failed"
+
+
+ENDED = frozenset({ItemState.DONE, ItemState.FAILED})
+UNDER_WAY = frozenset({ItemState.SENT, ItemState.DOWNLOADING})
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """What a campaign demands of each terminal."""
+
+    unit: str
+    version: str
+    retries: int
+    timeout_us: int  # from a sign of life of the upgrade to the report of the version
+
+
+class Item(msgspec.Struct, kw_only=True, eq=False):
+    """``attempts``: commands that were given. ``failures``: those that came to nothing."""
+
+    terminal_id: str
+    wave: int
+    state: ItemState = ItemState.PENDING
+    reason: str = ""
+    version: str = ""  # the last that was reported while the campaign ran
+    attempts: int = 0
+    failures: int = 0
+    command_uid: str = ""
+    sent_us: int | None = None
+    downloading_us: int | None = None
+    ended_us: int | None = None
+    deadline_us: int | None = None
+    came_back: bool = False  # since the command was sent; it may have lost the upgrade with its power
+    may_retry: bool = True  # False when the campaign was aborted
+    is_dirty: bool = False  # not written yet
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it has no command yet."""
+        return self.state is ItemState.PENDING and not self.command_uid
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it may have its command: the terminal is heard before the journal has written that it was sent."""
+        return self.state in UNDER_WAY or (self.state is ItemState.PENDING and bool(self.command_uid))
+
+    def give(self, command_uid: str) -> None:
+        """A command was journaled for it."""
+        self.command_uid, self.came_back = command_uid, False
+        self.attempts += 1
+        self.is_dirty = True
+
+    def on_step(self, command_uid: str, state: CommandState, reason: str, *, terms: Terms, now_us: int) -> None:
+        """Its command has come to a state of the journal."""
+        if command_uid != self.command_uid or self.state in ENDED:
+            return
+        match state:
+            case CommandState.SENT if self.state is ItemState.PENDING:
+                self._move(ItemState.SENT, now_us)
+            case CommandState.DELIVERED | CommandState.ANSWERED if self.deadline_us is None:
+                if self.state is ItemState.PENDING:
+                    self._move(ItemState.SENT, now_us)
+                self.deadline_us = now_us + terms.timeout_us
+                self.is_dirty = True
+            case CommandState.EXPIRED | CommandState.FAILED:
+                self.fail(reason, terms=terms, now_us=now_us)
+
+    def on_version(self, version: str, *, terms: Terms, now_us: int) -> None:
+        """It has reported a version; another one after a reconnect says that the upgrade was lost."""
+        if self.state in ENDED:
+            return
+        self.version, self.is_dirty = version[:64], True
+        if version == terms.version:
+            self.reason = "" if self.attempts else "had the version already"
+            self._end(ItemState.DONE, now_us)
+        elif self.state in UNDER_WAY and self.came_back:
+            self.fail(f"came back with version {version[:64]}", terms=terms, now_us=now_us)
+
+    def on_notice(self, notice: UpgradeNotice, *, terms: Terms, now_us: int) -> None:
+        """It has said something about the upgrade."""
+        if not self.is_told:
+            return
+        if notice.is_ok:
+            self.on_download(terms=terms, now_us=now_us)
+        else:
+            self.fail(notice.reason or "the terminal reports a failure", terms=terms, now_us=now_us)
+
+    def on_download(self, *, terms: Terms, now_us: int) -> None:
+        """It fetches the file, which gives it time anew."""
+        if not self.is_told:
+            return
+        if self.state is not ItemState.DOWNLOADING:
+            self.sent_us = self.sent_us or now_us
+            self._move(ItemState.DOWNLOADING, now_us)
+        self.deadline_us = now_us + terms.timeout_us
+        self.is_dirty = True
+
+    def on_reconnect(self) -> None:
+        """It has connected again."""
+        self.came_back = self.state in UNDER_WAY
+
+    def check_time(self, *, terms: Terms, now_us: int) -> None:
+        """Fails the attempt when its time is over."""
+        if self.state in UNDER_WAY and self.deadline_us is not None and self.deadline_us <= now_us:
+            reason = f"did not report version {terms.version} within {terms.timeout_us / 1e6:g} s"
+            self.fail(reason, terms=terms, now_us=now_us)
+
+    def fail(self, reason: str, *, terms: Terms, now_us: int) -> None:
+        """The attempt came to nothing: once more, or never again."""
+        self.failures += 1
+        self.reason, self.is_dirty = reason[:255], True
+        if self.failures > terms.retries or not self.may_retry:
+            self._end(ItemState.FAILED, now_us)
+        else:
+            self._wait()
+
+    def recall(self, reason: str) -> None:
+        """Its command was taken back before it was sent; that is no failure."""
+        self.reason = reason
+        self._wait()
+
+    def _wait(self) -> None:
+        self.state, self.command_uid, self.deadline_us = ItemState.PENDING, "", None
+        self.sent_us = self.downloading_us = None
+        self.is_dirty = True
+
+    def _move(self, state: ItemState, now_us: int) -> None:
+        self.state, self.is_dirty = state, True
+        if state is ItemState.SENT:
+            self.sent_us, self.reason = now_us, ""
+        else:
+            self.downloading_us = now_us
+
+    def _end(self, state: ItemState, now_us: int) -> None:
+        self.state, self.ended_us, self.deadline_us, self.is_dirty = state, now_us, None, True

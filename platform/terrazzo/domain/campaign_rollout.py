@@ -1,0 +1,123 @@
+"""A campaign under way: whose turn it is, and whether it goes on. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from enum import Enum
+
+import msgspec
+
+from terrazzo.domain.campaign_item import ENDED, UNDER_WAY, Item, ItemState, Terms
+
+
+class CampaignState(Enum):
+    """Where a campaign stands."""
+
+    CREATED = "created"
+    RUNNING = "running"
+    PAUSED = "paused"
+    ABORTED = "aborted"
+    DONE = "done"
+
+
+MAY_BECOME = {
+    CampaignState.RUNNING: (CampaignState.CREATED, CampaignState.PAUSED),
+    CampaignState.PAUSED: (CampaignState.RUNNING,),
+    CampaignState.ABORTED: (CampaignState.CREATED, CampaignState.RUNNING, CampaignState.PAUSED),
+    CampaignState.DONE: (CampaignState.RUNNING,),
+}
+"""From which states each state is reached."""
+
+FOLLOWED = (CampaignState.RUNNING, CampaignState.PAUSED, CampaignState.ABORTED)
+"""States in which terminals may be under way."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """A campaign is aborted when so many have failed, and they are this share of those that have ended."""
+
+    failure_percent: int
+    failure_minimum: int
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What a campaign comes to."""
+
+    state: CampaignState
+    reason: str = ""
+
+
+class Rollout(msgspec.Struct, kw_only=True, eq=False):
+    """A campaign and its terminals. ``wave``: the last one that has begun, from 1."""
+
+    id: int
+    company_id: int
+    file: str
+    created_by: int
+    terms: Terms
+    limits: Limits
+    state: CampaignState
+    wave: int
+    items: dict[str, Item]  # by uid
+
+    def verdict(self) -> Verdict | None:
+        """The end that a running campaign has come to."""
+        counts = Counter(item.state for item in self.items.values())
+        failed, ended = counts[ItemState.FAILED], counts[ItemState.FAILED] + counts[ItemState.DONE]
+        limits = self.limits
+        if (
+            failed >= limits.failure_minimum
+            and failed * 100 >= limits.failure_percent * ended
+            and ended < len(self.items)
+        ):
+            return Verdict(CampaignState.ABORTED, f"{failed} of the {ended} terminals that ended have failed")
+        return Verdict(CampaignState.DONE) if ended == len(self.items) else None
+
+    def open_wave(self) -> bool:
+        """Begins the next wave when all terminals of those before have ended; whether it did."""
+        open_ones = [item.wave for item in self.items.values() if item.state not in ENDED]
+        following = min(open_ones, default=self.wave)
+        if following <= self.wave:
+            return False
+        self.wave = following
+        return True
+
+    def due(self) -> list[Item]:
+        """The terminals whose turn it is and that have no command."""
+        return [item for item in self.items.values() if item.wave <= self.wave and item.is_waiting]
+
+    def unsent(self) -> list[Item]:
+        """The terminals whose commands wait for them."""
+        return [item for item in self.items.values() if item.state is ItemState.PENDING and item.command_uid]
+
+    def dirty(self) -> list[Item]:
+        """What is to be written."""
+        return [item for item in self.items.values() if item.is_dirty]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing more to follow."""
+        if self.state in (CampaignState.RUNNING, CampaignState.PAUSED):
+            return False
+        return not any(
+            item.state in UNDER_WAY or (item.command_uid and item.state is ItemState.PENDING)
+            for item in self.items.values()
+        )
+
+    def abort(self, reason: str) -> None:
+        """No terminal gets another attempt; those under way are followed to their end."""
+        self.state = CampaignState.ABORTED
+        for item in self.items.values():
+            item.may_retry = False
+            if item.is_waiting and not item.reason:
+                item.reason, item.is_dirty = reason, True
+
+    def check_times(self, now_us: int) -> None:
+        """Fails what took too long."""
+        for item in self.items.values():
+            item.check_time(terms=self.terms, now_us=now_us)
+
+
+def count_states(items: Iterable[tuple[str, int]]) -> dict[str, int]:
+    """Terminals by state, each state present."""
+    return {state.value: 0 for state in ItemState} | dict(items)

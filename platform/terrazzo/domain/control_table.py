@@ -1,0 +1,106 @@
+"""An object's control table: from a command and a value to one terminal's message (section 2, Pusher). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from terrazzo.domain.command_payload import FIRMWARE_UNITS, MAX_TEXT, RESERVED, check_command
+from terrazzo.domain.script_rows import check_distinct, check_texts
+from terrazzo.errors import BadParameter, Skipped
+from terrazzo.points import find_point, parse_point
+
+
+class ControlType(Enum):
+    """Field 4 of a row."""
+
+    POINT = "OBJ"  # to one of the object's terminals, with a point key
+    TERMINAL = "APR"  # to the terminal itself
+
+
+class ControlRow(NamedTuple):
+    """One row of a control script (rule 1)."""
+
+    code: str
+    label_en: str
+    label_cn: str
+    kind: str
+    point: str
+    default: str
+
+
+class ObjectCommand(NamedTuple):
+    """What one terminal is told. ``point`` is None for a reserved command."""
+
+    terminal_id: str
+    point: str | None
+    value: str
+
+
+def check_control_rows(rows: Any) -> None:
+    """Refuses a control script that isn't rows of 6 texts, each command once.
+
+    Raises:
+        ValueError: names row and column, from 1, and the reason.
+    """
+    check_texts(rows, 6)
+    check_distinct(rows)
+    for position, row in enumerate(rows, 1):
+        try:
+            check_control_row(ControlRow(*row))
+        except ValueError as error:
+            raise ValueError(f"row {position}, {error}") from None
+
+
+def check_control_row(row: ControlRow) -> None:
+    """Refuses a row that no request could use.
+
+    Raises:
+        ValueError: names the column, from 1, and the reason.
+    """
+    try:
+        check_command(row.code)
+    except BadParameter as error:
+        raise ValueError(f"column 1: {error.reason}") from None
+    if row.kind not in {kind.value for kind in ControlType}:
+        raise ValueError(f"column 4: expected OBJ or APR, got {row.kind!r:.32}")
+    try:
+        position, rest = parse_point(row.point)
+    except ValueError as error:
+        raise ValueError(f"column 5: {error}") from None
+    keyless = not rest if position is not None else "." not in rest
+    if row.code == "AXUpgrade" and row.default not in ("", *FIRMWARE_UNITS):
+        raise ValueError(f"column 6: expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade, got {row.default!r:.32}")
+    if len(row.default) > MAX_TEXT:
+        raise ValueError(f"column 6: longer than {MAX_TEXT} characters")
+    if keyless and row.code not in RESERVED:
+        raise ValueError(f"column 5: {row.point!r:.80} names no point, and {row.code!r:.32} is no reserved command")
+
+
+def plan_command(
+    rows: Sequence[Sequence[str]],
+    command: str,
+    value: str,
+    *,
+    terminals: Sequence[str],
+    is_known: Callable[[str], bool],
+) -> ObjectCommand:
+    """The message for a command (rules 1, 2, 6 and 7): the request's value, or the row's default without one.
+
+    Raises:
+        Skipped: the script has no such command, or its row leads nowhere.
+    """
+    row = next((ControlRow(*row) for row in rows if row[0] == command), None)
+    if row is None:
+        raise Skipped(f"command: {command!r:.80} is not in the object's control script")
+    try:
+        point = find_point(row.point, terminals, is_known)
+    except ValueError as error:
+        raise Skipped(f"command: {command!r:.80}: control point {error}") from None
+    addresses_terminal = row.kind == ControlType.TERMINAL.value or not point.key
+    if addresses_terminal and command in RESERVED:
+        return ObjectCommand(point.terminal_id, None, value or row.default)
+    if not point.key:
+        raise Skipped(f"command: {command!r:.80}: control point {row.point!r:.80} names no point")
+    return ObjectCommand(point.terminal_id, point.key, value or row.default)

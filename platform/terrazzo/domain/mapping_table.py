@@ -1,0 +1,144 @@
+"""All rows of a mapping: references checked, the order of computation, and a name for the layout."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+import msgspec
+
+from terrazzo.domain.mapping_row import MappingRow, RowError, RowKind, parse_row
+from terrazzo.points import find_point
+
+MAX_ROWS = 1_000
+
+
+class Slot(msgspec.Struct, frozen=True, array_like=True):
+    """What a row remembers is kept under this: what is left of it when the mapping changes is what is equal."""
+
+    code: str
+    kind: str
+    rule: str  # an event's condition and point, a statistic's window and function
+
+
+@dataclass(frozen=True)
+class MappingTable:
+    """A mapping, checked. A row's place in ``rows`` is its slot in an object's state."""
+
+    rows: tuple[MappingRow, ...]
+    places: Mapping[str, int]  # code -> slot
+    derived: tuple[MappingRow, ...]  # FUNC, COL and STT rows, each after those that it names
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """What is remembered, row by row."""
+        return tuple(Slot(row.code, row.kind.value, _rule(row)) for row in self.rows)
+
+    @cached_property
+    def layout(self) -> str:
+        """The same for tables whose states are laid out alike."""
+        return hashlib.blake2b(msgspec.msgpack.encode(self.slots), digest_size=9).hexdigest()
+
+    @cached_property
+    def has_edges(self) -> bool:
+        """Whether there are events."""
+        return any(row.kind is RowKind.EVNT for row in self.rows)
+
+    @cached_property
+    def has_marks(self) -> bool:
+        """Whether there are rows with an interval."""
+        return any(row.interval_us for row in self.rows)
+
+    @cached_property
+    def windowed(self) -> tuple[int, ...]:
+        """The slots of rolling statistics."""
+        return tuple(place for place, row in enumerate(self.rows) if row.kind is RowKind.STT)
+
+    def place(self, row: MappingRow) -> int:
+        """The slot of a row."""
+        return self.places[row.code]
+
+    def bind(self, terminals: Sequence[str]) -> dict[str, dict[int, str]]:
+        """Which points of which terminal feed which slots: uid -> slot -> point.
+
+        A reference that none of the object's terminals answers to feeds nothing.
+        """
+        fed: dict[str, dict[int, str]] = {}
+        for place, row in enumerate(self.rows):
+            if not row.point:
+                continue
+            try:
+                uid, key = find_point(row.point, terminals, lambda uid: False)
+            except ValueError:  # the list is shorter, or another object's terminal is named
+                continue
+            if key:
+                fed.setdefault(uid, {})[place] = key
+        return fed
+
+
+def check_mapping_rows(rows: Any) -> None:
+    """Refuses rows that are no mapping.
+
+    Raises:
+        ValueError: what is wrong, with row and column.
+    """
+    parse_table(rows)
+
+
+def parse_table(rows: Any) -> MappingTable:
+    """Reads a mapping's rows.
+
+    Raises:
+        ValueError: what is wrong, with row and column.
+    """
+    if not isinstance(rows, list):
+        raise ValueError("expected an array of rows")
+    if len(rows) > MAX_ROWS:
+        raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
+    parsed = tuple(parse_row(cells, number) for number, cells in enumerate(rows, 1))
+    places = _places(parsed)
+    _check_names(parsed, places)
+    return MappingTable(parsed, places, _in_order(parsed, places))
+
+
+def _places(rows: Sequence[MappingRow]) -> dict[str, int]:
+    places: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        if row.code in places:
+            raise RowError(row.number, 1, f"{row.code!r} is the code of row {places[row.code] + 1} too")
+        places[row.code] = place
+    return places
+
+
+def _check_names(rows: Sequence[MappingRow], places: Mapping[str, int]) -> None:
+    for row in rows:
+        for name, column in row.names:
+            if name not in places:
+                raise RowError(row.number, column, f"no row has the code {name[:64]!r}")
+            if rows[places[name]].kind is RowKind.EVNT:
+                raise RowError(row.number, column, f"{name!r} is an event, not a variable")
+
+
+def _in_order(rows: Sequence[MappingRow], places: Mapping[str, int]) -> tuple[MappingRow, ...]:
+    """The derived rows, each after those that it names; among equals as they stand."""
+    derived = [row for row in rows if row.kind in (RowKind.FUNC, RowKind.COL, RowKind.STT)]
+    codes = {row.code for row in derived}
+    sorter = TopologicalSorter({row.code: [name for name, _ in row.names if name in codes] for row in derived})
+    try:
+        return tuple(rows[places[code]] for code in sorter.static_order())
+    except CycleError as error:
+        circle = error.args[1]
+        row = rows[min(places[code] for code in circle)]
+        raise RowError(row.number, row.expression_column, f"goes in circles: {' -> '.join(circle)}") from None
+
+
+def _rule(row: MappingRow) -> str:
+    if row.kind is RowKind.EVNT and row.condition is not None:
+        return f"{row.point} {row.interval_us} {row.condition.text}"
+    if row.kind is RowKind.STT:
+        return f"{row.window_us} {row.fn} {row.of}"
+    return f"{row.interval_us}"

@@ -1,0 +1,115 @@
+"""The registry in memory: what the hot path asks, kept right by whoever changes a record."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from terrazzo.domain.terminal import Terminal
+
+TerminalChange = Callable[[Terminal | None, Terminal | None], None]
+"""Called with the record before and after a change; None where there was or is none."""
+
+SharingChange = Callable[[frozenset[str]], None]
+"""Called with the uids of the terminals that an object gained, lost or kept when its ``terminal_list`` changed."""
+
+
+class Registry:
+    """All terminals, and which of them share an object."""
+
+    def __init__(self) -> None:
+        self._terminals: dict[str, Terminal] = {}
+        self._uids: dict[int, str] = {}
+        self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
+        self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._company_of: dict[int, int] = {}  # object id -> company id
+        self._watchers: list[TerminalChange] = []
+        self._sharing_watchers: list[SharingChange] = []
+
+    def terminal(self, uid: str) -> Terminal | None:
+        """The terminal with this uid (its MQTT client id)."""
+        return self._terminals.get(uid)
+
+    def terminal_by_id(self, terminal_id: int) -> Terminal | None:
+        """The terminal with this record id."""
+        uid = self._uids.get(terminal_id)
+        return None if uid is None else self._terminals.get(uid)
+
+    def terminals(self) -> Iterable[Terminal]:
+        """All terminals, in no particular order."""
+        return self._terminals.values()
+
+    def watch(self, callback: TerminalChange) -> None:
+        """Calls back on every later change of a terminal, after it is in force."""
+        self._watchers.append(callback)
+
+    def watch_sharing(self, callback: SharingChange) -> None:
+        """Calls back on every later change of an object's ``terminal_list``, after it is in force."""
+        self._sharing_watchers.append(callback)
+
+    def put_terminal(self, terminal: Terminal) -> None:
+        """Adds or replaces a terminal."""
+        before = self._terminals.get(terminal.uid)
+        if before is not None:
+            self._uids.pop(before.id, None)
+        self._terminals[terminal.uid] = terminal
+        self._uids[terminal.id] = terminal.uid
+        self._tell(before, terminal)
+
+    def drop_terminal(self, uid: str) -> None:
+        """Forgets a terminal; unknown ones are ignored."""
+        before = self._terminals.pop(uid, None)
+        if before is not None:
+            self._uids.pop(before.id, None)
+            self._tell(before, None)
+
+    def put_object(self, object_id: int, terminal_uids: Iterable[str], *, company_id: int = 0) -> None:
+        """Sets the ordered ``terminal_list`` of an object, and whose it is."""
+        before = self._forget_object(object_id)
+        uids = tuple(terminal_uids)
+        self._company_of[object_id] = company_id
+        self._terminals_of[object_id] = uids
+        for uid in uids:
+            self._objects_of[uid].add(object_id)
+        if before != uids:
+            self._tell_sharing(frozenset((*before, *uids)))
+
+    def drop_object(self, object_id: int) -> None:
+        """Forgets an object; unknown ones are ignored."""
+        self._tell_sharing(frozenset(self._forget_object(object_id)))
+
+    def object_terminals(self, object_id: int) -> tuple[str, ...]:
+        """The terminals of an object in order, empty for an unknown one."""
+        return self._terminals_of.get(object_id, ())
+
+    def object_ids(self) -> Iterable[int]:
+        """All objects, in no particular order."""
+        return self._company_of.keys()
+
+    def object_company(self, object_id: int) -> int | None:
+        """Whose an object is, None for an unknown one."""
+        return self._company_of.get(object_id)
+
+    def terminal_objects(self, uid: str) -> frozenset[int]:
+        """The objects that a terminal serves."""
+        return frozenset(self._objects_of.get(uid, ()))
+
+    def share_object(self, uid: str, other: str) -> bool:
+        """Whether two terminals serve one object (what ``is_route`` needs)."""
+        objects = self._objects_of
+        return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
+
+    def _forget_object(self, object_id: int) -> tuple[str, ...]:
+        uids = self._terminals_of.pop(object_id, ())
+        self._company_of.pop(object_id, None)
+        for uid in uids:
+            self._objects_of[uid].discard(object_id)
+        return uids
+
+    def _tell_sharing(self, uids: frozenset[str]) -> None:
+        for callback in self._sharing_watchers if uids else ():
+            callback(uids)
+
+    def _tell(self, before: Terminal | None, after: Terminal | None) -> None:
+        for callback in self._watchers:
+            callback(before, after)

@@ -1,0 +1,140 @@
+"""Events as people handle them: a state machine of three states, and comments.
+
+==============  ==================================  =========================
+to              from                                otherwise
+==============  ==================================  =========================
+acknowledged    raised                              stays as it is
+cleared         raised, acknowledged                stays as it is
+==============  ==================================  =========================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import tzinfo
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.audit.entry import AuditEntry
+from terrazzo.audit.log import write_entries
+from terrazzo.database.company_records import CompanyRecords
+from terrazzo.database.database import Database
+from terrazzo.database.field import Field, flag, moment, number, text
+from terrazzo.database.port import Row
+from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
+from terrazzo.domain.actor import Actor
+from terrazzo.mapping.effect_writer import Happened
+from terrazzo.times import now_us
+
+RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"
+COMMENTED = "commented"
+STEPS: Mapping[str, frozenset[str]] = {
+    ACKNOWLEDGED: frozenset({RAISED}),
+    CLEARED: frozenset({RAISED, ACKNOWLEDGED}),
+}
+"""The states that lead to each."""
+
+_FIELDS: tuple[Field, ...] = (
+    number("object_id"),
+    text("terminal_id", 64),
+    text("code", 0),
+    text("label_en", 0),
+    text("label_cn", 0),
+    text("value", 0),
+    text("extension_key", 0),
+    text("extension_value", 0),
+    text("reference", 64),
+    moment("created"),
+    flag("is_available"),
+    text("state", 16),
+    number("acknowledged_by", default=None),
+    moment("acknowledged_at"),
+    number("cleared_by", default=None),
+    moment("cleared_at"),
+)
+
+Listener = Callable[[Sequence[Happened]], None]
+
+
+class EventRecords(CompanyRecords):
+    """The events of all companies, and what people do about them. Rows have their ``comments``, oldest first."""
+
+    def __init__(self, database: Database, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
+        super().__init__(database, EVENT, _FIELDS, moment="created", zone=zone)
+        self._clock = clock
+        self._listeners: list[Listener] = []
+
+    def listen(self, callback: Listener) -> None:
+        """Calls back after each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind."""
+        self._listeners.append(callback)
+
+    async def move(self, actor: Actor, event_id: int, state: str, *, comment: str = "") -> Row:
+        """Brings an event into a state, and says why where there is a comment; the event as it is then.
+
+        One that can't get there any more stays as it is: whoever came first has done it.
+
+        Raises:
+            NotFound: no such event.
+        """
+        async with self._database.writing() as connection:
+            before = await self._item(connection, actor, event_id, lock=True)
+            moves = before["state"] in STEPS[state]
+            if moves:
+                await self._set_state(connection, actor, event_id, state)
+            told = {"state": (before["state"], state)} if moves else {}
+            row = await self._settle(connection, actor, before, told, comment)
+        self._tell([state] if moves else [COMMENTED] if comment else [], row)
+        return row
+
+    async def comment(self, actor: Actor, event_id: int, comment: str) -> Row:
+        """Adds a comment; the event with it.
+
+        Raises:
+            NotFound: no such event.
+        """
+        async with self._database.writing() as connection:
+            before = await self._item(connection, actor, event_id, lock=True)
+            row = await self._settle(connection, actor, before, {}, comment)
+        self._tell([COMMENTED], row)
+        return row
+
+    async def _set_state(self, connection: AsyncConnection, actor: Actor, event_id: int, state: str) -> None:
+        change = {"state": state, f"{state}_by": actor.user_id, f"{state}_at": self._clock()}
+        await connection.execute(EVENT.update().where(EVENT.c.id == event_id).values(**change))
+
+    async def _settle(
+        self, connection: AsyncConnection, actor: Actor, before: Row, told: Mapping[str, tuple[str, str]], comment: str
+    ) -> Row:
+        """Writes the comment and the line in the audit log; the event as it is then."""
+        now, event_id = self._clock(), before["id"]
+        after = {name: becomes for name, (_, becomes) in told.items()}
+        if comment:
+            after["comment"] = comment
+            said = {"event_id": event_id, "user_id": actor.user_id, "username": actor.username, "created": now}
+            await connection.execute(EVENT_COMMENT.insert().values(**said, text=comment))
+        if after:
+            entry = AuditEntry(
+                actor=actor,
+                company_id=before["company_id"],
+                action="update",
+                entity="event",
+                record_id=event_id,
+                uid=str(event_id),
+                before={name: was for name, (was, _) in told.items()} or None,
+                after=after,
+            )
+            await write_entries(connection, [entry], now)
+        return await self._item(connection, actor, event_id)
+
+    async def _complete(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> list[Row]:
+        by_id: dict[int, dict[str, Any]] = {row["id"]: row | {"comments": []} for row in rows}
+        query = sa.select(EVENT_COMMENT).where(EVENT_COMMENT.c.event_id.in_(by_id)).order_by(EVENT_COMMENT.c.id)
+        for comment in (await connection.execute(query)).mappings() if by_id else ():
+            by_id[comment["event_id"]]["comments"].append(dict(comment))
+        return list(by_id.values())
+
+    def _tell(self, kinds: Sequence[str], row: Row) -> None:
+        for hear in self._listeners if kinds else ():
+            hear([Happened(kind, dict(row)) for kind in kinds])

@@ -1,0 +1,1 @@
+"""The expression language of mappings and calculations: text, tree, compiled function."""

@@ -1,0 +1,232 @@
+"""From batches of publishes to one group of records that is committed together. Pure: no clock but a deadline."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from terrazzo.domain.answers import CommandAnswer, answer_record
+from terrazzo.domain.payload import Points, Reject, RejectKind, decode, flatten
+from terrazzo.ingest.report_tag import ReportTag
+from terrazzo.ingest.timing import CLOCK_UNSET, record_time
+from terrazzo.ports.store import NO_NOTES, Notes, Record
+from terrazzo.sparse_log import SparseLog
+from terrazzo_broker.hooks import Batch, Inbound
+
+PAYLOAD_FORMAT_INVALID = 0x99
+STORE_REFUSES = 0x83  # Implementation specific error
+
+_BRACE = 0x7B
+_STRIDE = 256  # messages between two looks at the clock
+
+_log = logging.getLogger(__name__)
+
+_encode_reject = msgspec.msgpack.Encoder().encode
+_new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
+
+
+class MessageMapper(Protocol):
+    """Turns messages into what objects make of them, committed together with the messages themselves."""
+
+    def plans(self, uid: str) -> Sequence[Any]:
+        """What a terminal's messages do; empty for one that feeds no object."""
+
+    def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
+        """Takes one message of a terminal with plans; appends the records that it makes. ``points``: flat."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether it may be given more."""
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether it has notes to commit."""
+
+    def take_records(self) -> Sequence[Record]:
+        """Records that no message made, to commit with the group that is sealed next."""
+
+    def seal(self) -> Notes:
+        """Ends a group: the notes to commit with it."""
+
+    def on_committed(self) -> None:
+        """All that was sealed is durable."""
+
+    def on_wanted(self, nudge: Callable[[], None]) -> None:
+        """Calls back when it has notes to commit though no message came, and when there is room again."""
+
+
+class IngestStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    messages: int = 0  # committed, rejects included
+    bytes: int = 0
+    rejects: dict[str, int] = msgspec.field(default_factory=lambda: {kind.value: 0 for kind in RejectKind})
+    clock_unset: int = 0  # records whose Time was before the year 2000
+    batches: int = 0
+    commits: int = 0
+    commit_seconds: float = 0.0
+    commit_seconds_max: float = 0.0
+    store_failures: int = 0
+    store_refused: int = 0  # records that the store never takes, older than its retention say; kept as rejects
+    shaping_failures: int = 0  # messages that are stored and went into no object
+    pauses: int = 0
+    backlog: int = 0  # publishes taken and not yet settled
+    backlog_bytes: int = 0
+
+
+class Arrival(msgspec.Struct):
+    """A batch as it was taken: how large it is, how far it is decoded, which of its messages were rejected."""
+
+    batch: Batch
+    size: int  # payload bytes
+    next: int = 0
+    refusals: dict[int, int] = msgspec.field(default_factory=dict)
+
+
+class Span(NamedTuple):
+    """Consecutive records that stand for consecutive messages of one arrival, one each."""
+
+    start: int  # of the group's records
+    arrival: Arrival
+    first: int  # of its messages
+
+
+class CommitGroup(msgspec.Struct):
+    """What one commit stores, and whom it answers."""
+
+    records: list[Record] = msgspec.field(default_factory=list)  # one for each message
+    mosaic: list[Record] = msgspec.field(default_factory=list)
+    notes: Notes = NO_NOTES
+    spans: list[Span] = msgspec.field(default_factory=list)
+    arrivals: list[Arrival] = msgspec.field(default_factory=list)  # decoded to the end
+    answers: list[CommandAnswer] = msgspec.field(default_factory=list)
+    messages: int = 0
+    size: int = 0
+
+    def all_records(self) -> list[Record]:
+        """What is stored: the messages' records, then what was made of them: mosaic, answers with their commands."""
+        return [*self.records, *self.mosaic] if self.mosaic else self.records
+
+    def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
+        """Puts rejects in the place of records that the store will never take; returns them.
+
+        Their publishes are answered accordingly.
+        """
+        left = Counter(refused)
+        rejects = []
+        for span, end in zip(self.spans, [*(span.start for span in self.spans[1:]), len(self.records)], strict=True):
+            batch = span.arrival.batch
+            for index, record in enumerate(self.records[span.start : end], span.first):
+                if left[record] > 0 and index not in span.arrival.refusals:  # a reject stays one
+                    left[record] -= 1
+                    span.arrival.refusals[index] = STORE_REFUSES
+                    rejects.append(reject_record(batch.messages[index], reason, batch.arrived_us))
+                    self.records[span.start + index - span.first] = rejects[-1]
+        return rejects
+
+    def settle(self) -> None:
+        """Answers all batches; the records are durable."""
+        for arrival in self.arrivals:
+            arrival.batch.settle(arrival.refusals or None)
+
+
+class Recorder:
+    """Decodes arrivals into a group."""
+
+    def __init__(self, stats: IngestStats, *, clock_ahead_s: float, mapper: MessageMapper | None = None) -> None:
+        self._stats = stats
+        self._plans_of = _no_plans if mapper is None else mapper.plans
+        self._shape = _into_nothing if mapper is None else mapper.shape
+        self._failure_log = SparseLog(_log)
+        self._clock_ahead_us = int(clock_ahead_s * 1e6)
+
+    def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
+        """Decodes an arrival, or as much of it as ``time.perf_counter`` allows; True when it is done.
+
+        A plain payload takes a microsecond or two, a sealed one up to a thousand.
+        """
+        count = len(arrival.batch.messages)
+        while arrival.next < count:
+            stop = min(arrival.next + _STRIDE, count)
+            arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
+            if time.perf_counter() > deadline_s and arrival.next < count:
+                return False
+        group.arrivals.append(arrival)
+        group.messages += count
+        group.size += arrival.size
+        return True
+
+    def _record_some(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
+        """The hot loop. Returns the index it came to: the end of the span, unless sealed payloads took too long."""
+        batch = arrival.batch
+        arrived_us = batch.arrived_us
+        latest_us = arrived_us + self._clock_ahead_us
+        group.spans.append(Span(len(group.records), arrival, span[0]))
+        append = group.records.append
+        tag: ReportTag | None = None
+        plans: Sequence[Any] = ()
+        plans_of, shape = self._plans_of, self._shape
+        for index in range(*span):
+            message = batch.messages[index]
+            if message.tag is not tag:
+                tag = message.tag
+                tag.trace.last_telemetry_us = arrived_us
+                plans = plans_of(tag.uid)
+            body = message.payload
+            try:
+                if tag.seal is not None:
+                    body = tag.seal.open(body)
+                points = decode(body)
+                stamp = points.get("Time")
+                time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
+            except Reject as reject:
+                append(self._reject(message, reject, arrived_us))
+                arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
+            else:
+                if time_us == CLOCK_UNSET:
+                    self._stats.clock_unset += 1
+                    time_us = arrived_us
+                if body[0] <= 0x20:
+                    body = body.lstrip()  # readers tell JSON and MessagePack apart by the first byte
+                append(_new(Record, (tag.series, time_us, body)))
+                if plans:
+                    try:
+                        if body[0] != _BRACE or body.find(b"{", 1) >= 0:  # a payload without another is flat
+                            points = flatten(points)
+                        shape(plans, points, time_us, tag.uid, group.mosaic)
+                    except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
+                        self._on_shaping_failed(tag.uid, error)
+                if tag.answers and message.correlation_data:
+                    answer = CommandAnswer(tag.uid, message.correlation_data, body)
+                    group.answers.append(answer)
+                    group.mosaic.append(answer_record(answer, arrived_us))
+            if tag.seal is not None and time.perf_counter() > deadline_s:
+                return index + 1
+        return span[1]
+
+    def _on_shaping_failed(self, uid: str, error: Exception) -> None:
+        self._stats.shaping_failures += 1
+        self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
+
+    def _reject(self, message: Inbound, reject: Reject, arrived_us: int) -> Record:
+        self._stats.rejects[reject.kind.value] += 1
+        return reject_record(message, str(reject), arrived_us)
+
+
+def _no_plans(uid: str) -> Sequence[Any]:
+    return ()
+
+
+def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
+    raise AssertionError("who else would have plans")
+
+
+def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:
+    """What is kept of a publish that does not become a record: its topic, its bytes, and why."""
+    body = {"topic": message.tag.series, "reason": reason, "payload": message.payload}
+    return Record(message.tag.rejects, arrived_us, _encode_reject(body))

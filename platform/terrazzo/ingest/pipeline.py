@@ -1,0 +1,310 @@
+"""Takes what the broker hands over and acknowledges it when it is stored.
+
+One task writes: everything that has arrived is decoded into one group and committed with one ``append``; while a commit
+is under way the next group is decoded. When the store is behind, reading from terminals pauses; nothing is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from terrazzo.domain.answers import CommandAnswer
+from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+from terrazzo_broker.hooks import Batch
+
+_log = logging.getLogger(__name__)
+
+_SLICE_S = 0.005  # how long decoding may hold the loop
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
+_PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
+
+
+class IngestGateway(Protocol):
+    """What stops the broker from reading more."""
+
+    def pause_intake(self) -> None: ...
+
+    def resume_intake(self) -> None: ...
+
+
+class Marks(Protocol):
+    """What else is noted about objects' records, in the commit that stores them."""
+
+    def on_sealed(self, records: Sequence[Record]) -> Notes:
+        """A group is complete; the notes to commit with it."""
+
+    def on_committed(self) -> None:
+        """The group that was sealed last is durable."""
+
+
+class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """When reading pauses, and how much one commit takes. Reading resumes at half."""
+
+    messages: int = 40_000
+    bytes: int = 32 * 1024 * 1024
+    group_messages: int = 20_000
+    group_bytes: int = 8 * 1024 * 1024
+
+
+class IngestPipeline:
+    """Between the broker's ``take`` and the store's ``append``.
+
+    Args:
+        store: where records go.
+        gate: the broker's valve.
+        clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
+        shaper: what becomes of messages besides their records.
+        marks: told what objects' records each commit has; says what is noted with them.
+    """
+
+    def __init__(
+        self,
+        store: TimeSeriesStore,
+        gate: IngestGateway,
+        *,
+        clock_ahead_s: float = 300,
+        limits: IngestLimits | None = None,
+        mapper: MessageMapper | None = None,
+        marks: Marks | None = None,
+    ) -> None:
+        self.stats = IngestStats()
+        self._store = store
+        self._gate = gate
+        self._limits = limits or IngestLimits()
+        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper)
+        self._mapper = mapper
+        self._marks = marks
+        if mapper is not None:
+            mapper.on_wanted(self._on_wanted)
+        self._pending: deque[Arrival] = deque()  # bounded by the gate
+        self._wake = asyncio.Event()
+        self._paused = False
+        self._failing = False  # the last append failed
+        self._waited_us = 0  # what was committed last, at most
+        self._draining = self._closing = False
+        self._committed = asyncio.Event()  # a group has been answered for
+        self._writer: asyncio.Task[None] | None = None
+        self._record_listeners: list[Callable[[Sequence[Record]], None]] = []
+        self._answer_listeners: list[Callable[[CommandAnswer], None]] = []
+        self._failure_log = SparseLog(_log)
+
+    def listen(self, callback: Callable[[Sequence[Record]], None]) -> None:
+        """Hands over each committed group, rejects (``x/...``) included."""
+        self._record_listeners.append(callback)
+
+    def listen_answers(self, callback: Callable[[CommandAnswer], None]) -> None:
+        """Hands over each committed answer to a command."""
+        self._answer_listeners.append(callback)
+
+    def start(self) -> None:
+        """Starts the writer."""
+        self._writer = asyncio.create_task(self._write(), name="ingest writer")
+        self._writer.add_done_callback(_log_failure)
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the writer runs and the store took the last group."""
+        return self._writer is not None and not self._writer.done() and not self._failing
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether terminals wait longer for acknowledgements than they have to."""
+        return self._waited_us > _PROMPT_US and self.stats.backlog > 0
+
+    async def drain(self, timeout_s: float) -> None:
+        """Waits until everything taken so far is stored and acknowledged; from now on reading stays paused."""
+        self._draining = True
+        if not await self.is_idle(timeout_s):
+            _log.warning("%d messages are not stored within %g s", self.stats.backlog, timeout_s)
+
+    async def is_idle(self, timeout_s: float) -> bool:
+        """Whether everything taken is stored and acknowledged within that time; the gate should be closed."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self.stats.backlog:
+                    self._committed.clear()
+                    await self._committed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def stop(self, timeout_s: float = 8.0) -> None:
+        """Commits what was taken; what the store does not take in time stays unacknowledged."""
+        self._draining = self._closing = True
+        self._wake.set()
+        if self._writer is not None:
+            done, _ = await asyncio.wait({self._writer}, timeout=timeout_s)
+            if not done:
+                _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
+                self._writer.cancel()
+                await asyncio.wait({self._writer})
+
+    def take(self, batch: Batch) -> None:
+        """Queues a batch; it is settled when it is stored."""
+        messages = batch.messages
+        size = sum([len(message.payload) for message in messages])
+        self._pending.append(Arrival(batch, size))
+        stats = self.stats
+        stats.batches += 1
+        stats.backlog += len(messages)
+        stats.backlog_bytes += size
+        self._wake.set()
+        if not self._paused and (stats.backlog >= self._limits.messages or stats.backlog_bytes >= self._limits.bytes):
+            self._pause()
+
+    async def _write(self) -> None:
+        commit: asyncio.Task[None] | None = None
+        try:
+            while (group := await self._collect(commit)) is not None:
+                if commit is not None:
+                    await commit
+                commit = asyncio.create_task(self._commit(group), name="ingest commit")
+                commit.add_done_callback(lambda _: self._wake.set())
+        finally:
+            if commit is not None and not commit.done():
+                commit.cancel()
+
+    async def _collect(self, commit: asyncio.Task[None] | None) -> CommitGroup | None:
+        """Decodes until the commit under way is done; None when closing and nothing is left."""
+        group = CommitGroup()
+        while True:
+            self._wake.clear()
+            full = self._decode_slice(group)
+            idle = commit is None or commit.done()
+            if idle and (group.arrivals or (self._is_dirty and not group.records)):
+                self._seal(group)
+                return group
+            if idle and self._closing and not self._pending:
+                return None
+            if full and commit is not None:
+                await asyncio.wait({commit})
+            elif self._pending and self._has_room:
+                await asyncio.sleep(0)  # lets the broker read on
+            else:
+                await self._wake.wait()
+
+    def _decode_slice(self, group: CommitGroup) -> bool:
+        """Decodes for a few milliseconds; True when the group is full."""
+        deadline_s = time.perf_counter() + _SLICE_S
+        pending, limits = self._pending, self._limits
+        while group.messages < limits.group_messages and group.size < limits.group_bytes:
+            if not self._has_room:
+                self._pause()
+                return False
+            if not pending or not self._recorder.record(pending[0], group, deadline_s):
+                return False
+            pending.popleft()
+            if time.perf_counter() > deadline_s:
+                return False
+        return True
+
+    async def _commit(self, group: CommitGroup) -> None:
+        """Stores a group, however long the store is away, then answers for it."""
+        started_s = time.perf_counter()
+        retry_s = _RETRY_FIRST_S
+        records, notes = group.all_records(), group.notes
+        while records or notes:
+            left = await self._append(group, records, notes)
+            if left is records:
+                await asyncio.sleep(retry_s)
+                retry_s = min(retry_s * 2, _RETRY_MOST_S)
+            else:
+                records, notes = left, NO_NOTES
+        if self._mapper is not None:
+            self._mapper.on_committed()
+        if self._marks is not None:
+            self._marks.on_committed()
+        self._count(group, time.perf_counter() - started_s)
+        self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
+        group.settle()
+        self._tell(group)
+        self._committed.set()
+        self._resume_if_drained()
+
+    async def _append(self, group: CommitGroup, records: list[Record], notes: Notes) -> list[Record]:
+        """Tries once; what is still to be stored: nothing, all of it again, or rejects for what is never taken."""
+        try:
+            await (self._store.append(records, notes=notes) if notes else self._store.append(records))
+        except RecordsRefused as error:
+            self._failing = False
+            self._failure_log.warning("%d records are kept as rejects: %s", len(error.records), error)
+            self.stats.store_refused += len(error.records)
+            return group.refuse(error.records, str(error))
+        except StoreUnavailable as error:
+            self._failure_log.warning("the store does not take %d records, retrying: %s", len(records), error)
+        except Exception:  # noqa: BLE001 - whatever goes wrong there, acknowledged must mean stored
+            _log.exception("the store failed on %d records, retrying", len(records))
+        else:
+            self._failing = False
+            return []
+        self.stats.store_failures += 1
+        self._failing = True
+        self._pause()
+        return records
+
+    def _count(self, group: CommitGroup, seconds: float) -> None:
+        stats = self.stats
+        stats.messages += group.messages
+        stats.bytes += group.size
+        stats.backlog -= group.messages
+        stats.backlog_bytes -= group.size
+        stats.commits += 1
+        stats.commit_seconds += seconds
+        stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)
+
+    def _tell(self, group: CommitGroup) -> None:
+        try:
+            for hear_records in self._record_listeners:
+                hear_records(group.all_records())
+            for answer in group.answers:
+                for hear_answer in self._answer_listeners:
+                    hear_answer(answer)
+        except Exception:  # noqa: BLE001 - a listener's fault must not stop the writer
+            _log.exception("a listener failed; the records are stored")
+
+    @property
+    def _has_room(self) -> bool:
+        return self._mapper is None or self._mapper.has_room
+
+    @property
+    def _is_dirty(self) -> bool:
+        return self._mapper is not None and self._mapper.is_dirty
+
+    def _seal(self, group: CommitGroup) -> None:
+        if self._mapper is not None:
+            group.mosaic.extend(self._mapper.take_records())
+            group.notes = self._mapper.seal()
+        if self._marks is not None:
+            group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
+
+    def _on_wanted(self) -> None:
+        self._wake.set()
+        self._resume_if_drained()
+
+    def _pause(self) -> None:
+        if not self._paused:
+            self._paused = True
+            self.stats.pauses += 1
+            self._gate.pause_intake()
+
+    def _resume_if_drained(self) -> None:
+        stats, limits = self.stats, self._limits
+        drained = stats.backlog <= limits.messages // 2 and stats.backlog_bytes <= limits.bytes // 2
+        if self._paused and drained and self._has_room and not self._draining:
+            self._paused = False
+            self._gate.resume_intake()
+
+
+def _log_failure(writer: asyncio.Task[None]) -> None:
+    if not writer.cancelled() and (error := writer.exception()) is not None:
+        _log.critical("the ingest writer has failed; nothing is acknowledged any more", exc_info=error)

@@ -1,0 +1,58 @@
+"""What the ingest path needs to know of a topic, put together once per connection and topic."""
+
+from __future__ import annotations
+
+import msgspec
+
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ingest.sealing import Seal
+from terrazzo.terminals.acl import ReportTopic
+from terrazzo.terminals.presence import Trace
+
+ANSWER_CHANNEL = "n"
+
+
+class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
+    """Travels with each publish as ``PublishGrant.tag``, so that the hot loop handles no text."""
+
+    series: str  # the full topic
+    uid: str  # whose report it is
+    channel: str
+    rejects: str  # the series of the terminal's rejects
+    answers: bool  # whether Correlation Data here names a command
+    trace: Trace
+    seal: Seal | None = None  # where payloads are sealed
+
+
+def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportTag:
+    """The tag of a topic that a terminal may publish on."""
+    uid = report.owner.uid
+    return ReportTag(
+        series=report.topic,
+        uid=uid,
+        channel=report.channel,
+        rejects=f"x/{uid}",
+        answers=report.topic == f"g/{uid}/{ANSWER_CHANNEL}",
+        trace=trace,
+        seal=seal,
+    )
+
+
+class Seals:
+    """The seals of terminals whose payloads are sealed; importing a key takes a while, so they are kept."""
+
+    def __init__(self) -> None:
+        self._seals: dict[str, tuple[Terminal, Seal]] = {}
+
+    def of(self, terminal: Terminal) -> Seal | None:
+        """The seal of a terminal's present record, None where its payloads are plain."""
+        if not terminal.encryption:
+            return None
+        kept = self._seals.get(terminal.uid)
+        if kept is None or kept[0] is not terminal:
+            kept = self._seals[terminal.uid] = (terminal, Seal(terminal))
+        return kept[1]
+
+    def forget(self, uid: str) -> None:
+        """The terminal was deleted."""
+        self._seals.pop(uid, None)

@@ -1,0 +1,65 @@
+"""Which feeds a thing that happened belongs to. What it costs does not depend on who subscribes to other things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from terrazzo.domain.registry import Registry
+from terrazzo.live.feed import Feed
+from terrazzo.live.selector import ALL, OF_TERMINALS, Route
+
+_MOST_KNOWN = 100_000  # answers kept
+
+
+class FeedIndex:
+    """Feeds by their selectors' routes, and the answers already found."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.version = 0  # changes whenever answers may
+        self._registry = registry
+        self._feeds: dict[Route, dict[Feed, None]] = {}
+        self._known: dict[tuple[str, int, int | None, str | None], tuple[Feed, ...]] = {}
+        registry.watch_sharing(lambda uids: self._forget())
+
+    def add(self, feed: Feed) -> None:
+        """From now on the feed is found."""
+        for kind in feed.selector.kinds:
+            self._feeds.setdefault(feed.selector.route(kind), {})[feed] = None
+        self._forget()
+
+    def remove(self, feed: Feed) -> None:
+        """The feed has ended."""
+        for kind in feed.selector.kinds:
+            route = feed.selector.route(kind)
+            feeds = self._feeds[route]
+            del feeds[feed]
+            if not feeds:
+                del self._feeds[route]
+        self._forget()
+
+    def find(self, kind: str, company_id: int, object_id: int | None, terminal_id: str | None) -> tuple[Feed, ...]:
+        """The feeds of what happened in a company, to an object, a terminal or both."""
+        source = kind, company_id, object_id, terminal_id
+        found = self._known.get(source)
+        if found is None:
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            found = self._known[source] = tuple(self._find(*source))
+        return found
+
+    def _find(self, kind: str, company_id: int, object_id: int | None, terminal_id: str | None) -> Iterator[Feed]:
+        keys: dict[int | str | tuple[int, ...], None] = {(company_id,): None, ALL: None}
+        if terminal_id is not None:
+            keys[terminal_id] = None
+            if kind in OF_TERMINALS:
+                keys.update(dict.fromkeys(self._registry.terminal_objects(terminal_id)))
+        if object_id is not None:
+            keys[object_id] = None
+        for key in keys:
+            for feed in self._feeds.get((kind, key), ()):
+                if feed.selector.company_id in (None, company_id):
+                    yield feed
+
+    def _forget(self) -> None:
+        self._known.clear()
+        self.version += 1

@@ -1,0 +1,157 @@
+"""Sends what feeds hold to their subscribers, in batches, and in a share of the process's time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection, Iterable
+from time import perf_counter, thread_time
+
+from terrazzo.live.feed import Feed
+from terrazzo.live.frames import End
+from terrazzo.live.hub import LiveHub
+from terrazzo.live.loop_clocks import LoopClocks
+from terrazzo.live.send_budget import LONGEST_S, SLICE_S, SendBudget
+from terrazzo.live.subscription import Subscription
+
+_log = logging.getLogger(__name__)
+
+POLL_S = 0.05  # between looks at connections that had no room
+SWEEP_S = 1.0  # between looks at everybody's rights
+
+_INTERNAL = 500
+
+
+class FrameSender:
+    """The one task that writes frames. ``start``, then ``stop``.
+
+    Args:
+        is_behind: whether what the process is for waits longer than it should; sending takes less then.
+    """
+
+    def __init__(self, hub: LiveHub, *, is_behind: Callable[[], bool] = lambda: False) -> None:
+        self._hub = hub
+        self._is_behind = is_behind
+        hub.attach(self)
+        self._marked: dict[Feed, None] = {}
+        self._behind: dict[Subscription, None] = {}  # they can be sent more at once
+        self._blocked: dict[Subscription, None] = {}  # their connections had no room
+        self._wake = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._clocks = LoopClocks()
+        self._budget = SendBudget(self._clocks.now())
+        self._begin()
+
+    def start(self) -> None:
+        """Begins to send."""
+        self._tasks = [
+            asyncio.create_task(self._run(), name="live pump"),
+            asyncio.create_task(self._sweep(), name="live sweep"),
+        ]
+        for task in self._tasks:
+            task.add_done_callback(_log_failure)
+
+    async def stop(self) -> None:
+        """Sends nothing more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+        self._clocks.close()
+
+    def mark(self, feed: Feed) -> None:
+        """A feed has something new."""
+        if not self._marked:
+            self._wake.set()
+        self._marked[feed] = None
+
+    async def _run(self) -> None:
+        while True:
+            await self._wait()
+            await self._make_way()
+            feeds = list(self._marked)
+            self._marked.clear()
+            readers = self._behind | self._blocked
+            self._behind, self._blocked = {}, {}
+            for feed in feeds:
+                readers.update(feed.subscriptions)
+            await self._serve(readers)
+            self._forget_cuts(readers)
+
+    async def _wait(self) -> None:
+        if self._marked or self._behind:
+            await asyncio.sleep(0)
+            return
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(POLL_S if self._blocked else None):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _serve(self, readers: Collection[Subscription]) -> None:
+        """A batch for each."""
+        for subscription in readers:
+            try:
+                await self._send(subscription)
+            except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
+                _log.exception("a live subscription failed and is ended")
+                subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
+            if perf_counter() - self._began_s >= SLICE_S:
+                self._account()
+                await asyncio.sleep(0)
+                if await self._make_way():
+                    self._forget_cuts(readers)  # so that those whose turn is later get what came meanwhile
+        self._account()
+
+    async def _send(self, subscription: Subscription) -> None:
+        session, sink = subscription.session, subscription.session.sink
+        if subscription not in subscription.feed.subscriptions or not sink.is_open or not subscription.is_behind:
+            return
+        if not sink.has_room:
+            self._blocked[subscription] = None
+        elif await session.may_go_on(subscription):
+            sink.write(subscription.take(sink.framing, self._hub.stats))
+            if subscription.is_behind:
+                self._behind[subscription] = None
+
+    def _begin(self) -> None:
+        self._began_s, self._own_s = perf_counter(), thread_time()
+
+    def _account(self) -> None:
+        own_s = thread_time() - self._own_s
+        self._hub.stats.send_seconds += own_s
+        self._budget.note(self._clocks.now(), own_s=own_s, is_behind=self._is_behind())
+
+    async def _make_way(self) -> bool:
+        """Stays away until sending may go on, and begins a slice; True when that took a while."""
+        budget, deadline_s, has_paused = self._budget, perf_counter() + LONGEST_S, False
+        budget.note(self._clocks.now(), is_behind=self._is_behind())
+        while (pause_s := budget.pause_s) > 0:
+            left_s = deadline_s - perf_counter()
+            if left_s <= 0:
+                budget.forgive()
+                break
+            await asyncio.sleep(min(pause_s, left_s))
+            budget.note(self._clocks.now(), is_behind=self._is_behind())
+            has_paused = True
+        self._begin()
+        return has_paused
+
+    @staticmethod
+    def _forget_cuts(readers: Iterable[Subscription]) -> None:
+        for feed in {reader.feed: None for reader in readers}:
+            feed.forget_cuts()
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_S)
+            self._hub.end_idle(perf_counter())
+            for session in {each.session: None for each in self._hub.every()}:
+                await session.check_all()
+                await asyncio.sleep(0)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical("%s has failed; live subscribers are sent nothing any more", task.get_name(), exc_info=error)

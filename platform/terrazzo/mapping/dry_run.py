@@ -1,0 +1,60 @@
+"""A mapping tried on sample payloads: what would be recorded and raised. Nothing is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from terrazzo.domain.mapping_table import parse_table
+from terrazzo.domain.payload import Points, decode, flatten
+from terrazzo.expressions.functions import Value
+from terrazzo.mapping.catalogue import ObjectSpec
+from terrazzo.mapping.effects import EventRaised
+from terrazzo.mapping.engine import MappingEngine
+from terrazzo.ports.store import Record
+
+_OBJECT = 1
+
+
+class Sample(NamedTuple):
+    """One message of a terminal."""
+
+    uid: str
+    points: Points
+    time_us: int
+
+
+class Trial(NamedTuple):
+    """What the samples made, and the variables after the last one."""
+
+    records: list[tuple[int, dict[str, Value]]]  # UTC microseconds, code -> value
+    events: list[EventRaised]
+    variables: dict[str, Value]
+
+
+def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample]) -> Trial:
+    """Runs the samples in their order through a fresh object with these terminals.
+
+    Raises:
+        ValueError: the rows are no mapping; row, column and reason.
+        Reject: a sample is no payload.
+    """
+    parse_table(rows)  # the catalogue would only log it
+    engine = MappingEngine()
+    engine.catalogue.put_mapping(_OBJECT, rows)
+    spec = ObjectSpec(id=_OBJECT, company_id=0, mapping_id=_OBJECT, terminals=tuple(terminals))
+    engine.catalogue.put_object(spec)
+    mosaic: list[Record] = []
+    for sample in samples:
+        plans = engine.catalogue.plans(sample.uid)
+        if plans:
+            points = flatten(decode(msgspec.json.encode(sample.points)))
+            engine.shape(plans, points, sample.time_us, sample.uid, mosaic)
+    state = engine.state(_OBJECT)
+    return Trial(
+        [(record.time_us, msgspec.msgpack.decode(record.body)) for record in mosaic],
+        [effect for effect in engine.seal().effects if isinstance(effect, EventRaised)],
+        {} if state is None else state.variables(),
+    )

@@ -1,0 +1,190 @@
+"""The effects that the store has and the database hasn't yet: bounded, in order, applied by one task.
+
+A full outbox stops the ingest (``has_room``); nothing is dropped. While the database is away the effects wait as notes
+in the store, and a restart finds them there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from terrazzo.errors import Unavailable
+from terrazzo.mapping.effect_writer import EffectWriter, Happened, Numbered
+from terrazzo.mapping.effects import Effect, decode_effects, encode_effects
+from terrazzo.sparse_log import SparseLog
+
+_log = logging.getLogger(__name__)
+
+PREFIX = "effects/"
+MOST_EFFECTS = 100_000
+_AT_ONCE = 2_000  # effects of one transaction
+_RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
+
+Listener = Callable[[Sequence[Happened]], None]
+
+
+class EffectQueueStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    waiting: int = 0  # effects that the database hasn't yet
+    applied: int = 0
+    failures: int = 0
+    pauses: int = 0  # the ingest had to wait
+
+
+class EffectQueue:
+    """Numbers effects, keeps them in order, and applies them after their commit."""
+
+    def __init__(self, effect_writer: EffectWriter, *, limit: int = MOST_EFFECTS) -> None:
+        self.stats = EffectQueueStats()
+        self._effect_writer = effect_writer
+        self._limit = limit
+        self._last = 0  # number given
+        self._applied = 0
+        self._sealed: deque[Numbered] = deque()  # not committed yet
+        self._committed: deque[Numbered] = deque()
+        self._done: list[str] = []  # notes to delete with the next commit
+        self._wake = asyncio.Event()
+        self._moved = asyncio.Condition()
+        self._task: asyncio.Task[None] | None = None
+        self._listeners: list[Listener] = []
+        self._room_listeners: list[Callable[[], None]] = []
+
+    def listen(self, callback: Listener) -> None:
+        """Hands over what is in the database now, after each transaction."""
+        self._listeners.append(callback)
+
+    def on_room(self, callback: Callable[[], None]) -> None:
+        """Calls back when there is room again."""
+        self._room_listeners.append(callback)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more effects may come."""
+        return self.stats.waiting < self._limit
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether effects are applied."""
+        return self._task is not None and not self._task.done()
+
+    async def start(self, notes: Mapping[str, bytes]) -> None:
+        """Applies what an earlier run left (``effects/``), then takes more.
+
+        Raises:
+            Unavailable: the database doesn't answer.
+        """
+        self._applied = await self._effect_writer.applied()
+        for name, body in sorted(notes.items()):
+            seq = int(name.removeprefix(PREFIX))
+            self._last = max(self._last, seq)
+            if seq > self._applied:
+                self._enqueue(self._committed, seq, decode_effects(body))
+            else:
+                self._done.append(name)
+        self._last = max(self._last, self._applied)
+        while self._committed:
+            await self._apply_some()
+        self._task = asyncio.create_task(self._run(), name="effects")
+
+    async def stop(self, timeout_s: float = 2.0) -> None:
+        """Applies what is committed if the database takes it in time; the rest is found by the next start."""
+        if self._task is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.settled(self._committed[-1][0] if self._committed else 0)
+        except TimeoutError:
+            _log.warning("%d events and labels wait for the database until the next start", self.stats.waiting)
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    def seal(self, effects: Sequence[Effect]) -> dict[str, bytes | None]:
+        """The notes of a commit: these effects, and none of those that are applied."""
+        notes: dict[str, bytes | None] = dict.fromkeys(self._done)
+        self._done = []
+        if effects:
+            self._last += 1
+            notes[_name(self._last)] = encode_effects(effects)
+            self._enqueue(self._sealed, self._last, effects)
+        return notes
+
+    @property
+    def last(self) -> int:
+        """The number given last."""
+        return self._last
+
+    def on_committed(self) -> None:
+        """All that was sealed is durable."""
+        if self._sealed:
+            self._committed += self._sealed
+            self._sealed.clear()
+            self._wake.set()
+
+    async def settled(self, seq: int) -> None:
+        """Returns when the effects up to this number are in the database."""
+        async with self._moved:
+            await self._moved.wait_for(lambda: self._applied >= seq)
+
+    def _enqueue(self, queue: deque[Numbered], seq: int, effects: Sequence[Effect]) -> None:
+        queue.append((seq, effects))
+        self.stats.waiting += len(effects)
+        if not self.has_room:
+            self.stats.pauses += 1
+
+    async def _run(self) -> None:
+        log, retry_s = SparseLog(_log), _RETRY_FIRST_S
+        while True:
+            self._wake.clear()
+            try:
+                while self._committed:
+                    await self._apply_some()
+                    retry_s = _RETRY_FIRST_S
+            except Unavailable as error:
+                log.warning("%d events and labels wait for the database: %s", self.stats.waiting, error)
+            except Exception:  # noqa: BLE001 - whatever it is, what is acknowledged is tried again
+                _log.exception("events and labels could not be written, retrying")
+            else:
+                await self._wake.wait()
+                continue
+            self.stats.failures += 1
+            await asyncio.sleep(retry_s)
+            retry_s = min(2 * retry_s, _RETRY_MOST_S)
+
+    async def _apply_some(self) -> None:
+        batches, count = [], 0
+        for numbered in self._committed:
+            batches.append(numbered)
+            count += len(numbered[1])
+            if count >= _AT_ONCE:
+                break
+        happened = await self._effect_writer.apply(batches)
+        had_room = self.has_room
+        for seq, _ in batches:
+            self._committed.popleft()
+            self._done.append(_name(seq))
+            self._applied = seq
+        self.stats.waiting -= count
+        self.stats.applied += count
+        async with self._moved:
+            self._moved.notify_all()
+        self._tell(happened, had_room)
+
+    def _tell(self, happened: Sequence[Happened], had_room: bool) -> None:
+        try:
+            for hear in self._listeners:
+                hear(happened)
+        except Exception:  # noqa: BLE001 - a listener's fault must not stop what comes next
+            _log.exception("a listener failed; events and labels are in the database")
+        if not had_room and self.has_room:
+            for tell in self._room_listeners:
+                tell()
+
+
+def _name(seq: int) -> str:
+    return f"{PREFIX}{seq:020}"

@@ -1,0 +1,147 @@
+"""Effects into the database, each exactly once: what is applied and how far is one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.database import Database
+from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL
+from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
+from terrazzo.mapping.labels import Key
+
+Numbered = tuple[int, Sequence[Effect]]
+"""The effects of one commit, and their number."""
+
+_Name = tuple[int, Key]
+"""An object and the key of its label."""
+
+
+class Happened(NamedTuple):
+    """One thing that is in the database now."""
+
+    kind: str  # event | opened | closed
+    row: dict[str, Any]  # of the table ``event`` or ``label``
+
+
+Joiner = Callable[[AsyncConnection, Sequence[Happened]], Awaitable[None]]
+"""Writes what follows from what happened, in the same transaction."""
+
+
+class EffectWriter:
+    """The tables ``event`` and ``label``, as effects change them."""
+
+    def __init__(self, database: Database, *, name: str = "embedded") -> None:
+        """``name``: of the store that keeps the effects until they are here."""
+        self._database = database
+        self._name = name
+        self._joiners: list[Joiner] = []
+
+    def join(self, joiner: Joiner) -> None:
+        """Has ``joiner`` write in the transaction of each effect, so that neither is without the other."""
+        self._joiners.append(joiner)
+
+    async def applied(self) -> int:
+        """The number of the last effects that are in the tables."""
+        async with self._database.reading() as connection:
+            return await self._mark(connection) or 0
+
+    async def apply(self, batches: Sequence[Numbered]) -> list[Happened]:
+        """Applies effects that are not applied yet, in order; returns what changed.
+
+        Raises:
+            Unavailable: the database doesn't answer; nothing was applied.
+        """
+        async with self._database.writing() as connection:
+            before = await self._mark(connection)
+            effects = [effect for seq, some in batches for effect in some if seq > (before or 0)]
+            closed = await self._close(connection, effects)
+            events = await _insert(connection, EVENT, _events(effects))
+            labels = await _insert(connection, LABEL, _labels(effects))
+            await self._set_mark(connection, before, max(seq for seq, _ in batches))
+            happened = [
+                *[Happened("event", row) for row in events],
+                *closed,
+                *[Happened("opened", row) for row in labels],
+                *[Happened("closed", row) for row in labels if row["close_at"] is not None],
+            ]
+            for joiner in self._joiners:
+                await joiner(connection, happened)
+        return happened
+
+    async def _mark(self, connection: AsyncConnection) -> int | None:
+        query = sa.select(EFFECT_MARK.c.seq).where(EFFECT_MARK.c.name == self._name)
+        found: int | None = (await connection.execute(query)).scalar()
+        return found
+
+    async def _set_mark(self, connection: AsyncConnection, before: int | None, seq: int) -> None:
+        if before is None:
+            await connection.execute(EFFECT_MARK.insert().values(name=self._name, seq=seq))
+        elif seq > before:
+            await connection.execute(EFFECT_MARK.update().where(EFFECT_MARK.c.name == self._name).values(seq=seq))
+
+    async def _close(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
+        """Closes labels that earlier transactions opened."""
+        closing = _closing(effects)
+        if not closing:
+            return []
+        objects = {object_id for object_id, _ in closing}
+        query = sa.select(LABEL).where(LABEL.c.close_at.is_(None), LABEL.c.object_id.in_(objects))
+        open_rows = [dict(row) for row in (await connection.execute(query)).mappings()]
+        happened = []
+        for row in open_rows:
+            effect = closing.get((row["object_id"], (row["project_id"], row["code"])))
+            if effect is not None:
+                change = {"close_at": effect.closed_us, "by_hand": int(effect.by_hand)}
+                await connection.execute(LABEL.update().where(LABEL.c.id == row["id"]).values(**change))
+                happened.append(Happened("closed", row | change))
+        return happened
+
+
+def _name(effect: LabelOpened | LabelClosed) -> _Name:
+    return effect.object_id, (effect.project_id, effect.code)
+
+
+def _closing(effects: Iterable[Effect]) -> dict[_Name, LabelClosed]:
+    """The closings of labels that were not opened by the same effects: the first of each label, if it comes first."""
+    found: dict[_Name, LabelClosed] = {}
+    opened: set[_Name] = set()
+    for effect in effects:
+        if isinstance(effect, LabelOpened):
+            opened.add(_name(effect))
+        elif isinstance(effect, LabelClosed) and _name(effect) not in opened:
+            found.setdefault(_name(effect), effect)
+    return found
+
+
+def _events(effects: Iterable[Effect]) -> list[dict[str, Any]]:
+    rows = [msgspec.structs.asdict(effect) for effect in effects if isinstance(effect, EventRaised)]
+    return [{**row, "created": row.pop("time_us")} for row in rows]
+
+
+def _labels(effects: Iterable[Effect]) -> list[dict[str, Any]]:
+    """The labels that open, closed already where a later effect closes them."""
+    rows: list[dict[str, Any]] = []
+    still_open: dict[_Name, dict[str, Any]] = {}
+    for effect in effects:
+        if isinstance(effect, LabelOpened):
+            row = msgspec.structs.asdict(effect)
+            opened_us = row.pop("opened_us")
+            row |= {"opened_at": opened_us, "created": opened_us, "close_at": None, "by_hand": 0}
+            rows.append(row)
+            still_open[_name(effect)] = row
+        elif isinstance(effect, LabelClosed) and (opened := still_open.pop(_name(effect), None)):
+            opened |= {"close_at": effect.closed_us, "by_hand": int(effect.by_hand)}
+    return rows
+
+
+async def _insert(connection: AsyncConnection, table: sa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Inserts rows; returns them as they are in the table."""
+    if not rows:
+        return []
+    statement = table.insert().returning(*table.c, sort_by_parameter_order=True)
+    return [dict(row) for row in (await connection.execute(statement, rows)).mappings()]

@@ -1,0 +1,157 @@
+"""Keeps the mapping in step with what is collected offline: the latest available record of each object and project.
+
+A change marks its objects; one task reads their latest records again, however many changes there were meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import msgspec
+import sqlalchemy as sa
+
+from terrazzo.database.database import Database
+from terrazzo.errors import Unavailable
+from terrazzo.expressions.functions import Value, as_number
+from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.sparse_log import SparseLog
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 500  # objects in one query
+_RETRY_S = 1.0
+NOW_US = 2**62  # later than everything that an object has taken in
+
+
+class Mapped(Protocol):
+    """Who is told."""
+
+    def on_collected(self, object_id: int, values: dict[str, Value], collected_us: int) -> None:
+        """The latest of each project, by each of the project's names; ``collected_us``: when the last one was."""
+
+
+class _Latest(msgspec.Struct):
+    """What is known of one object."""
+
+    values: dict[str, Value] = msgspec.field(default_factory=dict)
+    collected_us: int = 0
+    records: set[int] = msgspec.field(default_factory=set)
+    projects: set[int] = msgspec.field(default_factory=set)
+
+
+class OfflineDataFeed:
+    """Follows the records of offline projects and offline data."""
+
+    def __init__(self, database: Database, entities: Entities, mapped: Mapped) -> None:
+        self._database = database
+        self._entities = entities
+        self._mapped = mapped
+        self._object_of: dict[int, int] = {}  # record -> object, of the latest records
+        self._objects_of: defaultdict[int, set[int]] = defaultdict(set)  # project -> objects
+        self._known: dict[int, _Latest] = {}
+        self._waiting: set[int] = set()  # objects to read again
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._failure_log = SparseLog(_log)
+
+    async def start(self) -> None:
+        """Reads what there is, and follows changes.
+
+        Raises:
+            Unavailable: the database doesn't answer.
+        """
+        self._entities.collected.watch(self.on_record)
+        self._entities.collects.watch(self.on_project)
+        for object_id, latest in (await self._read(None)).items():
+            self._keep(object_id, latest)
+            self._mapped.on_collected(object_id, latest.values, latest.collected_us)
+        self._task = asyncio.create_task(self._follow(), name="offline data")
+
+    async def stop(self) -> None:
+        """Ends the task; what it had not read yet is read at the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def on_record(self, changed: Changed) -> None:
+        """A record was made, changed or deleted."""
+        before = self._object_of.get(changed.record_id)
+        after = None if changed.row is None else changed.row["object_id"]
+        self._mark(each for each in (before, after) if each is not None)
+
+    def on_project(self, changed: Changed) -> None:
+        """A project was made, renamed or deleted."""
+        self._mark(self._objects_of.get(changed.record_id, ()))
+
+    def _mark(self, objects: Iterable[int]) -> None:
+        self._waiting.update(objects)
+        if self._waiting:
+            self._wake.set()
+
+    async def _follow(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            objects, self._waiting = sorted(self._waiting), set()
+            try:
+                await self._refresh(objects)
+            except Unavailable as error:
+                self._failure_log.warning("offline data is not read: %s", error)
+                self._mark(objects)
+                await asyncio.sleep(_RETRY_S)
+
+    async def _refresh(self, objects: Sequence[int]) -> None:
+        for start in range(0, len(objects), _AT_ONCE):
+            some = objects[start : start + _AT_ONCE]
+            found = await self._read(some)
+            for object_id in some:
+                latest = found.get(object_id, _Latest())
+                self._keep(object_id, latest)
+                self._mapped.on_collected(object_id, latest.values, NOW_US)
+
+    async def _read(self, objects: Sequence[int] | None) -> dict[int, _Latest]:
+        """The latest records of these objects, or of all; numbers of records rise with their times."""
+        record, project = COLLECTOS.table, COLLECT.table
+        newest = sa.select(sa.func.max(record.c.id)).where(record.c.is_available == 1)
+        if objects is not None:
+            newest = newest.where(record.c.object_id.in_(objects))
+        newest = newest.group_by(record.c.object_id, record.c.project_id)
+        columns = (record.c.id, record.c.object_id, record.c.project_id, record.c.value, record.c.collect_at)
+        query = sa.select(*columns, project.c.uid, project.c.name).join(project, project.c.id == record.c.project_id)
+        async with self._database.reading() as connection:
+            rows = (await connection.execute(query.where(record.c.id.in_(newest)).order_by(record.c.id))).all()
+        return _by_object(rows)
+
+    def _keep(self, object_id: int, latest: _Latest) -> None:
+        before = self._known.pop(object_id, _Latest())
+        for record_id in before.records:
+            self._object_of.pop(record_id, None)
+        for project_id in before.projects:
+            self._objects_of[project_id].discard(object_id)
+        if latest.records:
+            self._known[object_id] = latest
+        self._object_of.update(dict.fromkeys(latest.records, object_id))
+        for project_id in latest.projects:
+            self._objects_of[project_id].add(object_id)
+
+
+def _by_object(rows: Iterable[Any]) -> dict[int, _Latest]:
+    found: defaultdict[int, _Latest] = defaultdict(_Latest)
+    for row in rows:
+        latest = found[row.object_id]
+        latest.records.add(row.id)
+        latest.projects.add(row.project_id)
+        latest.collected_us = max(latest.collected_us, row.collect_at or 0)
+        number = as_number(row.value)
+        value = row.value if number is None else number
+        latest.values.update(dict.fromkeys((str(row.project_id), row.uid), value))
+    for row in rows:  # a name counts more than another project's number
+        number = as_number(row.value)
+        found[row.object_id].values[row.name] = row.value if number is None else number
+    return dict(found)

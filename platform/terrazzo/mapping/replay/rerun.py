@@ -1,0 +1,120 @@
+"""An object's reports run through its mapping once more, in order of time. Pure: no store, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from terrazzo.domain.payload import decode, flatten
+from terrazzo.expressions.functions import Value
+from terrazzo.mapping.catalogue import MappingCatalogue
+from terrazzo.mapping.effects import Effect, EventRaised, LabelOpened
+from terrazzo.mapping.engine import MappingEngine
+from terrazzo.mapping.labels import Key, Labels
+from terrazzo.mapping.replay.completeness import Completeness
+from terrazzo.mapping.replay.label_merge import Interval
+from terrazzo.mapping.state import ObjectState
+from terrazzo.ports.store import Record
+
+MOST_HAPPENINGS = 200_000  # events and labels of one replay: they are replaced in one transaction
+
+
+class TooMuchHappened(Exception):
+    """More events and labels than one transaction should replace."""
+
+
+class RerunOutcome(NamedTuple):
+    """What the records of the range made. ``intervals``: of labels, those that reach into the range."""
+
+    events: list[EventRaised]
+    intervals: list[Interval]
+
+
+class Rerun:
+    """One run: first what was before the range (``begin`` ends that), then the range, to the end.
+
+    Args:
+        catalogue: of the object alone, with nothing remembered; it is used up.
+    """
+
+    def __init__(self, catalogue: MappingCatalogue, object_id: int) -> None:
+        self._engine = MappingEngine()
+        self._engine.catalogue = catalogue
+        self._object_id = object_id
+        bound, spec = catalogue.bound(object_id), catalogue.object(object_id)
+        self._known = Completeness(bound, spec.terminals) if bound and spec else None
+        self._is_begun = False
+        self._mosaic: list[Record] = []
+        self._events: list[EventRaised] = []
+        self._open: dict[Key, LabelOpened] = {}
+        self._intervals: list[Interval] = []
+        self.skipped = 0
+        """Messages that went into no object live, and don't here."""
+
+    def take(self, record: Record) -> None:
+        """Takes the next report: ``g/<uid>/...``."""
+        uid = record.series.split("/", 2)[1]
+        plans = self._engine.catalogue.plans(uid)
+        if not plans:
+            return
+        try:
+            points = flatten(decode(record.body))
+            self._engine.shape(plans, points, record.time_us, uid, self._mosaic)
+        except Exception:  # noqa: BLE001 - as with the ingest: what is wrong there must not stop other messages
+            self.skipped += 1
+            return
+        if not self._is_begun and self._known is not None:
+            self._known.see(uid, points, record.time_us)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the reports so far say how things stand, whatever came before them."""
+        return self._known is not None and self._known.is_all
+
+    def collect(self, values: Mapping[str, Value], time_us: int) -> None:
+        """Something was collected offline; ``values``: the latest of each project, by each of the project's names."""
+        self._engine.collect(self._object_id, values, time_us, time_us)
+
+    def begin(self) -> list[str]:
+        """From now on it counts; the codes of which the reports so far don't say all."""
+        self.gather()
+        self._is_begun = True
+        self._events.clear()
+        self._intervals.clear()
+        return self._known.end() if self._known is not None else []
+
+    def gather(self) -> list[Record]:
+        """The mosaic records since the last call.
+
+        Raises:
+            TooMuchHappened: since ``begin``.
+        """
+        mosaic, self._mosaic = [*self._mosaic, *self._engine.take_records()], []
+        for effect in self._engine.seal().effects:
+            self._keep(effect)
+        if not self._is_begun:
+            self._events.clear()
+            self._intervals.clear()
+        if len(self._events) + len(self._intervals) > MOST_HAPPENINGS:
+            raise TooMuchHappened
+        return mosaic
+
+    def _keep(self, effect: Effect) -> None:
+        if isinstance(effect, EventRaised):
+            self._events.append(effect)
+        elif isinstance(effect, LabelOpened):
+            self._open[effect.project_id, effect.code] = effect
+        else:
+            opened = self._open.pop((effect.project_id, effect.code), None)
+            if opened is not None:
+                self._intervals.append(Interval(opened, effect.closed_us))
+
+    def outcome(self) -> RerunOutcome:
+        """What happened in the range, after the last ``gather``."""
+        return RerunOutcome(
+            self._events, [*self._intervals, *(Interval(opened, None) for opened in self._open.values())]
+        )
+
+    def state(self) -> tuple[ObjectState | None, Labels]:
+        """What is known of the object at the end."""
+        return self._engine.state(self._object_id), self._engine.catalogue.labels[self._object_id]

@@ -1,0 +1,343 @@
+"""One replay, from the first report to the last row; it can be repeated whenever it was interrupted.
+
+The mosaic is replaced a piece at a time, each piece all or nothing, and only if no report came to it since it was read;
+events and labels follow in one transaction at the end, only if none came to the whole range. Otherwise it begins anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from terrazzo.database.database import Database
+from terrazzo.mapping.labels import Labels, Standing
+from terrazzo.mapping.replay.completeness import worded
+from terrazzo.mapping.replay.label_merge import Range
+from terrazzo.mapping.replay.progress import ReplayProgress
+from terrazzo.mapping.replay.replacement import Collected, ReplacedEvents, collected, replace_happenings
+from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, TooMuchHappened
+from terrazzo.mapping.replay.running_objects import RunningObjects, Stand, Subject
+from terrazzo.ports.store import Record, Seen, StoreUnavailable, TimeSeriesStore
+from terrazzo.times import DAY_US, LATEST_US
+
+ATTEMPTS = 5
+_PIECE = 2_000  # reports whose mosaic is replaced together
+_BREATH = 100  # reports between two turns of others, about a millisecond
+_LAG_US = 60_000_000  # reports of the last minute may still be on their way: they are read while the ingest waits
+_CHANGED = "the object, its mapping or its retainers were changed meanwhile: replay it again"
+_NEAR_US = 10_000_000
+_PASSES = 10
+_LOOKS_BACK_US = (DAY_US, 8 * DAY_US, 64 * DAY_US, 366 * DAY_US)  # before the range, as far as it takes
+
+
+class Stopped(Exception):
+    """Somebody cancelled it."""
+
+
+class Failed(Exception):
+    """It can't be done; ``str()`` says why, fit to show whoever asked."""
+
+
+class Disturbed(Exception):
+    """Reports came to the range meanwhile."""
+
+
+class Recompute(Protocol):
+    """Who computes statistics again."""
+
+    async def compute_again(self, spans: list[tuple[int, int, int]]) -> None:
+        """Of objects, from when to when (exclusive)."""
+
+
+class ReplayParts(NamedTuple):
+    """What replays work on."""
+
+    store: TimeSeriesStore
+    database: Database
+    live: RunningObjects
+    analysis: Recompute
+    clock: Callable[[], int]
+
+
+class ReplayTask(NamedTuple):
+    """What is asked for. ``end_us`` None: up to now, and the live state is renewed."""
+
+    object_id: int
+    start_us: int
+    end_us: int | None
+    dry_run: bool
+
+
+class ReplayRun:
+    """One replay. ``progress`` and ``remark`` are for others to read; ``cancel`` ends it at the next report."""
+
+    def __init__(self, parts: ReplayParts, task: ReplayTask) -> None:
+        self.progress = ReplayProgress()
+        self.remark = ""
+        self._parts = parts
+        self._task = task
+        self._is_cancelled = False
+        self._has_replaced = False
+
+    def cancel(self) -> None:
+        """Ends it soon, with ``Stopped``."""
+        self._is_cancelled = True
+
+    async def run(self) -> None:
+        """Does it.
+
+        Raises:
+            Stopped, Failed, NotReplaceable: the mosaic may be replaced up to ``progress.position_us``.
+            StoreUnavailable, Unavailable: the same.
+        """
+        try:
+            for _ in range(ATTEMPTS):
+                try:
+                    await self._attempt()
+                    return
+                except Disturbed:
+                    continue
+                except TooMuchHappened:
+                    most = f"more than {MOST_HAPPENINGS:,} events and labels happened"
+                    raise Failed(f"{most}: choose a shorter range") from None
+            raise Failed("reports keep coming to the range: try again when the terminals have sent what they kept")
+        finally:
+            if self._has_replaced:
+                await self._mark()
+
+    async def _mark(self) -> None:
+        task = self._task
+        end_us = self._parts.clock() + 86_400_000_000 if task.end_us is None else task.end_us + 1
+        await self._parts.analysis.compute_again([(task.object_id, task.start_us, end_us)])
+
+    async def _attempt(self) -> None:
+        subject = self._parts.live.subject(self._task.object_id)
+        if subject is None:
+            raise Failed("the object has no mapping that is in force, or is not available")
+        attempt = _Attempt(self, subject)
+        await attempt.prepare()
+        await attempt.prime()
+        if self._task.dry_run:
+            await attempt.cover(self._task.end_us or self._parts.clock())
+            await attempt.finish()
+        elif self._task.end_us is not None:
+            await attempt.cover(self._task.end_us)
+            await attempt.finish()
+        else:
+            await attempt.catch_up()
+            async with self._parts.live.standing_still():
+                await attempt.cover(LATEST_US)
+                await attempt.finish()
+
+    # What an attempt needs of it
+
+    @property
+    def parts(self) -> ReplayParts:
+        """What it works on."""
+        return self._parts
+
+    @property
+    def task(self) -> ReplayTask:
+        """What is asked for."""
+        return self._task
+
+    async def breathe(self) -> None:
+        """Everybody else's turn.
+
+        Raises:
+            Stopped: it was cancelled.
+        """
+        if self._is_cancelled:
+            raise Stopped
+        await asyncio.sleep(0)
+
+    def on_replacing(self) -> None:
+        """From now on statistics of the range have to be computed again, however this ends."""
+        self._has_replaced = True
+
+
+class _Attempt:
+    """One pass over the reports."""
+
+    def __init__(self, run: ReplayRun, subject: Subject) -> None:
+        self._run = run
+        self._store = run.parts.store
+        self._live = run.parts.live
+        self._subject = subject
+        self._rerun = Rerun(subject.catalogue, subject.object_id)
+        self._looks = 0
+        self._series: list[str] = []
+        self._next_us = run.task.start_us  # up to here it is covered
+        self._seen = 0  # reports of the range
+        self._mosaic = 0  # records made of them
+        self._collected: list[Collected] = []
+        self._collected_taken = 0
+
+    async def prepare(self) -> None:
+        """Counts what there is to do."""
+        task, progress = self._run.task, self._run.progress
+        self._series = await self._find_series()
+        self._collected = await self._find_collected()
+        end_us = LATEST_US if task.end_us is None else task.end_us
+        progress.mosaic_after = None
+        if progress.mosaic_before is None:
+            progress.mosaic_before = await self._count([self._subject.bound.series], task.start_us, end_us)
+
+    async def _find_series(self) -> list[str]:
+        found = [await self._store.series(f"g/{uid}/") for uid in self._subject.terminals]
+        return sorted({name for names in found for name in names})
+
+    async def _find_collected(self) -> list[Collected]:
+        async with self._run.parts.database.reading() as connection:
+            return await collected(connection, self._subject.object_id)
+
+    async def _count(self, series: list[str], start_us: int, end_us: int) -> int:
+        return (await self._store.page(series, start_us, end_us, offset=0, limit=0)).total
+
+    async def prime(self) -> None:
+        """Learns from what was before the range how things stood when it began.
+
+        It looks back further as long as something isn't known, and not longer than a year.
+        """
+        start_us, is_all = self._run.task.start_us, False
+        first = await self._store.first_after(self._series, -1)
+        for back_us in _LOOKS_BACK_US:
+            from_us = max(0, start_us - back_us)
+            is_all = first is None or from_us <= first.time_us
+            await self._look_back(from_us)
+            if is_all or self._rerun.is_known:
+                break
+        unknown = self._rerun.begin()
+        if not is_all and unknown:
+            days = _LOOKS_BACK_US[-1] // DAY_US
+            self._run.remark = f"not known from the {days} days before the range: {worded(unknown)}"
+
+    async def _look_back(self, from_us: int) -> None:
+        task, progress = self._run.task, self._run.progress
+        if self._looks:
+            self._rerun = Rerun(self._fresh().catalogue, task.object_id)
+        self._looks += 1
+        end_us = LATEST_US if task.end_us is None else task.end_us
+        progress.records_done, self._collected_taken = 0, 0
+        progress.records_total = await self._count(self._series, from_us, end_us)
+        async for records in self._store.scan(self._series, from_us, task.start_us - 1):
+            for record in records:
+                await self._take(record)
+            self._rerun.gather()
+        self._collect_until(task.start_us)
+
+    def _fresh(self) -> Subject:
+        subject = self._live.subject(self._run.task.object_id)
+        if subject is None or subject.bound is not self._subject.bound:
+            raise Failed(_CHANGED)
+        return subject
+
+    async def _take(self, record: Record) -> None:
+        self._collect_until(record.time_us)
+        self._rerun.take(record)
+        progress = self._run.progress
+        progress.records_done += 1
+        progress.position_us = record.time_us
+        if progress.records_done % _BREATH == 0:
+            progress.records_skipped = self._rerun.skipped
+            await self._run.breathe()
+
+    def _collect_until(self, time_us: int) -> None:
+        while self._collected_taken < len(self._collected):
+            found = self._collected[self._collected_taken]
+            if found.time_us >= time_us:
+                return
+            self._collected_taken += 1
+            self._rerun.collect(found.values, found.time_us)
+
+    async def catch_up(self) -> None:
+        """Covers what is old enough to be complete, until little is left."""
+        for _ in range(_PASSES):
+            until_us = self._run.parts.clock() - _LAG_US
+            if until_us - self._next_us < _NEAR_US:
+                return
+            await self.cover(until_us)
+
+    async def cover(self, end_us: int) -> None:
+        """Replays from where it is up to ``end_us``, a piece at a time."""
+        count, last_us = 0, self._next_us
+        async for records in self._store.scan(self._series, self._next_us, end_us):
+            for record in records:
+                if count >= _PIECE and record.time_us > last_us:
+                    await self._put(last_us, count)
+                    count = 0
+                await self._take(record)
+                count, last_us = count + 1, record.time_us
+        if end_us >= self._next_us:
+            await self._put(end_us, count)
+
+    async def _put(self, end_us: int, count: int) -> None:
+        """Ends a piece."""
+        self._collect_until(end_us + 1)
+        records = self._rerun.gather()
+        self._seen += count
+        self._mosaic += len(records)
+        start_us, self._next_us = self._next_us, end_us + 1
+        if not self._run.task.dry_run:
+            await self._replace(start_us, end_us, records, Seen(self._series, count))
+        self._run.progress.mosaic_after = self._mosaic
+        await self._run.breathe()
+
+    async def _replace(self, start_us: int, end_us: int, records: list[Record], given: Seen) -> None:
+        if await self._find_series() != self._series:
+            raise Disturbed
+        self._run.on_replacing()
+        if not await self._store.replace(self._subject.bound.series, start_us, end_us, records, given=given):
+            raise Disturbed
+
+    async def finish(self) -> None:
+        """Replaces events and labels, and what is known of the object where the range reaches to now."""
+        task, parts = self._run.task, self._run.parts
+        stand = self._live.stand(task.object_id)
+        if not task.dry_run:
+            await self._live.settled()
+        span, outcome, rules = Range(task.start_us, task.end_us), self._rerun.outcome(), self._subject.rules
+        begin = parts.database.reading if task.dry_run else parts.database.writing
+        async with begin() as connection:
+            replaced = await replace_happenings(connection, task.object_id, rules, span, outcome, dry_run=task.dry_run)
+            if not task.dry_run:
+                await self._check()
+        if task.end_us is None and not task.dry_run:
+            await self._renew(replaced, stand)
+        self._tell(replaced)
+
+    async def _check(self) -> None:
+        """After the rows were read: whatever they tell of was seen."""
+        if not self._store.is_whole:
+            raise StoreUnavailable("reports are on their way to the store")
+        series = await self._find_series()
+        if await self._count(series, self._run.task.start_us, self._next_us - 1) != self._seen:
+            raise Disturbed
+        if len(await self._find_collected()) != len(self._collected):
+            raise Disturbed
+        if not self._live.is_same(self._subject):
+            raise Failed(_CHANGED)
+
+    async def _renew(self, replaced: ReplacedEvents, stand: Stand | None) -> None:
+        """What the object is known by from now on is what the replay found."""
+        state, found = self._rerun.state()
+        now = self._live.stand(self._subject.object_id)
+        if stand is None or now != stand or not self._live.is_same(self._subject):
+            raise Disturbed
+        assert state is not None  # the object is mapped
+        others = self._live.labels(self._subject.object_id).standings
+        standings = {key: standing for key, standing in others.items() if key[0] not in self._subject.rules}
+        for key, standing in found.standings.items():
+            opened_us = standing.opened_us if key in replaced.open else None
+            standings[key] = Standing(*key, standing.matched, opened_us)
+        notes = self._live.adopt(self._subject.object_id, state, Labels(standings.values()))
+        await self._store.append([], notes=notes)
+
+    def _tell(self, replaced: ReplacedEvents) -> None:
+        progress = self._run.progress
+        progress.records_skipped = self._rerun.skipped
+        progress.records_total = progress.records_done
+        progress.mosaic_after = self._mosaic
+        progress.events_before, progress.events_after = replaced.events_before, replaced.events_after
+        progress.labels_before, progress.labels_after = replaced.labels_before, replaced.labels_after

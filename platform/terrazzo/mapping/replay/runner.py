@@ -1,0 +1,149 @@
+"""Replays: one runs at a time, the others wait in the journal, and a restart takes them up again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+
+from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import BadParameter, Conflict, Unavailable
+from terrazzo.mapping.replay.journal import CANCELLED, DONE, FAILED, ReplayJournal
+from terrazzo.mapping.replay.run import Failed, ReplayParts, ReplayRun, ReplayTask, Stopped
+from terrazzo.ports.store import NotReplaceable, StoreUnavailable
+
+_log = logging.getLogger(__name__)
+
+MOST_STARTS = 5
+_RETRY_S = 2.0
+_TRIES = 30  # a minute for a store or a database that is away
+_UNREPLACEABLE = "the store can't replace records: InfluxDB 3 has no DELETE; dry_run works"
+
+
+class ReplayRunner:
+    """The journal, and the task that works it off."""
+
+    def __init__(self, journal: ReplayJournal, parts: ReplayParts) -> None:
+        self._journal = journal
+        self._parts = parts
+        self._running: tuple[int, ReplayRun] | None = None
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Takes up what an earlier process left."""
+        self._task = asyncio.create_task(self._work(), name="replays")
+
+    async def stop(self) -> None:
+        """Interrupts what runs; it begins anew with the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    # What the API calls
+
+    async def submit(self, actor: Actor, whose: Row, start_us: int, end_us: int | None, *, dry_run: bool) -> int:
+        """Has an object replayed; the replay's id.
+
+        Args:
+            whose: the object's record.
+            end_us: inclusive; None or later than now: up to now.
+
+        Raises:
+            BadParameter: the range is empty or ahead, or the object is not mapped.
+            Conflict: the object is being replayed, too many wait, or the store can't replace records.
+        """
+        now_us = self._parts.clock()
+        if start_us > now_us:
+            raise BadParameter("start_time", "is after now")
+        if end_us is not None and start_us > end_us:
+            raise BadParameter("start_time", "is after end_time")
+        if not dry_run and not self._parts.store.is_replaceable:
+            raise Conflict(_UNREPLACEABLE)
+        if self._parts.live.subject(whose["id"]) is None:
+            raise BadParameter("object_id", "the object has no mapping that is in force, or is not available")
+        task = ReplayTask(whose["id"], start_us, None if end_us is None or end_us >= now_us else end_us, dry_run)
+        replay_id = await self._journal.add(actor, task, whose, now_us)
+        self._wake.set()
+        return replay_id
+
+    async def item(self, actor: Actor, replay_id: int) -> Row:
+        """One replay; raises ``NotFound``."""
+        return self._with_progress(await self._journal.item(actor, replay_id))
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: tuple[str, bool] | None = None,
+    ) -> Rows:
+        """A page, newest first; raises as ``Book.page``."""
+        asked = {"page_index": page_index, "page_size": page_size, "conditions": conditions, "order_by": order_by}
+        rows = await self._journal.page(actor, **asked)  # type: ignore[arg-type]
+        return Rows([self._with_progress(row) for row in rows.rows], rows.total)
+
+    async def cancel(self, actor: Actor, replay_id: int) -> Row:
+        """Ends one that has not ended; one that runs ends at its next report. Raises ``NotFound``."""
+        await self._journal.cancel(actor, replay_id, self._parts.clock())
+        if self._running is not None and self._running[0] == replay_id:
+            self._running[1].cancel()
+        return await self.item(actor, replay_id)
+
+    def _with_progress(self, row: Row) -> Row:
+        if self._running is None or self._running[0] != row["id"] or row["ended_us"] is not None:
+            return row
+        return {**row, **msgspec.structs.asdict(self._running[1].progress)}
+
+    # The work
+
+    async def _work(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                while (row := await self._journal.next()) is not None:
+                    await self._do(row)
+            except Unavailable as error:
+                _log.warning("replays wait: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            await self._wake.wait()
+
+    async def _do(self, row: Row) -> None:
+        task = ReplayTask(row["object_id"], row["start_us"], row["end_us"], bool(row["dry_run"]))
+        run = ReplayRun(self._parts, task)
+        self._running = row["id"], run
+        try:
+            if row["starts"] >= MOST_STARTS:
+                state, info = FAILED, f"it was interrupted {MOST_STARTS} times"
+            else:
+                await self._journal.begin(row)
+                state, info = await self._outcome(run)
+            await self._journal.save(row["id"], run.progress, state, info, self._parts.clock())
+        finally:
+            self._running = None
+        _log.info("replay %d of object %d: %s %s", row["id"], row["object_id"], state, info)
+
+    async def _outcome(self, run: ReplayRun) -> tuple[str, str]:
+        for left in reversed(range(_TRIES)):
+            try:
+                await run.run()
+            except Stopped:
+                return CANCELLED, ""
+            except (Failed, NotReplaceable) as error:
+                return FAILED, str(error)
+            except (Unavailable, StoreUnavailable) as error:
+                if not left:
+                    return FAILED, str(error)
+                _log.warning("a replay begins anew: %s", error)
+                await asyncio.sleep(_RETRY_S)
+            except Exception:  # noqa: BLE001 - whatever it is, the next one must have its turn
+                _log.exception("a replay failed")
+                return FAILED, "an internal error, which the log has"
+            else:
+                return DONE, run.remark
+        raise AssertionError("the last try ends it")

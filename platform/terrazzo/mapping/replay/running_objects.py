@@ -1,0 +1,109 @@
+"""The running platform as a replay sees it: how an object is mapped now, and its state, which a replay may renew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Protocol
+
+from terrazzo.errors import Unavailable
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.mapping.catalogue import Bound, MappingCatalogue
+from terrazzo.mapping.labels import Labels
+from terrazzo.mapping.report_mapper import ReportMapper
+from terrazzo.mapping.state import ObjectState
+from terrazzo.ports.store import Notes
+
+_HOLDER = "replay"
+_IDLE_WITHIN_S = 10.0
+_SETTLED_WITHIN_S = 30.0
+
+
+Stand = tuple[int, bytes | None]
+"""How many messages objects were fed with, and how an object's labels stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An object as it is mapped at one moment. ``rules``: the retainers that run on it."""
+
+    object_id: int
+    bound: Bound
+    terminals: tuple[str, ...]
+    rules: frozenset[int]
+    catalogue: MappingCatalogue
+
+
+class IngestGate(Protocol):
+    """What stops the broker from reading more; it reads again when each holder has let go."""
+
+    def pause_intake(self, holder: str = ...) -> None: ...
+
+    def resume_intake(self, holder: str = ...) -> None: ...
+
+
+class RunningObjects:
+    """The shaper and the ingest of this process."""
+
+    def __init__(self, mapper: ReportMapper, ingest: IngestPipeline, gate: IngestGate) -> None:
+        self._mapper = mapper
+        self._ingest = ingest
+        self._gate = gate
+
+    def subject(self, object_id: int) -> Subject | None:
+        """An object, with a catalogue of its own that remembers nothing; None where it isn't mapped."""
+        catalogue = self._mapper.engine.catalogue
+        bound, spec, alone = catalogue.bound(object_id), catalogue.object(object_id), catalogue.alone(object_id)
+        if bound is None or spec is None or alone is None:
+            return None
+        rules = frozenset(rule.project_id for some in bound.rules.values() for rule in some)
+        return Subject(object_id, bound, spec.terminals, rules, alone)
+
+    def is_same(self, subject: Subject) -> bool:
+        """Whether the object is still mapped as it was then."""
+        return self._mapper.engine.catalogue.bound(subject.object_id) is subject.bound
+
+    async def settled(self) -> None:
+        """Returns when all events and labels of what is committed are in the database.
+
+        Raises:
+            Unavailable: they aren't within half a minute.
+        """
+        effect_queue = self._mapper.effect_queue
+        try:
+            async with asyncio.timeout(_SETTLED_WITHIN_S):
+                await effect_queue.settled(effect_queue.last)
+        except TimeoutError:
+            raise Unavailable("events and labels of the last reports do not reach the database") from None
+
+    @asynccontextmanager
+    async def standing_still(self) -> AsyncIterator[None]:
+        """Nothing is read from terminals meanwhile; what was read is committed.
+
+        Raises:
+            Unavailable: it isn't within ten seconds.
+        """
+        self._gate.pause_intake(_HOLDER)
+        try:
+            if not await self._ingest.is_idle(_IDLE_WITHIN_S):
+                raise Unavailable("what terminals reported is not committed")
+            yield
+        finally:
+            self._gate.resume_intake(_HOLDER)
+
+    def stand(self, object_id: int) -> Stand | None:
+        """What differs when an object's state has moved on; None while reports are on their way to the store."""
+        engine = self._mapper.engine
+        if self._ingest.stats.backlog:
+            return None
+        return engine.stats.messages, engine.catalogue.labels[object_id].note()
+
+    def labels(self, object_id: int) -> Labels:
+        """How the object's labels stand."""
+        return self._mapper.engine.catalogue.labels[object_id]
+
+    def adopt(self, object_id: int, state: ObjectState, labels: Labels) -> Notes:
+        """Renews what is known of an object; the notes that have to be written for it, at once."""
+        return self._mapper.engine.adopt(object_id, state, labels)

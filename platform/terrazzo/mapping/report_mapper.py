@@ -1,0 +1,149 @@
+"""The engine and the outbox as the ingest sees them: one object that shapes messages and ends groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Row
+from terrazzo.expressions.functions import Value
+from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
+from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
+from terrazzo.mapping.engine import MappingEngine
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.ports.store import Notes, Record, TimeSeriesStore
+from terrazzo.times import now_us
+
+
+class ReportMapper:
+    """Implements ``terrazzo.ingest.commit_group.Shaper``; follows the records of objects, mappings and retainers."""
+
+    def __init__(self, engine: MappingEngine, effect_queue: EffectQueue) -> None:
+        self.engine = engine
+        self.effect_queue = effect_queue
+        self.plans = engine.catalogue.plans
+        self.shape = engine.shape
+        self._nudges: list[Callable[[], None]] = []
+
+    @classmethod
+    async def open(cls, store: TimeSeriesStore, entities: Entities, effect_queue: EffectQueue) -> ReportMapper:
+        """Loads what is kept and all records, applies effects that an earlier run left, and follows changes.
+
+        Raises:
+            StoreUnavailable, Unavailable: the store or the database doesn't answer.
+        """
+        engine = MappingEngine()
+        notes = await store.notes("")
+        engine.load(notes)
+        await effect_queue.start({name: body for name, body in notes.items() if name.startswith(PREFIX)})
+        mapper = cls(engine, effect_queue)
+        watched = (
+            (entities.mappings, mapper.on_mapping),
+            (entities.objects, mapper.on_object),
+            (entities.retainers, mapper.on_retainer),
+        )
+        for repository, hear in watched:
+            repository.watch(hear)
+            async for row in repository.every():
+                hear(Changed(row["id"], row["uid"], row))
+        engine.forget_unknown(now_us())
+        return mapper
+
+    # What the ingest calls
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the database isn't too far behind."""
+        return self.effect_queue.has_room
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether there is something to commit, with or without messages."""
+        return self.engine.is_dirty
+
+    def take_records(self) -> list[Record]:
+        """Records that no message made, to commit with the group that is sealed next."""
+        return self.engine.take_records()
+
+    def seal(self) -> Notes:
+        """Ends a group: the notes that are committed with it."""
+        sealed = self.engine.seal()
+        return {**sealed.notes, **self.effect_queue.seal(sealed.effects)}
+
+    def on_committed(self) -> None:
+        """All that was sealed is durable."""
+        self.effect_queue.on_committed()
+
+    def on_wanted(self, nudge: Callable[[], None]) -> None:
+        """Calls back when a group should be ended though no message came, and when there is room again."""
+        self._nudges.append(nudge)
+        self.effect_queue.on_room(nudge)
+
+    # What others call
+
+    def is_label_open(self, object_id: int, project_id: int, code: str) -> bool:
+        """Whether a label is open."""
+        labels = self.engine.catalogue.labels.get(object_id)
+        return labels is not None and labels.is_open((project_id, code))
+
+    async def close_label(self, object_id: int, project_id: int, code: str) -> None:
+        """Closes a label by hand; returns when the database has it.
+
+        Raises:
+            NotFound: no such label is open.
+        """
+        self.engine.close_label(object_id, project_id, code, now_us())
+        self._nudge()
+        await self.effect_queue.settled(self.effect_queue.last + 1)
+
+    def on_collected(self, object_id: int, values: Mapping[str, Value], collected_us: int) -> None:
+        """Something was collected offline for an object; as ``MappingEngine.collect``."""
+        self.engine.collect(object_id, values, collected_us, now_us())
+        self._nudge()
+
+    def on_mapping(self, changed: Changed) -> None:
+        """A mapping was made, changed or deleted."""
+        row = changed.row
+        self.engine.catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None)
+
+    def on_object(self, changed: Changed) -> None:
+        """An object was made, changed or deleted."""
+        if changed.row is None:
+            self.engine.drop_object(changed.record_id, now_us())
+            self._nudge()
+        else:
+            self.engine.catalogue.put_object(_object_of(changed.row))
+
+    def on_retainer(self, changed: Changed) -> None:
+        """A retainer script was made, changed, started, stopped or deleted."""
+        if changed.row is None:
+            self.engine.drop_retainer(changed.record_id, now_us())
+            self._nudge()
+        else:
+            self.engine.catalogue.put_retainer(_retainer_of(changed.row))
+
+    def _nudge(self) -> None:
+        for nudge in self._nudges:
+            nudge()
+
+
+def _object_of(row: Row) -> ObjectSpec:
+    return ObjectSpec(
+        id=row["id"],
+        company_id=row[COMPANY],
+        mapping_id=row["mapping_id"],
+        terminals=tuple(row["terminal_list"] or ()),
+        is_available=bool(row["is_available"]),
+    )
+
+
+def _retainer_of(row: Mapping[str, Any]) -> RetainerSpec:
+    return RetainerSpec(
+        id=row["id"],
+        uid=row["uid"],
+        objects=tuple(int(key) for key in row["object_list"] or ()),
+        script=tuple(tuple(cells) for cells in row["script"] or ()),
+        is_active=bool(row["is_active"] and row["is_available"]),
+    )

@@ -1,0 +1,124 @@
+"""Rolling statistics in bounded memory.
+
+A window moves in steps of a sixtieth of its length: the statistic at a time is over the samples of that step and of the
+59 before it. Steps count from 1970, so that a restart or a late sample finds the same ones.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import msgspec
+
+from terrazzo.expressions.functions import Value
+
+STEPS = 60
+
+
+class Step(msgspec.Struct, array_like=True):
+    """The samples of one step, or of several."""
+
+    number: int
+    count: int = 0
+    total: float = 0
+    lowest: float = math.inf
+    highest: float = -math.inf
+    first_us: int = 2**63 - 1
+    first: float = 0
+    last_us: int = -1
+    last: float = 0
+
+    def add(self, time_us: int, value: float) -> None:
+        """One more sample; of several at one time the first to come is the first, the last to come the last."""
+        self.count += 1
+        self.total += value
+        self.lowest = min(self.lowest, value)
+        self.highest = max(self.highest, value)
+        if time_us < self.first_us:
+            self.first_us, self.first = time_us, value
+        if time_us >= self.last_us:
+            self.last_us, self.last = time_us, value
+
+
+def join(steps: Iterable[Step]) -> Step:
+    """Several steps as one."""
+    whole = Step(-1)
+    for step in steps:
+        whole.count += step.count
+        whole.total += step.total
+        whole.lowest = min(whole.lowest, step.lowest)
+        whole.highest = max(whole.highest, step.highest)
+        if step.first_us < whole.first_us:
+            whole.first_us, whole.first = step.first_us, step.first
+        if step.last_us >= whole.last_us:
+            whole.last_us, whole.last = step.last_us, step.last
+    return whole
+
+
+class RollingWindow:
+    """One statistic of one object. ``changed``: the steps that differ from what is kept of them."""
+
+    def __init__(self, window_us: int, fn: str) -> None:
+        self.step_us = max(1, window_us // STEPS)
+        self.steps: dict[int, Step] = {}
+        self.changed: set[int] = set()
+        self._fn = fn
+        self._newest = -1
+        self._earlier: Step | None = None  # all but the newest, joined
+
+    def add(self, time_us: int, value: Value) -> None:
+        """Takes a sample; only numbers count, true and false as 1 and 0."""
+        if value is None or isinstance(value, str):
+            return
+        number = time_us // self.step_us
+        if number <= self._newest - STEPS:
+            return
+        if number != self._newest:
+            self._earlier = None
+        self._move(number)
+        step = self.steps.get(number)
+        if step is None:
+            step = self.steps[number] = Step(number)
+        step.add(time_us, +value)
+        self.changed.add(number)
+
+    def value(self, time_us: int) -> Value:
+        """The statistic at a time, which is not earlier than any before."""
+        self._move(time_us // self.step_us)
+        if self._earlier is None:
+            self._earlier = join(step for number, step in self.steps.items() if number != self._newest)
+        newest = self.steps.get(self._newest)
+        return _result(self._fn, self._earlier if newest is None else join((self._earlier, newest)))
+
+    def restore(self, steps: Iterable[Step]) -> None:
+        """Takes over what was kept."""
+        for step in steps:
+            self.steps[step.number] = step
+        self._earlier = None
+        self._move(max(self.steps, default=-1))
+
+    def _move(self, number: int) -> None:
+        """Forgets what is out of the window that ends here."""
+        if number <= self._newest:
+            return
+        self._newest = number
+        self._earlier = None
+        for old in [old for old in self.steps if old <= number - STEPS]:
+            del self.steps[old]
+            self.changed.discard(old)
+
+
+def _result(fn: str, whole: Step) -> Value:
+    if fn == "count":
+        return whole.count
+    if not whole.count:
+        return None
+    results = {
+        "avg": whole.total / whole.count,
+        "sum": whole.total,
+        "min": whole.lowest,
+        "max": whole.highest,
+        "delta": whole.last - whole.first,
+    }
+    return results[fn] if math.isfinite(results[fn]) else None

@@ -1,0 +1,1 @@
+"""The entities of the registry: names, columns, rules."""

@@ -1,0 +1,161 @@
+"""The entities of the component interfaces (section 2): service, offline data, files, groups, dashboards on objects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from terrazzo.database.entity import Uid, authors, define
+from terrazzo.database.field import flag, moment, number, reference, structure, text, type_name
+
+SERVICE_SOURCES = ("alert", "event", "fault", "object")
+FILE_TYPES = ("datasheet", "control", "export", "design", "video", "reference", "other")
+MAX_FILES = 100  # of one file record
+MAX_OPTIONS = 1_000  # of one offline project, and of each level below
+MAX_COLLECTED = 16_384  # characters of an offline value
+_FILE_KEYS = ("name", "url", "uid")
+_OPTION_LEVELS = (
+    (("OptionID", "OptionName"), "OptionValue"),
+    (("OptionValueID", "OptionValueName"), "Parameter"),
+    (("ParameterID", "ParameterName", "ParameterValue"), None),
+)
+"""Of each level: what names an element, and where the next level stands (section 2 "Offline project")."""
+
+
+def check_options(options: Any) -> None:
+    """An array of options, each with its values, each with its parameters."""
+    _check_level(options, 0, "option")
+
+
+def check_file_list(files: Any) -> None:
+    """A list of ``{name, url, uid}``."""
+    if not isinstance(files, list):
+        raise ValueError("expected an array of {name, url, uid}")
+    if len(files) > MAX_FILES:
+        raise ValueError(f"at most {MAX_FILES} files, got {len(files)}")
+    for position, file in enumerate(files, 1):
+        if not isinstance(file, dict):
+            raise ValueError(f"file {position}: expected {{name, url, uid}}, got {type_name(file)}")
+        for key in _FILE_KEYS:
+            if not isinstance(file.get(key), str):
+                raise ValueError(f"file {position}: {key}: expected text, got {type_name(file.get(key))}")
+        if unknown := sorted(set(file) - set(_FILE_KEYS)):
+            raise ValueError(f"file {position}: {unknown[0][:64]}: unknown; there are {', '.join(_FILE_KEYS)}")
+
+
+def _check_level(elements: Any, level: int, place: str) -> None:
+    names, below = _OPTION_LEVELS[level]
+    if not isinstance(elements, list):
+        raise ValueError(f"{place}: expected an array, got {type_name(elements)}")
+    if len(elements) > MAX_OPTIONS:
+        raise ValueError(f"{place}: at most {MAX_OPTIONS} elements, got {len(elements)}")
+    for position, element in enumerate(elements, 1):
+        here = f"{place} {position}"
+        if not isinstance(element, dict):
+            raise ValueError(f"{here}: expected an object, got {type_name(element)}")
+        for name in names:
+            value = element.get(name)
+            if isinstance(value, bool) or not isinstance(value, str | int | float):
+                raise ValueError(f"{here}: {name}: expected text or a number, got {type_name(value)}")
+        if unknown := sorted(set(element) - {*names, below}):
+            raise ValueError(
+                f"{here}: {unknown[0][:64]}: unknown; there are {', '.join((*names, *filter(None, [below])))}"
+            )
+        if below is not None:
+            _check_level(element.get(below, []), level + 1, f"{here}: {below}")
+
+
+SERVICE = define(
+    "service",
+    text("name", 64, required=True),
+    text("description", 255),
+    reference("object_id", "object", required=True),
+    text("category", 64),
+    text("file", 128),
+    number("staff_id"),
+    text("staff_name", 32),
+    moment("service_at", read_only=True),
+    text("source", 32, default="object", choices=SERVICE_SOURCES),
+    text("reference", 64),
+    flag("is_available", default=1),
+    sorts=("service_at",),
+)
+
+COLLECT = define(
+    "collect",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("block_id", 64),
+    text("class_id", 32),
+    flag("is_active", default=1),
+    structure("option", check=check_options),
+    structure("script"),
+    number("created_by"),
+    number("last_modified_by"),
+    flag("is_available", default=1),
+)
+
+COLLECTOS = define(
+    "collectos",
+    text("name", 64),
+    text("description", 255),
+    text("class_id", 32),
+    reference("project_id", "collect", required=True),
+    reference("object_id", "object", required=True),
+    text("value", MAX_COLLECTED),
+    text("file", 32),
+    text("collector", 32),
+    moment("collect_at", read_only=True),
+    text("reference", 64),
+    flag("is_available", default=1),
+    sorts=("collect_at",),
+)
+sa.Index(None, COLLECTOS.table.c.object_id, COLLECTOS.table.c.project_id, COLLECTOS.table.c.id)  # the latest of each
+
+GROUP = define(
+    "object_group",
+    text("name", 64, required=True),
+    text("description", 255),
+    *authors(),
+)
+
+GROUP_MAP = define(
+    "object_group_map",
+    reference("group_id", "object_group", required=True),
+    reference("object_id", "object", required=True),
+    *authors(),
+)
+sa.Index(None, GROUP_MAP.table.c.group_id, GROUP_MAP.table.c.object_id, unique=True)
+
+OBJECT_DASHBOARD = define(
+    "object_dashboard",
+    reference("object_id", "object", required=True),
+    reference("dashboard_id", "dashboard", required=True),
+    text("category", 16, required=True, default=None),
+    *authors(),
+)
+sa.Index(None, OBJECT_DASHBOARD.table.c.object_id, OBJECT_DASHBOARD.table.c.dashboard_id, unique=True)
+
+FILE = define(
+    "file",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("type", 16, default="other", choices=FILE_TYPES),
+    structure("file", check=check_file_list),
+    *authors(),
+)
+
+UPLOAD = define(
+    "upload",
+    text("name", 128, required=True),
+    text("type", 128, required=True),  # media type
+    number("size", required=True),  # bytes
+    text("sha256", 64, required=True),
+    number("created_by"),
+    uid=Uid.GIVEN,
+    key=text("uid", 32, default=None, required=True),
+)
+"""What was uploaded; the content stands in a file named after the uid."""
+
+COMPONENTS = (SERVICE, COLLECT, COLLECTOS, GROUP, GROUP_MAP, OBJECT_DASHBOARD, FILE, UPLOAD)

@@ -1,0 +1,328 @@
+"""The entities of the registry. Names and lengths are those of the API documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from terrazzo.database.entity import Entity, Uid, authors, define
+from terrazzo.database.field import Field, flag, moment, number, reference, secret, structure, text
+from terrazzo.domain.campaign_waves import check_waves
+from terrazzo.domain.command_payload import FIRMWARE_UNITS
+from terrazzo.domain.control_table import check_control_rows
+from terrazzo.domain.mapping_table import check_mapping_rows
+from terrazzo.domain.script_rows import (
+    check_calculate_rows,
+    check_codes,
+    check_object,
+    check_retainer_rows,
+    check_statistics_rows,
+)
+from terrazzo.metadata.definitions.components import COMPONENTS
+from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.terminals.acl import parse_topic_permission
+
+MAX_KEEP_ALIVE_S = 65_535
+MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
+MAX_LISTED = 1_000  # terminals of an object, objects of a script
+MAX_WINDOW_S = 3_660 * 86_400
+MAX_UPGRADE_S = 30 * 86_400
+MIN_RSA_BITS = 2_048
+ROLES = ("viewer", "operator", "admin")
+
+
+def check_terminal_uid(uid: str) -> None:
+    """A terminal's uid is one level of its topics and its MQTT client id."""
+    _check_name(uid)
+    for character in "/+#":
+        if character in uid:
+            raise ValueError(f"contains {character!r}, which has a meaning in topics")
+
+
+def check_username(name: str) -> None:
+    """A user's name, as typed at a login."""
+    _check_name(name)
+
+
+def check_rsa_key(pem: str) -> None:
+    """A PEM text with an unencrypted RSA private key."""
+    try:
+        key = load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=True)
+    except TypeError:
+        raise ValueError("the key is encrypted with a password; give it without one") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise ValueError("not a readable PEM private key") from None
+    if not isinstance(key, RSAPrivateKey):
+        raise ValueError("not an RSA key")
+    if key.key_size < MIN_RSA_BITS:
+        raise ValueError(f"expected a key of {MIN_RSA_BITS} bits or more, got {key.key_size}")
+
+
+def read_key_list(value: Any) -> Any:
+    """Keys separated by commas become a list; a list as such or as JSON text stays."""
+    if not isinstance(value, str) or value.lstrip().startswith("["):
+        return value
+    return [key.strip() for key in value.split(",")]
+
+
+def check_key_list(keys: Any) -> None:
+    """A list of uids or ids."""
+    if not isinstance(keys, list):
+        raise ValueError("expected an array of uids")
+    if len(keys) > MAX_LISTED:
+        raise ValueError(f"at most {MAX_LISTED} elements, got {len(keys)}")
+    for key in keys:
+        if isinstance(key, bool) or not isinstance(key, int | str) or key == "":
+            raise ValueError(f"expected uids, got {key!r:.64}")
+
+
+def _check_name(name: str) -> None:
+    if name != name.strip():
+        raise ValueError("starts or ends with a blank")
+    if not name.isprintable():
+        raise ValueError("contains a control character")
+
+
+def _objects(**rules: Any) -> Field:
+    """The ids of objects, as texts, in order."""
+    return structure("object_list", read=read_key_list, check=check_key_list, **rules)
+
+
+COMPANY = define(
+    "company",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("contact", 64),
+    text("email", 128),
+    text("phone", 32),
+    text("address", 255),
+    *authors(),
+    company="id",
+)
+
+USER = define(
+    "user",
+    text("password_hash", 255, required=True, internal=True),
+    number("token_epoch", internal=True),  # tokens of an earlier epoch are revoked
+    text("role", 16, default="viewer", choices=ROLES),
+    text("head_image", 255),
+    text("description", 255),
+    text("mobile", 32),
+    text("email", 128),
+    flag("is_active", default=1),
+    flag("is_super"),
+    flag("is_default"),
+    uid=Uid.GIVEN,
+    key=text("username", 64, default=None, required=True, check=check_username),
+    created="created_at",
+    modified="updated_at",
+)
+
+CONFIGURATION = define(
+    "configuration",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("hardware", 64),
+    text("mcu_file", 128),
+    text("mcu_version", 32),
+    text("remosu_file", 128),
+    text("remosu_version", 32),
+    text("lua_file", 128),
+    text("lua_version", 32),
+    structure("terminal_script"),
+    structure("config_script"),
+    *authors(),
+)
+
+TERMINAL = define(
+    "terminal",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("type", 16, required=True),
+    text("maker", 64),
+    reference("config_id", "configuration", required=True),
+    text("mode", 16, required=True, choices=("pwd", "auto")),
+    text("username", 32, required=True),
+    secret("pin", 16, required=True),
+    text("access", 16, default="all", choices=("all", "pub", "sub")),
+    text("topic", 64, default="all", check=parse_topic_permission),
+    text("server", 32),
+    number("session_expiry", maximum=MAX_SESSION_EXPIRY_S),
+    number("keep_alive", maximum=MAX_KEEP_ALIVE_S),
+    flag("encryption"),
+    flag("dixie"),
+    secret("rsa_privatekey", 16_384, check=check_rsa_key),
+    flag("is_route"),
+    *authors(),
+    moment("activated", read_only=True),
+    uid=Uid.GIVEN,
+    key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
+    sorts=("created", "last_modified", "username"),
+)
+
+MAPPING = define(
+    "mapping",
+    text("name", 64, required=True),
+    text("description", 255),
+    structure("script", required=True, check=check_mapping_rows),
+    structure("addition"),
+    structure("template"),
+    *authors(),
+)
+
+CONTROL = define(
+    "control",
+    text("name", 64, required=True),
+    text("description", 255),
+    structure("script", required=True, check=check_control_rows),
+    structure("template"),
+    *authors(),
+)
+
+CUSTOMER = define(
+    "customer",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("email", 128),
+    text("contact", 64),
+    text("mobile", 32),
+    text("phone", 32),
+    text("province", 64),
+    text("city", 64),
+    text("address", 255),
+    secret("secret", 64),
+    text("responsible", 64),
+    text("responsible_phone", 32),
+    text("reference", 64),
+    flag("is_available", default=1),
+)
+
+OBJECT = define(
+    "object",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("image", 128),
+    text("province", 16),
+    text("city", 16),
+    number("file_id", default=None),
+    reference("mapping_id", "mapping"),
+    reference("control_id", "control"),
+    reference("customer_id", "customer"),
+    structure("terminal_list", read=read_key_list, check=check_key_list),  # uids in order
+    _objects(),
+    text("model", 32),
+    text("serial_no", 32),
+    text("gis", 128),
+    secret("secret", 16),  # the follow password
+    text("control", 16),
+    structure("addition"),
+    structure("template"),
+    structure("script"),
+    *authors(),
+    uid=Uid.FROM_ID,
+)
+
+RETAINER = define(
+    "retainer",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_retainer_rows),
+    *authors(),
+)
+
+STATISTICS = define(
+    "statistics",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_statistics_rows),
+    *authors(),
+)
+
+CALCULATE = define(
+    "calculate",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(),  # none: those of the statistics
+    flag("is_active", read_only=True),
+    structure("script", required=True, check=check_calculate_rows),
+    *authors(),
+)
+
+BALANCE = define(
+    "balance",
+    text("name", 64, required=True),
+    text("description", 255),
+    _objects(required=True),
+    flag("is_active", read_only=True),
+    text("target_code", 64, required=True, default=None),
+    structure("input_codes", required=True, read=read_key_list, check=check_codes),
+    number("window", default=86_400, minimum=1, maximum=MAX_WINDOW_S),  # seconds
+    *authors(),
+)
+
+DASHBOARD = define(
+    "dashboard",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("category", 16),
+    structure("script", required=True, check=check_object),
+    structure("template"),
+    *authors(),
+)
+
+PROJECT = define(
+    "project",
+    text("name", 64, required=True),
+    text("description", 255),
+    flag("is_active", read_only=True),
+    *authors(),
+)
+
+CAMPAIGN = define(
+    "campaign",
+    text("name", 64, required=True),
+    text("description", 255),
+    reference("config_id", "configuration", required=True),
+    text("unit", 8, required=True, default=None, choices=FIRMWARE_UNITS),
+    text("version", 32),  # the target; the configuration's unless given
+    text("file", 128, read_only=True),  # the configuration's at creation
+    structure("terminal_list", read=read_key_list, check=check_key_list),  # none: all of the configuration
+    structure("waves", check=check_waves),
+    number("failure_percent", default=20, minimum=1, maximum=100),
+    number("failure_minimum", default=5, minimum=1),
+    number("retries", default=3, maximum=100),
+    number("timeout_s", default=1_800, minimum=1, maximum=MAX_UPGRADE_S),
+    text("state", 16, default="created", read_only=True),
+    text("reason", 255, read_only=True),
+    number("wave", read_only=True),
+    moment("started", read_only=True),
+    moment("ended", read_only=True),
+    *authors(),
+)
+
+SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
+"""What is started and stopped, and names objects."""
+
+ENTITIES: tuple[Entity, ...] = (
+    COMPANY,
+    USER,
+    CONFIGURATION,
+    TERMINAL,
+    MAPPING,
+    CONTROL,
+    CUSTOMER,
+    OBJECT,
+    *SCRIPTS,
+    DASHBOARD,
+    PROJECT,
+    CAMPAIGN,
+    *COMPONENTS,
+    RULE,
+)

@@ -1,0 +1,1 @@
+"""One repository for all entities, and what is special about some."""

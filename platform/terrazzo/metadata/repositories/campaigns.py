@@ -1,0 +1,153 @@
+"""What is special about firmware campaigns: their terminals are settled when they are created, and they have states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.field import shorten
+from terrazzo.database.port import Row
+from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL
+from terrazzo.domain.actor import Actor
+from terrazzo.domain.campaign_item import Item, ItemState
+from terrazzo.domain.campaign_rollout import MAY_BECOME, CampaignState
+from terrazzo.domain.campaign_waves import wave_numbers
+from terrazzo.errors import BadParameter, Conflict
+from terrazzo.metadata.definitions.registry import CAMPAIGN, CONFIGURATION, TERMINAL
+from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+
+_SETTLED = ("config_id", "unit", "version", "terminal_list", "waves")
+_AT_ONCE = 1_000
+
+
+class CampaignRepository(EntityRepository):
+    """Campaigns; ``set_state`` starts, pauses, resumes and aborts them."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(CAMPAIGN, **parts)
+
+    async def set_state(self, actor: Actor, key: int | str, state: CampaignState, *, reason: str = "") -> Row:
+        """Brings a campaign into a state; one that is in it already stays as it is.
+
+        Raises:
+            Conflict: it can't come there from where it is.
+        """
+        return await self._update(actor, key, {}, {"state": state.value, "reason": reason[:255]})
+
+    async def set_wave(self, actor: Actor, key: int | str, wave: int) -> Row:
+        """Notes that a wave has begun."""
+        return await self._update(actor, key, {}, {"wave": wave})
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        await super()._guard(connection, actor, draft, before)
+        if before is None:
+            return
+        if not draft:
+            if before["state"] in (CampaignState.RUNNING.value, CampaignState.PAUSED.value):
+                raise Conflict(f"uid: campaign {before['uid']} is {before['state']}; abort it first")
+            return
+        for name in _SETTLED:
+            if name in draft:
+                _require_same(name, draft.pop(name), before)
+        if "state" in draft:
+            self._change_state(draft, before)
+
+    def _change_state(self, draft: Draft, before: Row) -> None:
+        state, was = CampaignState(draft["state"]), CampaignState(before["state"])
+        if state is was:
+            draft["reason"] = before["reason"]
+            return
+        if was not in MAY_BECOME[state]:
+            raise Conflict(f"uid: campaign {before['uid']} is {was.value} and can't become {state.value}")
+        now = self._clock()
+        if state is CampaignState.RUNNING and before["started"] is None:
+            draft["started"] = now
+        if state in (CampaignState.ABORTED, CampaignState.DONE):
+            draft["ended"] = now
+
+    async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
+        await super()._resolve(connection, draft, company)
+        if "config_id" not in draft:
+            return  # a change, which can't touch what follows
+        table, unit = CONFIGURATION.table, draft["unit"].lower()
+        columns = (table.c[f"{unit}_file"].label("file"), table.c[f"{unit}_version"].label("version"))
+        found = (await connection.execute(sa.select(*columns).where(table.c.id == draft["config_id"]))).one()
+        if not found.file:
+            raise BadParameter("config_id", f"the configuration names no {unit}_file")
+        draft["file"], draft["version"] = found.file, draft.get("version") or found.version
+        if not draft["version"]:
+            raise BadParameter("version", f"is required: the configuration names no {unit}_version")
+        draft["waves"] = draft.get("waves") or [100]
+        draft["terminal_list"] = await _check_terminals(connection, draft.get("terminal_list") or [], company) or None
+
+    async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
+        if "config_id" not in draft:
+            return
+        uids = draft["terminal_list"] or await _of_configuration(connection, draft["config_id"])
+        if not uids:
+            raise BadParameter("terminal_list", "there is no terminal with this configuration")
+        waves = wave_numbers(len(uids), draft["waves"])
+        rows = [
+            item_row(Item(terminal_id=uid, wave=wave)) | {"campaign_id": record_id}
+            for uid, wave in zip(uids, waves, strict=True)
+        ]
+        for start in range(0, len(rows), _AT_ONCE):
+            await connection.execute(sa.insert(CAMPAIGN_TERMINAL), rows[start : start + _AT_ONCE])
+
+
+def item_row(item: Item) -> dict[str, Any]:
+    """What the table keeps of a terminal's progress."""
+    return {
+        "terminal_id": item.terminal_id,
+        "wave": item.wave,
+        "state": item.state.value,
+        "reason": item.reason,
+        "version": item.version,
+        "attempts": item.attempts,
+        "failures": item.failures,
+        "command_uid": item.command_uid,
+        "sent_us": item.sent_us,
+        "downloading_us": item.downloading_us,
+        "ended_us": item.ended_us,
+        "deadline_us": item.deadline_us,
+    }
+
+
+def read_item(row: sa.RowMapping) -> Item:
+    """The reverse of ``item_row``."""
+    kept = {name: row[name] for name in item_row(Item(terminal_id="", wave=0)) if name != "state"}
+    return Item(state=ItemState(row["state"]), **kept)
+
+
+def _require_same(name: str, value: Any, before: Row) -> None:
+    """What was settled may be sent back as it is."""
+    was = before[name]
+    same = value in (None, was) or (name == "config_id" and str(value) in (str(was), before["config_uid"]))
+    if not same and value not in ("", []):
+        raise BadParameter(name, "was settled when the campaign was created")
+
+
+async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str], company: int) -> list[str]:
+    table, found = TERMINAL.table, list[str]()
+    for key in keys:
+        number = as_id(key)
+        by_key = table.c.uid == str(key)
+        clause = by_key if number is None else sa.or_(by_key, table.c.id == number)
+        query = sa.select(table.c.uid).where(clause, table.c[TERMINAL.company] == company).order_by(by_key.desc())
+        uid = (await connection.execute(query.limit(1))).scalar()
+        if uid is None:
+            raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
+        if uid in found:
+            raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
+        found.append(uid)
+    return found
+
+
+async def _of_configuration(connection: AsyncConnection, config_id: int) -> list[str]:
+    table = TERMINAL.table
+    query = sa.select(table.c.uid).where(table.c.config_id == config_id).order_by(table.c.id)
+    return list((await connection.execute(query)).scalars())

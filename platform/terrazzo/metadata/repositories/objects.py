@@ -1,0 +1,72 @@
+"""What is special about objects: their ordered list of terminals, and who names them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.field import shorten
+from terrazzo.database.port import Row
+from terrazzo.database.tables.registry import OBJECT_TERMINAL
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.definitions.registry import OBJECT, SCRIPTS, TERMINAL
+from terrazzo.metadata.lookup import as_id, refuse_if_used
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+from terrazzo.metadata.repositories.scripts import naming_object, resolve_objects
+
+
+class ObjectRepository(EntityRepository):
+    """The objects. ``terminal_list`` is a list of uids in rows; uids or ids, in each form of lists, are accepted."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(OBJECT, **parts)
+
+    async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
+        await super()._resolve(connection, draft, company)
+        await resolve_objects(connection, draft, company)
+        if "terminal_list" in draft:
+            draft["terminal_list"] = await _terminal_uids(connection, draft["terminal_list"] or [], company)
+
+    async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
+        if "terminal_list" not in draft:
+            return
+        await connection.execute(OBJECT_TERMINAL.delete().where(OBJECT_TERMINAL.c.object_id == record_id))
+        uids = draft["terminal_list"]
+        if not uids:
+            return
+        table = TERMINAL.table
+        found = await connection.execute(sa.select(table.c.uid, table.c.id).where(table.c.uid.in_(uids)))
+        ids = {row.uid: row.id for row in found}
+        links = [
+            {"object_id": record_id, "terminal_id": ids[uid], "position": position} for position, uid in enumerate(uids)
+        ]
+        await connection.execute(OBJECT_TERMINAL.insert(), links)
+
+    async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
+        await super()._check_unused(connection, row)
+        for entity in (*SCRIPTS, OBJECT):
+            others = entity.table.c.id != row["id"] if entity is OBJECT else sa.true()
+            uses = sa.select(entity.table.c[entity.uid_name]).where(naming_object(entity.table, row), others)
+            await refuse_if_used(connection, uses, f"object {row['uid']}", entity.name)
+
+
+async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], company: int) -> list[str]:
+    """The uids behind a list of uids and ids, in order."""
+    table = TERMINAL.table
+    texts = [key for key in keys if isinstance(key, str)]
+    numbers = [number for number in map(as_id, keys) if number is not None]
+    named = sa.or_(table.c.uid.in_(texts), table.c.id.in_(numbers))
+    query = sa.select(table.c.id, table.c.uid).where(named, table.c[TERMINAL.company] == company)
+    found = (await connection.execute(query)).all()
+    by_uid, by_id = {row.uid for row in found}, {row.id: row.uid for row in found}
+    uids: list[str] = []
+    for key in keys:
+        uid = key if key in by_uid else by_id.get(as_id(key))
+        if uid is None:
+            raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
+        if uid in uids:
+            raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
+        uids.append(str(uid))
+    return uids

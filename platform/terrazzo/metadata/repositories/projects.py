@@ -1,0 +1,49 @@
+"""What is special about the pusher's projects: the first one is everybody's, and stays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import SYSTEM, Actor
+from terrazzo.errors import Conflict, NotFound
+from terrazzo.metadata.definitions.registry import PROJECT
+from terrazzo.metadata.repositories.repository import Draft
+from terrazzo.metadata.repositories.scripts import ScriptRepository
+
+DEFAULT_PROJECT = 1
+"""Exists and is started from the first start, and serves the objects of every company."""
+
+
+class ProjectRepository(ScriptRepository):
+    """The pusher's projects, which are started and stopped."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(PROJECT, **parts)
+
+    async def ensure_default(self) -> None:
+        """Makes the first project where there is none yet."""
+        if (await self.page(SYSTEM, page_size=1)).total:
+            return
+        row = await self.create(SYSTEM, {"name": "default", "description": "Made at the first start"})
+        await self.set_active(SYSTEM, row["id"], True)
+
+    async def for_command(self, actor: Actor, key: int | str) -> Row:
+        """The project that a command is sent in: one of the actor's company, or the first.
+
+        Raises:
+            NotFound: there is none.
+        """
+        try:
+            return await self.item(actor, key)
+        except NotFound:
+            if str(key) != str(DEFAULT_PROJECT):
+                raise
+        return await self.item(SYSTEM, DEFAULT_PROJECT)
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        await super()._guard(connection, actor, draft, before)
+        if before is not None and before["id"] == DEFAULT_PROJECT and not draft:
+            raise Conflict("uid: the first project stays; it can be stopped")

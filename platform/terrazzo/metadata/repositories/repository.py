@@ -1,0 +1,371 @@
+"""One repository for all entities: works from an ``Entity``; what is special about one overrides the hooks below."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.audit.entry import AuditEntry, entry_of
+from terrazzo.audit.log import write_entries
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import MetadataChange, record_change
+from terrazzo.database.conditions import Selection
+from terrazzo.database.database import Database, reason_of
+from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
+from terrazzo.database.field import MAX_INTEGER, Field, shorten, type_name
+from terrazzo.database.pages import read_page
+from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
+from terrazzo.metadata.row_cache import RowCache
+from terrazzo.metadata.rows import RowCodec
+from terrazzo.times import now_us
+
+MAX_PAGE_SIZE = 1_000
+_CHUNK = 10_000  # records that a walk over all of them reads at once
+_ANNOUNCED_AT_ONCE = 100
+
+
+class Changed(NamedTuple):
+    """A record as it is after a change, internal columns and clear secrets included; ``row`` None: deleted."""
+
+    record_id: int
+    uid: str
+    row: Row | None
+
+
+Watcher = Callable[[Changed], None]
+Draft = dict[str, Any]
+"""Parsed values on their way into the table."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A transaction on somebody's behalf, its lines in the audit log, and what to announce once it is committed."""
+
+    connection: AsyncConnection
+    actor: Actor
+    changed: list[Changed] = field(default_factory=list)
+    entries: list[AuditEntry] = field(default_factory=list)
+
+
+class EntityRepository:
+    """Implements ``metadata.port.Repository``.
+
+    Changes of one entity are made and announced one after the other, so that watchers hear of them in the order of
+    their commits. Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
+    """
+
+    def __init__(
+        self,
+        entity: Entity,
+        *,
+        database: Database,
+        secrets: Secrets,
+        entities: Iterable[Entity],
+        zone: tzinfo = UTC,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.entity = entity
+        self.table = entity.table
+        self._database = database
+        self._clock = clock
+        self._codec = RowCodec(entity, secrets)
+        self._entities = {other.name: other for other in entities}
+        self._referenced = {each.name: self._entities[each.references or ""] for each in entity.references}
+        self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
+        self._rows = self._rows_query()
+        self._turn = asyncio.Lock()
+        self._watchers: list[Watcher] = []
+        self._cache = RowCache(entity.uid_name)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Calls back after each commit of a change, and after ``refresh``."""
+        self._watchers.append(watcher)
+
+    # The port
+
+    async def create(self, actor: Actor, values: Mapping[str, Any]) -> Row:
+        """A new record, in the actor's company unless a super user names another."""
+        return await self._create(actor, values, {})
+
+    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
+        """Changes the given columns, leaves the others. A record's uid, company and author stay for good."""
+        return await self._update(actor, key, values, {})
+
+    async def delete(self, actor: Actor, key: int | str) -> Row:
+        """Deletes and returns the record as it was."""
+        async with self._changing(actor) as unit:
+            row = await self._find(unit.connection, actor, key)
+            await self._guard(unit.connection, actor, {}, row)
+            await self._check_unused(unit.connection, row)
+            await unit.connection.execute(self.table.delete().where(self.table.c.id == row["id"]))
+            await self._record(unit, row, None)
+        return self._codec.public(row)
+
+    async def item(self, actor: Actor, key: int | str) -> Row:
+        """One record, from memory where it was asked for before."""
+        row = self._cached(key)
+        if row is None or not self._sees(actor, row):
+            read_at = self._cache.changes
+            async with self._database.reading() as connection:
+                row = await self._find(connection, actor, key)
+            self._cache.keep(row, read_at=read_at)
+        return self._codec.public(row)
+
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: tuple[str, bool] | None = None,
+    ) -> Rows:
+        """One page, by default in order of creation, and the exact total."""
+        _check_page(page_index, page_size)
+        where = [*self._visible(actor), *self._selection.where(conditions)]
+        offset = min((page_index - 1) * page_size, MAX_INTEGER)
+        async with self._database.reading() as connection:
+            found, total = await read_page(
+                connection, self._rows, self._selection, where, order_by, offset=offset, limit=page_size
+            )
+        return Rows([*self._codec.decode_page(found)], total)
+
+    # Keeping others in step
+
+    async def refresh(self, changes: Sequence[MetadataChange]) -> None:
+        """Reads records again that another process may have changed, and announces them."""
+        query = self._rows.where(self.table.c.id.in_([change.record_id for change in changes]))
+        async with self._turn:
+            async with self._database.reading() as connection:
+                found = (await connection.execute(query)).mappings().all()
+            rows = {row["id"]: self._codec.decode(row) for row in found}
+            told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
+            self._remember(told)
+            for changed in told:
+                self._announce(changed)
+
+    async def every(self) -> AsyncIterator[Row]:
+        """All records of all companies, internal columns included, in order of creation."""
+        last = 0
+        while True:
+            query = self._rows.where(self.table.c.id > last).order_by(self.table.c.id).limit(_CHUNK)
+            async with self._database.reading() as connection:
+                found = (await connection.execute(query)).mappings().all()
+            if not found:
+                return
+            for row in found:
+                yield self._codec.decode(row)
+            last = found[-1]["id"]
+
+    def public(self, row: Row) -> Row:
+        """The row without what never leaves the platform."""
+        return self._codec.public(row)
+
+    # Hooks: what is special about an entity
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        """Refuses or completes a change; ``before`` is None at creation, ``draft`` is empty at deletion."""
+        if self.entity.company == "id" and not actor.is_super:
+            raise NotPermitted(f"{self.entity.name}: only a super user may change this")
+
+    async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
+        """Turns references into ids of records of the company."""
+        for name, other in self._referenced.items():
+            if draft.get(name) is not None:
+                draft[name] = await find_id(connection, other, draft[name], company=company, field=name)
+
+    async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
+        """Writes what belongs to a record besides its row."""
+
+    async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
+        """Refuses to delete a record that others need."""
+        record = f"{self.entity.name} {row[self.entity.uid_name]}"
+        for other, column in users_of(self.entity, self._entities.values()):
+            uses = sa.select(other.table.c[other.uid_name]).where(other.table.c[column.name] == row["id"])
+            await refuse_if_used(connection, uses, record, other.name)
+
+    # Steps of a change
+
+    @asynccontextmanager
+    async def _changing(self, actor: Actor) -> AsyncIterator[_Unit]:
+        async with self._turn:
+            try:
+                async with self._database.writing() as connection:
+                    unit = _Unit(connection, actor)
+                    yield unit
+                    await write_entries(connection, unit.entries, self._clock())
+            except IntegrityError as error:
+                raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
+            self._remember(unit.changed)
+            for number, changed in enumerate(unit.changed, 1):
+                self._announce(changed)
+                if number % _ANNOUNCED_AT_ONCE == 0:  # everybody else goes on meanwhile; the order stays, by the turn
+                    await asyncio.sleep(0)
+
+    async def _create(self, actor: Actor, values: Mapping[str, Any], internal: Draft) -> Row:
+        entity = self.entity
+        unwritable = [each for each in entity.fields.values() if each.internal or each.read_only]
+        defaults = {each.name: each.default for each in unwritable if each.default is not None}
+        given = self._parse(values, [each for each in entity.writable() if each.name != entity.company])
+        draft = defaults | given | internal
+        self._sign(actor, draft, "created_by", "last_modified_by")
+        async with self._changing(actor) as unit:
+            await self._guard(unit.connection, actor, draft, None)
+            if entity.company != "id":
+                draft[entity.company] = await self._owner(unit.connection, actor, values.get(entity.company))
+            await self._resolve(unit.connection, draft, draft.get(entity.company, 0))
+            await self._check_uid(unit.connection, draft)
+            row = await self._insert(unit.connection, draft)
+            await self._record(unit, None, row)
+        return self._codec.public(row)
+
+    async def _update(self, actor: Actor, key: int | str, values: Mapping[str, Any], internal: Draft) -> Row:
+        fixed = (self.entity.uid_name, self.entity.company, "created_by")
+        changing = [each for each in self.entity.writable() if each.name in values and each.name not in fixed]
+        draft = self._parse(values, changing) | internal
+        self._sign(actor, draft, "last_modified_by")
+        async with self._changing(actor) as unit:
+            before = await self._find(unit.connection, actor, key)
+            self._check_fixed(values, before)
+            await self._guard(unit.connection, actor, draft, before)
+            await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
+            stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
+            await unit.connection.execute(self.table.update().where(self.table.c.id == before["id"]).values(**stored))
+            await self._written(unit.connection, before["id"], draft)
+            row = await self._require(unit.connection, before["id"])
+            await self._record(unit, before, row)
+        return self._codec.public(row)
+
+    def _parse(self, values: Mapping[str, Any], fields: Iterable[Field]) -> Draft:
+        writable = {each.name for each in self.entity.writable()}
+        ignored = {"id"} | {each.name for each in self.entity.fields.values() if each.read_only}
+        for name in values:
+            if name not in writable and name not in ignored:
+                raise BadParameter(name, f"no such field; there are {', '.join(sorted(writable))}")
+        return {each.name: each.parse(values.get(each.name)) for each in fields}
+
+    def _sign(self, actor: Actor, draft: Draft, *columns: str) -> None:
+        """Whoever isn't named as the author is the actor."""
+        for name in columns:
+            if name in self.entity.fields and not draft.get(name):
+                draft[name] = actor.user_id
+
+    async def _owner(self, connection: AsyncConnection, actor: Actor, given: Any) -> int:
+        given = actor.company_id if given in (None, "") else given
+        if not actor.is_super and str(given) != str(actor.company_id):
+            raise NotPermitted(f"{COMPANY}: another company's records are not yours to make")
+        if isinstance(given, bool) or not isinstance(given, int | str):
+            raise BadParameter(COMPANY, f"expected a uid or an id, got {type_name(given)}")
+        clause, order = match_key(self._entities["company"], given)
+        query = sa.select(self._entities["company"].table.c.id).where(clause).order_by(order).limit(1)
+        found = (await connection.execute(query)).scalar()
+        if found is None:
+            raise BadParameter(COMPANY, f"no company {shorten(given)}")
+        return int(found)
+
+    async def _check_uid(self, connection: AsyncConnection, draft: Draft) -> None:
+        uid_name = self.entity.uid_name
+        if self.entity.uid is not Uid.GIVEN:
+            return
+        query = sa.select(self.table.c.id).where(self.table.c[uid_name] == draft[uid_name])
+        if (await connection.execute(query)).first() is not None:
+            raise Conflict(f"{uid_name}: {draft[uid_name]} is taken")
+
+    def _check_fixed(self, values: Mapping[str, Any], before: Row) -> None:
+        if values.get("id") is not None and str(values["id"]) != str(before["id"]):
+            raise BadParameter("id", f"is {before['id']} for good")
+        for name in (self.entity.uid_name, self.entity.company):
+            given = values.get(name)
+            read_only = name not in self.entity.fields or self.entity.fields[name].read_only
+            if not read_only and given not in (None, "") and str(given) != str(before[name]):
+                raise BadParameter(name, f"is {before[name]} for good")
+
+    async def _insert(self, connection: AsyncConnection, draft: Draft) -> Row:
+        now = self._clock()
+        values = {**self._codec.encode(draft), self.entity.created: now, self.entity.modified: now}
+        if self.entity.uid is not Uid.GIVEN:
+            values[self.entity.uid_name] = new_uid()
+        statement = self.table.insert().values(**values).returning(self.table.c.id)
+        record_id = int((await connection.execute(statement)).scalar_one())
+        if self.entity.uid is Uid.FROM_ID:
+            named = self.table.update().where(self.table.c.id == record_id)
+            await connection.execute(named.values(**{self.entity.uid_name: str(record_id)}))
+        await self._written(connection, record_id, draft)
+        return await self._require(connection, record_id)
+
+    async def _record(self, unit: _Unit, before: Row | None, after: Row | None) -> None:
+        """Has a change told to other processes, to watchers and in the audit log; one of the rows may be None."""
+        row: Row = after or before or {}
+        record_id, uid = row["id"], row[self.entity.uid_name]
+        await record_change(unit.connection, MetadataChange(self.entity.name, record_id, uid))
+        unit.changed.append(Changed(record_id, uid, after))
+        entry = entry_of(unit.actor, self.entity, before, after)
+        if entry is not None:
+            unit.entries.append(entry)
+
+    def _remember(self, changes: Iterable[Changed]) -> None:
+        for changed in changes:
+            self._cache.change(changed.record_id, changed.row)
+
+    def _announce(self, changed: Changed) -> None:
+        for watcher in self._watchers:
+            watcher(changed)
+
+    # Reading
+
+    def _rows_query(self) -> sa.Select[Any]:
+        source: sa.FromClause = self.table
+        columns: list[sa.ColumnElement[Any]] = list(self.table.c)
+        for name, other in self._referenced.items():
+            named = other.table.alias(name)
+            source = source.outerjoin(named, named.c.id == self.table.c[name])
+            columns.append(named.c[other.uid_name].label(f"{name.removesuffix('_id')}_uid"))
+        return sa.select(*columns).select_from(source)
+
+    def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
+        return [] if actor.is_super else [self.table.c[self.entity.company] == actor.company_id]
+
+    def _sees(self, actor: Actor, row: Row) -> bool:
+        return actor.is_super or row[self.entity.company] == actor.company_id
+
+    def _cached(self, key: int | str) -> Row | None:
+        """The kept row that a key means; of text that may be another record's uid only the database can say."""
+        if isinstance(key, int):
+            return self._cache.by_id(key)
+        row = self._cache.by_uid(key)
+        number = None if row is not None or self.entity.uid is Uid.GIVEN else as_id(key)
+        return row if number is None else self._cache.by_id(number)
+
+    async def _find(self, connection: AsyncConnection, actor: Actor, key: int | str) -> Row:
+        clause, order = match_key(self.entity, key)
+        query = self._rows.where(clause, *self._visible(actor)).order_by(order).limit(1)
+        found = (await connection.execute(query)).mappings().first()
+        if found is None:
+            raise NotFound("id" if isinstance(key, int) else self.entity.uid_name, key)
+        return self._codec.decode(found)
+
+    async def _by_id(self, connection: AsyncConnection, record_id: int) -> Row | None:
+        found = (await connection.execute(self._rows.where(self.table.c.id == record_id))).mappings().first()
+        return None if found is None else self._codec.decode(found)
+
+    async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
+        found = await connection.execute(self._rows.where(self.table.c.id == record_id))
+        return self._codec.decode(found.mappings().one())
+
+
+def _check_page(page_index: int, page_size: int) -> None:
+    if page_index < 1:
+        raise BadParameter("page_index", f"expected 1 or more, got {page_index}")
+    if not 1 <= page_size <= MAX_PAGE_SIZE:
+        raise BadParameter("page_size", f"expected 1..{MAX_PAGE_SIZE}, got {page_size}")

@@ -1,0 +1,57 @@
+"""What is special about scripts: the objects they name, and that they are started and stopped."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.field import shorten
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.definitions.registry import OBJECT
+from terrazzo.metadata.lookup import as_id
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+
+
+class ScriptRepository(EntityRepository):
+    """Retainer, statistics, calculation or balance scripts. ``object_list`` is a list of object ids as texts."""
+
+    async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
+        """Starts or stops a script; one that runs already, or doesn't, stays as it is."""
+        return await self._update(actor, key, {}, {"is_active": int(is_active)})
+
+    async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
+        await super()._resolve(connection, draft, company)
+        await resolve_objects(connection, draft, company)
+
+
+async def resolve_objects(connection: AsyncConnection, draft: Draft, company: int) -> None:
+    """Turns a draft's ``object_list`` into ids as texts.
+
+    Raises:
+        BadParameter: an object isn't the company's, or is listed twice.
+    """
+    keys = draft.get("object_list")
+    if not keys:
+        return
+    numbers = [as_id(key) for key in keys]
+    table = OBJECT.table
+    wanted = [number for number in numbers if number is not None]
+    query = sa.select(table.c.id).where(table.c.id.in_(wanted), table.c[OBJECT.company] == company)
+    known = set((await connection.execute(query)).scalars())
+    ids: list[str] = []
+    for key, number in zip(keys, numbers, strict=True):
+        if number not in known:
+            raise BadParameter("object_list", f"no object {shorten(key)}")
+        if str(number) in ids:
+            raise BadParameter("object_list", f"object {number} is listed twice")
+        ids.append(str(number))
+    draft["object_list"] = ids
+
+
+def naming_object(table: sa.Table, row: Row) -> sa.ColumnElement[Any]:
+    """The clause that finds records whose ``object_list`` names an object: ids stand in it as JSON texts."""
+    return table.c.object_list.contains(f'"{row["id"]}"')

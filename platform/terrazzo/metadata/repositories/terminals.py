@@ -1,0 +1,65 @@
+"""What is special about terminals: objects list them, and their first login is noted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.changes import MetadataChange, record_changes
+from terrazzo.database.port import Row
+from terrazzo.database.tables.registry import OBJECT_TERMINAL
+from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
+from terrazzo.metadata.lookup import refuse_if_used
+from terrazzo.metadata.repositories.repository import Changed, EntityRepository
+
+_AT_ONCE = 1_000  # first logins in one statement
+
+
+class TerminalRepository(EntityRepository):
+    """The terminals."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(TERMINAL, **parts)
+        self._activated: set[str] = set()  # whose first login is known to be noted
+        self.watch(self._forget_deleted)
+
+    async def set_activated(self, uid: str, time_us: int) -> None:
+        """Notes a terminal's first login; costs nothing for later ones."""
+        await self.set_all_activated({uid: time_us})
+
+    async def set_all_activated(self, times_us: Mapping[str, int]) -> None:
+        """Notes the first logins among these, uid to time, in one transaction."""
+        logins: list[dict[str, Any]] = [
+            {"login": uid, "at": at} for uid, at in times_us.items() if uid not in self._activated
+        ]
+        if not logins:
+            return
+        async with self._turn:
+            async with self._database.writing() as connection:
+                for some in (logins[start : start + _AT_ONCE] for start in range(0, len(logins), _AT_ONCE)):
+                    await self._note_logins(connection, some)
+            for login in logins:
+                self._cache.forget(login["login"])
+                self._activated.add(login["login"])
+
+    async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> None:
+        table, uids = self.table, [login["login"] for login in logins]
+        first = table.c.activated.is_(None)
+        query = sa.select(table.c.id, table.c.uid).where(table.c.uid.in_(uids), first)
+        noted = (await connection.execute(query)).all()
+        statement = table.update().where(table.c.uid == sa.bindparam("login"), first)
+        await connection.execute(statement.values(activated=sa.bindparam("at")), logins)
+        await record_changes(connection, [MetadataChange(self.entity.name, row.id, row.uid) for row in noted])
+
+    def _forget_deleted(self, changed: Changed) -> None:
+        if changed.row is None:
+            self._activated.discard(changed.uid)
+
+    async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
+        await super()._check_unused(connection, row)
+        listing = sa.select(OBJECT.table.c.uid).join(OBJECT_TERMINAL, OBJECT_TERMINAL.c.object_id == OBJECT.table.c.id)
+        uses = listing.where(OBJECT_TERMINAL.c.terminal_id == row["id"])
+        await refuse_if_used(connection, uses, f"terminal {row['uid']}", "object")

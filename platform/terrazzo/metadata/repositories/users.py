@@ -1,0 +1,89 @@
+"""What is special about users: passwords, super users, and tokens that end with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.audit.entry import AuditEntry
+from terrazzo.crypto.passwords import check_password, hash_password
+from terrazzo.database.entity import COMPANY
+from terrazzo.database.port import Row
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.metadata.definitions.registry import USER
+from terrazzo.metadata.lookup import storable
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository
+
+
+class UserRepository(EntityRepository):
+    """The users. ``password`` is written only; a new one, or deactivation, ends the user's tokens."""
+
+    def __init__(self, **parts: Any) -> None:
+        super().__init__(USER, **parts)
+
+    async def create(self, actor: Actor, values: Mapping[str, Any]) -> Row:
+        """A new user; ``password`` is required."""
+        rest, internal = await _take_password(values, required=True)
+        return await self._create(actor, rest, internal)
+
+    async def create_hashed(self, actor: Actor, values: Mapping[str, Any], password_hash: str) -> Row:
+        """A new user whose password is known by its hash only."""
+        return await self._create(actor, values, {"password_hash": password_hash})
+
+    async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
+        """Changes the given columns."""
+        rest, internal = await _take_password(values, required=False)
+        return await self._update(actor, key, rest, internal)
+
+    async def by_name(self, username: str) -> Row | None:
+        """The user of any company, password hash and token epoch included."""
+        async with self._database.reading() as connection:
+            found = await connection.execute(self._rows.where(self.table.c.username == storable(username)))
+            row = found.mappings().first()
+        return None if row is None else self._codec.decode(row)
+
+    async def end_tokens(self, actor: Actor, user_id: int) -> None:
+        """Makes all tokens issued so far worthless."""
+        raised = self.table.update().where(self.table.c.id == user_id).values(token_epoch=self.table.c.token_epoch + 1)
+        async with self._changing(actor) as unit:
+            await unit.connection.execute(raised)
+            row = await self._by_id(unit.connection, user_id)
+            if row is None:
+                raise NotFound("id", user_id)
+            await self._record(unit, row, row)
+            about = {"company_id": row[COMPANY], "record_id": user_id, "uid": row["username"]}
+            unit.entries.append(AuditEntry(actor=actor, action="end_tokens", entity="user", **about))
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        if not actor.is_super and (draft.get("is_super") or (before is not None and before["is_super"])):
+            raise NotPermitted("is_super: only a super user may make or change one")
+        if before is None:
+            return
+        if not draft and before["id"] == actor.user_id:
+            raise Conflict(f"user {before['username']}: nobody deletes themselves")
+        if before["is_super"] and (not draft or draft.get("is_super") == 0 or draft.get("is_active") == 0):
+            await self._check_other_super(connection, before)
+        if "password_hash" in draft or draft.get("is_active") == 0:
+            draft["token_epoch"] = before["token_epoch"] + 1
+
+    async def _check_other_super(self, connection: AsyncConnection, row: Row) -> None:
+        table = self.table
+        others = sa.select(table.c.id).where(table.c.is_super == 1, table.c.is_active == 1, table.c.id != row["id"])
+        if (await connection.execute(others.limit(1))).first() is None:
+            raise Conflict(f"user {row['username']} is the last active super user")
+
+
+async def _take_password(values: Mapping[str, Any], *, required: bool) -> tuple[dict[str, Any], Draft]:
+    """The values without the password, and its hash."""
+    rest = dict(values)
+    password = rest.pop("password", None)
+    if password is None and not required:
+        return rest, {}
+    if not isinstance(password, str):
+        raise BadParameter("password", "is required" if password is None else "expected text")
+    check_password(password)
+    return rest, {"password_hash": await hash_password(password)}

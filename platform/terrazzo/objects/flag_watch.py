@@ -1,0 +1,228 @@
+"""Changed flags as live frames of the kind ``object``.
+
+Whatever may change a flag marks the object; one task looks at what is marked, and at what has not reported for too
+long: a heap has one entry for each object that runs by its reports, put back when the object has reported meanwhile.
+While nobody subscribes to the kind nothing is marked and nothing is known.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from datetime import tzinfo
+
+import msgspec
+
+from terrazzo.domain.registry import Registry
+from terrazzo.live.hub import LiveHub
+from terrazzo.live.selector import LiveKind
+from terrazzo.mapping.effect_writer import Happened
+from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.objects.flags import ObjectFlagReader, ObjectFlags
+from terrazzo.ports.bus import Presence
+from terrazzo.ports.store import Record
+from terrazzo.times import format_spaced, now_us
+from terrazzo_broker.hooks import Client
+
+_log = logging.getLogger(__name__)
+
+_AT_ONCE = 200  # objects, before others have their turn
+_MOST_SERIES = 100_000  # whose objects are remembered
+_NAP_S = 60.0  # at most, so that a clock that was set is noticed
+
+
+FLAG_GAUGES = frozenset({"known", "timed"})
+
+
+class FlagStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    looks: int = 0
+    changes: int = 0
+    known: int = 0  # objects whose flags are followed
+    timed: int = 0  # of these the ones that run by their reports
+
+
+class FlagWatch:
+    """Follows the flags of all objects while somebody wants to know.
+
+    Args:
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        flag_reader: ObjectFlagReader,
+        hub: LiveHub,
+        registry: Registry,
+        *,
+        zone: tzinfo,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = FlagStats()
+        self._flag_reader = flag_reader
+        self._hub = hub
+        self._registry = registry
+        self._zone = zone
+        self._clock = clock
+        self._is_wanted = False
+        self._told: dict[int, ObjectFlags] = {}
+        self._marked: dict[int, None] = {}
+        self._unknown: list[int] = []  # to look at without telling, the last first
+        self._due: list[tuple[int, int]] = []  # a heap of (boot_until_us, object id)
+        self._timed: set[int] = set()  # the objects in it
+        self._by_report: dict[str, tuple[int, ...]] = {}  # series -> objects that its records may change
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begins to look."""
+        self._hub.watch_feeds(self.on_feeds)
+        self._task = asyncio.create_task(self._run(), name="object flags")
+        self._task.add_done_callback(_log_failure)
+
+    async def stop(self) -> None:
+        """Ends; what is marked is not told."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    # What may change a flag
+
+    def on_feeds(self) -> None:
+        """Somebody has subscribed to something, or no longer does."""
+        wanted = self._hub.wants(LiveKind.OBJECT.value)
+        if wanted and not self._is_wanted:
+            self._is_wanted = True
+            self._unknown = list(self._registry.object_ids())
+            self._wake.set()
+        elif not wanted and self._is_wanted:
+            self._is_wanted = False
+            for known in (self._told, self._marked, self._unknown, self._due, self._timed, self._by_report):
+                known.clear()
+            self._count()
+
+    def on_presence(self, client: Client, presence: Presence) -> None:
+        """``PresenceBook.watch`` calls this."""
+        if self._is_wanted:
+            self._mark(self._registry.terminal_objects(client.client_id))
+
+    def on_records(self, records: Sequence[Record]) -> None:
+        """``Intake.listen`` calls this with each committed group."""
+        if not self._is_wanted:
+            return
+        known, told, marked = self._by_report, self._told, []
+        for record in records:
+            objects = known.get(record.series)
+            if objects is None:
+                objects = self._find(record.series)
+            for object_id in objects:
+                flags = told.get(object_id)
+                if flags is None or not flags.is_boot or record.series[0] == "m":
+                    marked.append(object_id)
+        self._mark(marked)
+
+    def on_happened(self, happened: Sequence[Happened]) -> None:
+        """``Outbox.listen`` calls this."""
+        if self._is_wanted:
+            self._mark([each.row["object_id"] for each in happened if each.kind != "event"])
+
+    def on_object(self, changed: Changed) -> None:
+        """An object's record was made, changed or deleted; after the registry knows."""
+        if self._is_wanted:
+            self._by_report.clear()
+            self._mark([changed.record_id])
+
+    def on_mapping(self, changed: Changed) -> None:
+        """A mapping was made, changed or deleted: whether objects have a variable ``BOOT`` may be different."""
+        if self._is_wanted:
+            self._by_report.clear()
+            self._mark(self._registry.object_ids())
+
+    def _find(self, series: str) -> tuple[int, ...]:
+        if len(self._by_report) >= _MOST_SERIES:
+            self._by_report.clear()
+        name, _, rest = series.partition("/")
+        objects: tuple[int, ...] = ()
+        if name == "g":
+            objects = tuple(self._registry.terminal_objects(rest.partition("/")[0]))
+        elif name == "m" and rest.isdecimal() and self._flag_reader.has_boot(int(rest)):
+            objects = (int(rest),)
+        self._by_report[series] = objects
+        return objects
+
+    def _mark(self, objects: Iterable[int]) -> None:
+        self._marked.update(dict.fromkeys(objects))
+        if self._marked:
+            self._wake.set()
+
+    # The task
+
+    async def _run(self) -> None:
+        while True:
+            await self._nap()
+            self._wake.clear()
+            self._mark_due()
+            while self._marked or self._unknown:
+                self._look_at_some()
+                await asyncio.sleep(0)
+
+    async def _nap(self) -> None:
+        nap_s = _NAP_S
+        if self._due:
+            nap_s = min(nap_s, max(0.0, (self._due[0][0] - self._clock()) / 1_000_000))
+        try:
+            async with asyncio.timeout(nap_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    def _mark_due(self) -> None:
+        now, due = self._clock(), self._due
+        while due and due[0][0] <= now:
+            _, object_id = heapq.heappop(due)
+            self._timed.discard(object_id)
+            self._marked[object_id] = None
+
+    def _look_at_some(self) -> None:
+        """What is marked is told if it isn't known to be as it was; what is merely unknown is only noted."""
+        now = self._clock()
+        for _ in range(min(_AT_ONCE, len(self._marked))):
+            object_id = next(iter(self._marked))
+            del self._marked[object_id]
+            self._look(object_id, now, is_told=True)
+        for _ in range(min(_AT_ONCE, len(self._unknown))):
+            object_id = self._unknown.pop()
+            if object_id not in self._told:
+                self._look(object_id, now, is_told=False)
+        self._count()
+
+    def _look(self, object_id: int, now: int, *, is_told: bool) -> None:
+        company = self._registry.object_company(object_id)
+        if company is None:
+            self._told.pop(object_id, None)
+            return
+        flags, boot_until_us = self._flag_reader.look(object_id, now)
+        before, self._told[object_id] = self._told.get(object_id), flags
+        self.stats.looks += 1
+        if flags.is_boot and boot_until_us is not None and object_id not in self._timed:
+            self._timed.add(object_id)
+            heapq.heappush(self._due, (boot_until_us, object_id))
+        if is_told and flags != before:
+            self._tell(object_id, company, flags, now)
+
+    def _tell(self, object_id: int, company: int, flags: ObjectFlags, now: int) -> None:
+        self.stats.changes += 1
+        values = {name: int(value) for name, value in msgspec.structs.asdict(flags).items()}
+        data = {"object_id": str(object_id), "time": format_spaced(now, self._zone), **values}
+        self._hub.publish(LiveKind.OBJECT.value, company_id=company, object_id=object_id, data=data)
+
+    def _count(self) -> None:
+        self.stats.known, self.stats.timed = len(self._told), len(self._timed)
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.critical("flags of objects are no longer told", exc_info=error)

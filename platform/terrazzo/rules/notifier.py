@@ -1,0 +1,193 @@
+"""The task that tells: what is new at once, what comes within the window as one message, what nobody heeds again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from datetime import tzinfo
+
+import msgspec
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.port import Repository
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.errors import NotFound, Unavailable
+from terrazzo.mapping.effect_writer import Happened
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.metadata.repositories.rules import RuleRepository
+from terrazzo.rules.message_text import MOST_ITEMS, compose
+from terrazzo.rules.notice import Notice
+from terrazzo.rules.notice_store import NoticeStore
+from terrazzo.rules.quiet_hours import quiet_until_us
+from terrazzo.rules.rule import ActiveRules, Rule
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+
+_log = logging.getLogger(__name__)
+
+_NAP_S = 30.0  # at most, so that a clock that was set is noticed
+_RETRY_S = 1.0
+_KEPT_US = 7 * 86_400 * 1_000_000
+_FORGET_US = 3_600 * 1_000_000
+
+
+class NotifierStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    notices: int = 0
+    messages: int = 0
+    reminders: int = 0
+
+
+class RuleNotifier:
+    """Follows the rules.
+
+    Args:
+        objects: where the names of objects are.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        notices_kept: NoticeStore,
+        messenger: Messenger,
+        objects: Repository,
+        *,
+        zone: tzinfo,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = NotifierStats()
+        self.active_rules = ActiveRules()
+        self._notices_kept = notices_kept
+        self._messenger = messenger
+        self._objects = objects
+        self._zone = zone
+        self._clock = clock
+        self._wake = asyncio.Event()
+        self._forget_us = 0
+        self._log = SparseLog(_log)
+        self._task: asyncio.Task[None] | None = None
+
+    async def load(self, rules: RuleRepository) -> None:
+        """Takes up the rules, and follows their changes."""
+        async for row in rules.every():
+            self.active_rules.put(row)
+        rules.watch(self.active_rules.on_changed)
+        rules.watch(lambda _changed: self._wake.set())
+
+    def start(self) -> None:
+        """Begins to tell."""
+        self._task = asyncio.create_task(self._run(), name="rules")
+
+    async def stop(self) -> None:
+        """Ends; what is not told yet is told by the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def on_effects(self, connection: AsyncConnection, happened: Sequence[Happened]) -> None:
+        """``Ledger.join`` calls this inside the transaction of what happened."""
+        self.stats.notices += await self._notices_kept.note(connection, self.active_rules, happened)
+
+    def on_happened(self, happened: Sequence[Happened]) -> None:
+        """``Outbox.listen`` calls this after the transaction."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                next_us = await self.tell()
+            except Unavailable as error:
+                self._log.warning("rules wait for the database: %s", error)
+                await asyncio.sleep(_RETRY_S)
+                continue
+            except Exception:  # noqa: BLE001 - what is written is tried again, and the log has it
+                _log.exception("rules could not be followed, retrying")
+                await asyncio.sleep(_NAP_S)
+                continue
+            nap_s = _NAP_S if next_us is None else (next_us - self._clock()) / 1e6
+            await self._nap(min(max(nap_s, 0.001), _NAP_S))
+
+    async def _nap(self, nap_s: float) -> None:
+        try:
+            async with asyncio.timeout(nap_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def tell(self) -> int | None:
+        """Tells all that is due; when there is something next."""
+        now = self._clock()
+        fresh = await self._tell_all_fresh(now)
+        again, next_us = await self._notices_kept.due_again(now)
+        repeated = await self._tell_all_again(again, now)
+        await self._forget(now)
+        known = [each for each in (next_us, *fresh, *repeated) if each is not None]
+        return min(known, default=None)
+
+    async def _tell_all_fresh(self, now: int) -> list[int]:
+        """Tells what is new; when there is more to tell, of each rule that has to wait or that may have to repeat."""
+        later = []
+        for rule_id, told_us in (await self._notices_kept.waiting()).items():
+            rule = self.active_rules.get(rule_id)
+            if rule is None:
+                await self._notices_kept.end(rule_id)
+                continue
+            due_us = max(told_us + rule.window_s * 1_000_000 if told_us else now, self._spoken_us(rule, now))
+            if due_us <= now:
+                await self._tell_fresh(rule, now)
+                due_us = now + rule.repeat_s * 1_000_000
+            later.append(due_us)
+        return [each for each in later if each > now]
+
+    async def _tell_all_again(self, rules: Sequence[int], now: int) -> list[int]:
+        """Repeats what is due; when it is due next."""
+        later = []
+        for rule_id in rules:
+            rule = self.active_rules.get(rule_id)
+            if rule is None:
+                await self._notices_kept.end(rule_id)
+                continue
+            due_us = self._spoken_us(rule, now)
+            if due_us <= now:
+                await self._tell_again(rule, now)
+                due_us = now + rule.repeat_s * 1_000_000
+            later.append(max(due_us, now + 1_000))
+        return later
+
+    async def _tell_fresh(self, rule: Rule, now: int) -> None:
+        async with self._notices_kept.database.writing() as connection:
+            notices, count = await self._notices_kept.take_fresh(connection, rule, now)
+            if notices:
+                await self._put(connection, rule, notices, count)
+                self.stats.messages += 1
+        self._messenger.wake()
+
+    async def _tell_again(self, rule: Rule, now: int) -> None:
+        async with self._notices_kept.database.writing() as connection:
+            notices, count = await self._notices_kept.take_due(connection, rule, now)
+            if notices:
+                await self._put(connection, rule, notices, count)
+                self.stats.reminders += 1
+        self._messenger.wake()
+
+    async def _put(self, connection: AsyncConnection, rule: Rule, notices: Sequence[Notice], count: int) -> None:
+        names = {each.object_id: await self._name(each.object_id) for each in notices[:MOST_ITEMS]}
+        draft = compose(rule, notices, names, count=count, reminder=notices[0].told - 1, zone=self._zone)
+        await self._messenger.put(connection, [draft])
+
+    async def _name(self, object_id: int) -> str:
+        try:
+            return str((await self._objects.item(SYSTEM, object_id))["name"])
+        except NotFound:
+            return str(object_id)
+
+    def _spoken_us(self, rule: Rule, now: int) -> int:
+        return quiet_until_us(now, rule.quiet_start, rule.quiet_end, self._zone)
+
+    async def _forget(self, now: int) -> None:
+        if now >= self._forget_us:
+            self._forget_us = now + _FORGET_US
+            await self._notices_kept.forget_before(now - _KEPT_US)

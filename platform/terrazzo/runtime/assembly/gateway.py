@@ -1,0 +1,185 @@
+"""The side that clients see: what operations work on, the ports they are asked on, readiness, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import msgspec
+from prometheus_client.registry import Collector
+
+from terrazzo.access.users import UserLogin
+from terrazzo.api.kernel.services import ReadinessCheck, Services
+from terrazzo.api.operations.live import open_session
+from terrazzo.api.transports.http import build_apps
+from terrazzo.api.transports.server import HttpServer
+from terrazzo.api.transports.tcp import TcpServer
+from terrazzo.campaigns.runner import CampaignRunner
+from terrazzo.commands.pusher import Pusher
+from terrazzo.config.sections import Config
+from terrazzo.errors import Unavailable
+from terrazzo.files.library import FileLibrary
+from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
+from terrazzo.runtime.assembly.objects import Objects
+from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
+from terrazzo.runtime.assembly.terminals import Terminals
+from terrazzo.runtime.assembly.views import Views
+from terrazzo.runtime.lifetime import Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the platform listens."""
+
+    http: str
+    websocket: str
+    tcp: str  # empty where it is off
+    mqtt: list[str]  # the plain one first
+    mqtt_port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayParts:
+    """What is made by the time that clients may come."""
+
+    store: TimeSeriesStore
+    metadata: Metadata
+    files: FileLibrary
+    messenger: Messenger
+    objects: Objects
+    messaging: TerminalMessaging
+    views: Views
+    campaigns: CampaignRunner
+    terminals: Terminals
+    replays: ReplayRunner
+
+
+class Gateway:
+    """The three servers of the gateway over the parts; nothing listens yet."""
+
+    def __init__(self, config: Config, parts: GatewayParts) -> None:
+        self._config = config
+        self._parts = parts
+        services = self._services()
+        apps = build_apps(services)
+        limits: dict[str, Any] = {"limits": config.limits}
+        self._http = HttpServer(apps.http, apps.connection_limiter, port_name="http", **limits)
+        self._websocket = HttpServer(apps.websocket, apps.connection_limiter, port_name="websocket", **limits)
+        self._tcp = TcpServer(
+            apps.gateway, apps.connection_limiter, open_session=partial(open_session, services), **limits
+        )
+
+    async def listen(self, lifetime: Lifetime) -> Addresses:
+        """Opens all ports, the broker's first, and that of HTTP, which tells that the platform is ready, last.
+
+        Raises:
+            ConfigError: an address is taken, or a TLS file can't be used.
+        """
+        config = self._config
+        for server in (self._http, self._websocket, self._tcp):
+            lifetime.push_async_callback(server.stop)
+        mqtt_port, mqtt = await listen_mqtt(self._parts.terminals.broker, config.mqtt)
+        websocket = config.websocket
+        websocket_port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
+        tcp = config.tcp
+        tcp_port = await bound("tcp.port", self._tcp.start, tcp.host, tcp.port) if tcp.enabled else 0
+        http_port = await bound("http.port", self._http.start, config.http.host, config.http.port)
+        return Addresses(
+            http=f"http://{config.http.host}:{http_port}",
+            websocket=f"ws://{websocket.host}:{websocket_port}",
+            tcp=f"tcp://{tcp.host}:{tcp_port}" if tcp.enabled else "",
+            mqtt=mqtt,
+            mqtt_port=mqtt_port,
+        )
+
+    def _services(self) -> Services:
+        parts, limits = self._parts, self._config.limits
+        metadata, messaging, views = parts.metadata, parts.messaging, parts.views
+        return Services(
+            entities=metadata.entities,
+            registry=metadata.registry,
+            store=parts.store,
+            bus=messaging.bus,
+            broker=messaging.bus,
+            commands=messaging.commands,
+            campaigns=parts.campaigns.terminal_records,
+            firmware=messaging.links,
+            pusher=Pusher(messaging.commands, metadata.entities, metadata.registry),
+            object_flags=views.flags,
+            files=parts.files,
+            events=views.events,
+            messenger=parts.messenger,
+            labels=views.labels,
+            login=UserLogin(
+                metadata.entities,
+                metadata.tokens,
+                metadata.audit,
+                failures=limits.login_failures,
+                window_s=limits.login_window_s,
+            ),
+            tokens=metadata.tokens,
+            live=views.live,
+            analysis=parts.objects.analysis,
+            replays=parts.replays,
+            audit=metadata.audit,
+            limits=limits,
+            zone=self._config.zone,
+            prefixes=msgspec.structs.asdict(self._config.api),
+            readiness=self._readiness(),
+            collectors=self._collectors(),
+        )
+
+    def _collectors(self) -> Sequence[Collector]:
+        parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
+        return [
+            *part_metrics(
+                broker=parts.terminals.broker.stats,
+                ingest=messaging.ingest.stats,
+                commands=messaging.commands.stats,
+                login=parts.terminals.login.stats,
+                engine=objects.mapper.engine.stats,
+                effect_queue=objects.mapper.effect_queue.stats,
+                campaigns=parts.campaigns.stats,
+                messenger=parts.messenger.stats,
+                rules=objects.notifier.stats,
+                analysis=objects.analysis.stats,
+                live=parts.views.live.stats,
+                flags=parts.views.flag_watch.stats,
+            ),
+            *bridge_metrics(parts.terminals.bridges),
+        ]
+
+    def _readiness(self) -> Mapping[str, ReadinessCheck]:
+        tcp = {"tcp": self._check_tcp} if self._config.tcp.enabled else {}
+        return {
+            **tcp,
+            "mqtt": self._check_mqtt,
+            "websocket": self._check_websocket,
+            "ingest": self._check_ingest,
+            "database": self._parts.metadata.database.check,
+            "store": self._parts.store.check,
+        }
+
+    async def _check_mqtt(self) -> None:
+        if not self._parts.terminals.broker.is_listening:
+            raise Unavailable("the broker does not listen")
+
+    async def _check_websocket(self) -> None:
+        if not self._websocket.is_listening:
+            raise Unavailable("the WebSocket port does not listen")
+
+    async def _check_tcp(self) -> None:
+        if not self._tcp.is_listening:
+            raise Unavailable("the TCP port does not listen")
+
+    async def _check_ingest(self) -> None:
+        if not self._parts.messaging.ingest.is_healthy:
+            raise Unavailable("the store does not take what terminals report")

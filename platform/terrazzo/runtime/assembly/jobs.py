@@ -1,0 +1,46 @@
+"""Jobs that take a while and outlive a restart: campaigns on the lines, replays of objects."""
+
+from __future__ import annotations
+
+from terrazzo.campaigns.runner import CampaignRunner
+from terrazzo.campaigns.terminal_records import CampaignTerminals
+from terrazzo.config.sections import Config
+from terrazzo.mapping.replay.journal import ReplayJournal
+from terrazzo.mapping.replay.run import ReplayParts
+from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.mapping.replay.running_objects import RunningObjects
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.objects import Objects
+from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.times import now_us
+
+
+def new_campaigns(*, store: TimeSeriesStore, metadata: Metadata, messaging: TerminalMessaging) -> CampaignRunner:
+    """Campaigns, which hear of reports, connections, commands and downloads; they don't run yet."""
+    terminal_records = CampaignTerminals(metadata.database)
+    campaigns = CampaignRunner(metadata.entities.campaigns, terminal_records, commands=messaging.commands, store=store)
+    messaging.ingest.listen(campaigns.on_records)
+    messaging.presence.watch(campaigns.on_presence)
+    messaging.commands.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
+    messaging.links.listen(campaigns.on_download)
+    return campaigns
+
+
+def start_replays(
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    objects: Objects,
+    messaging: TerminalMessaging,
+) -> ReplayRunner:
+    """Replays; those that an earlier run left begin anew."""
+    live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
+    journal = ReplayJournal(metadata.database, zone=config.zone)
+    replays = ReplayRunner(journal, ReplayParts(store, metadata.database, live, objects.analysis, now_us))
+    replays.start()
+    lifetime.push_async_callback(replays.stop)
+    return replays

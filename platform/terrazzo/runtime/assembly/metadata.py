@@ -1,0 +1,71 @@
+"""What is kept in the database: the registry and its records, users' tokens, the audit log."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from terrazzo.access.tokens import Tokens, load_token_key
+from terrazzo.access.users import FirstAdmin, ensure_admin
+from terrazzo.audit.log import AuditLog
+from terrazzo.config.sections import Config
+from terrazzo.crypto.secrets import Secrets
+from terrazzo.database.changes import ChangesLost, ChangeWatcher
+from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.times import DAY_US, now_us
+
+_log = logging.getLogger(__name__)
+
+_POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
+_RETENTION_S = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The database, and what works on it."""
+
+    database: Database
+    registry: Registry
+    entities: Entities
+    tokens: Tokens
+    audit: AuditLog
+    first_admin: FirstAdmin | None
+
+
+async def open_metadata(config: Config, lifetime: Lifetime) -> Metadata:
+    """Opens the database, loads the registry, and follows what other processes change.
+
+    Raises:
+        DatabaseUnusable: why.
+    """
+    folder = config.data_dir
+    database = await Database.open(config.database.url, data_dir=folder)
+    lifetime.push_async_callback(database.close)
+    changes = ChangeWatcher(database)
+    await changes.start()
+    secrets = Secrets.open(folder, key=config.database.secrets_key)
+    registry = await load_registry(database, secrets)
+    entities = Entities.open(database, registry, secrets, zone=config.zone)
+    first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
+    await entities.projects.ensure_default()
+    key = load_token_key(folder, key=config.auth.token_key)
+    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours)
+    entities.follow(changes)
+    tokens.follow(changes)
+    lifetime.repeat("changes", _POLL_S, lambda: _poll(changes, lifetime))
+    audit, days = AuditLog(database, zone=config.zone), config.audit.retention_days
+    if days:
+        lifetime.repeat("audit retention", _RETENTION_S, lambda: audit.forget_before(now_us() - days * DAY_US))
+    return Metadata(database, registry, entities, tokens, audit, first_admin)
+
+
+async def _poll(changes: ChangeWatcher, lifetime: Lifetime) -> None:
+    try:
+        await changes.poll()
+    except ChangesLost as error:
+        _log.critical("%s", error)
+        lifetime.failed.set()

@@ -1,0 +1,45 @@
+"""Where the platform listens: the broker's listeners as configured, and errors that name the key."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from terrazzo.config.sections import ConfigError, MqttSection
+from terrazzo_broker.broker import Broker
+from terrazzo_broker.listeners.certificates import CertificateError
+
+
+async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[str]]:
+    """The plain listener's port, and the addresses of all listeners, the plain one's first.
+
+    Raises:
+        ConfigError: an address is taken, or a TLS file can't be used.
+    """
+    host = section.host
+    port = await bound("mqtt.port", broker.listen_tcp, host, section.port)
+    addresses = [f"mqtt://{host}:{port}"]
+    if section.tls_port is not None:
+
+        async def listen_tls(host: str, port: int) -> int:
+            files = section.tls_cert, section.tls_key, section.tls_client_ca or None
+            return await broker.listen_tls(host, port, cert=files[0], key=files[1], client_ca=files[2])
+
+        addresses.append(f"mqtts://{host}:{await bound('mqtt.tls_port', listen_tls, host, section.tls_port)}")
+    if section.websocket_port is not None:
+        websocket = await bound("mqtt.websocket_port", broker.listen_websocket, host, section.websocket_port)
+        addresses.append(f"ws://{host}:{websocket}/mqtt")
+    return port, addresses
+
+
+async def bound(key: str, listen: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
+    """Listens; the port bound.
+
+    Raises:
+        ConfigError: naming ``key``, or the key of the TLS file.
+    """
+    try:
+        return await listen(host, port)
+    except CertificateError as error:
+        raise ConfigError(f"mqtt.{error}") from None
+    except OSError as error:
+        raise ConfigError(f"{key}: cannot listen on {host}:{port}: {error.strerror or error}") from None

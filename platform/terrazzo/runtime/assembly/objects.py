@@ -1,0 +1,79 @@
+"""What becomes of reports: objects' records, events and labels, what rules tell of them, analyses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from terrazzo.analysis.analysis import Analysis
+from terrazzo.analysis.late_records import LateMarks
+from terrazzo.config.sections import Config
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
+from terrazzo.mapping.offline_data import OfflineDataFeed
+from terrazzo.mapping.report_mapper import ReportMapper
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.rules.notice_store import NoticeStore
+from terrazzo.rules.notifier import RuleNotifier
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.times import DAY_US
+
+_ANALYSIS_S = 1.0  # between looks for periods that are over
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """What shapes reports, and what follows from that; ``marks`` is what the ingest leaves for the analyses."""
+
+    mapper: ReportMapper
+    notifier: RuleNotifier
+    marks: LateMarks
+    analysis: Analysis
+
+
+async def open_objects(
+    config: Config, lifetime: Lifetime, *, store: TimeSeriesStore, metadata: Metadata, messenger: Messenger
+) -> Objects:
+    """Before the stop, what is committed reaches the database, if it answers.
+
+    Raises:
+        StoreUnavailable, Unavailable: the store or the database doesn't answer.
+    """
+    effect_writer = EffectWriter(metadata.database)
+    effect_queue = EffectQueue(effect_writer)
+    notifier = await _open_teller(config, lifetime, metadata, messenger)
+    effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
+    effect_queue.listen(notifier.on_happened)
+    lifetime.push_async_callback(effect_queue.stop)
+    mapper = await ReportMapper.open(store, metadata.entities, effect_queue)
+    collected = OfflineDataFeed(metadata.database, metadata.entities, mapper)
+    await collected.start()
+    lifetime.push_async_callback(collected.stop)
+    marks = LateMarks()
+    analysis = await _open_analysis(config, lifetime, store, metadata, marks)
+    return Objects(mapper, notifier, marks, analysis)
+
+
+async def _open_teller(config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger) -> RuleNotifier:
+    notifier = RuleNotifier(NoticeStore(metadata.database), messenger, metadata.entities.objects, zone=config.zone)
+    await notifier.load(metadata.entities.rules)
+    notifier.start()
+    lifetime.push_async_callback(notifier.stop)
+    return notifier
+
+
+async def _open_analysis(
+    config: Config, lifetime: Lifetime, store: TimeSeriesStore, metadata: Metadata, marks: LateMarks
+) -> Analysis:
+    """Statistics, calculations and balances, which work while the platform runs."""
+    analysis = await Analysis.open(
+        store,
+        metadata.database,
+        metadata.entities,
+        marks=marks,
+        zone=config.zone,
+        retention_us=config.store.retention_days * DAY_US,
+    )
+    lifetime.repeat("analysis", _ANALYSIS_S, analysis.work)
+    return analysis

@@ -1,0 +1,61 @@
+"""The lines to terminals: their reports in, commands and firmware out. What happens on them others listen to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from terrazzo.campaigns.download_links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLinks
+from terrazzo.commands.dispatcher import CommandDispatcher
+from terrazzo.commands.journal import CommandJournal
+from terrazzo.config.sections import Config
+from terrazzo.crypto.key_file import load_key
+from terrazzo.domain.answers import StoredAnswers
+from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.files.library import FileLibrary
+from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.report_tag import Seals
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.objects import Objects
+from terrazzo.terminals.presence import PresenceRegister
+
+
+@dataclass(frozen=True, slots=True)
+class TerminalMessaging:
+    """What stands between the broker and the rest."""
+
+    presence: PresenceRegister
+    seals: Seals
+    bus: EmbeddedBus
+    ingest: IngestPipeline
+    links: SignedLinks
+    commands: CommandDispatcher
+
+
+def new_messaging(
+    config: Config, *, store: TimeSeriesStore, metadata: Metadata, files: FileLibrary, objects: Objects
+) -> TerminalMessaging:
+    """Nothing runs on them yet."""
+    presence, seals = PresenceRegister(), Seals()
+    bus = EmbeddedBus(metadata.registry, presence, seals)
+    ahead_s = config.limits.clock_ahead_s
+    ingest = IngestPipeline(store, bus, clock_ahead_s=ahead_s, mapper=objects.mapper, marks=objects.marks)
+    links = _new_links(config, files)
+    commands = CommandDispatcher(
+        CommandJournal(metadata.database),
+        registry=metadata.registry,
+        bus=bus,
+        configurations=metadata.entities.configurations,
+        links=links,
+        answers=StoredAnswers(store),
+        expiry_s=config.command.expiry_s,
+    )
+    ingest.listen_answers(commands.on_answer)
+    return TerminalMessaging(presence, seals, bus, ingest, links, commands)
+
+
+def _new_links(config: Config, files: FileLibrary) -> SignedLinks:
+    """Where terminals fetch stored files; a command may wait before the download begins."""
+    key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
+    url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
+    return SignedLinks(files, key=key, base_url=url, lifetime_s=config.command.expiry_s + LINK_GRACE_S)

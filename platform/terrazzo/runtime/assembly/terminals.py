@@ -1,0 +1,110 @@
+"""The side that terminals see: logins, the broker, bridges to other brokers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from terrazzo.config.broker import broker_settings
+from terrazzo.config.sections import Config
+from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
+from terrazzo.embedded.hooks import PlatformHooks
+from terrazzo.errors import Unavailable
+from terrazzo.ports.bridge import Bridge
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.terminals.activation import Activations
+from terrazzo.terminals.auto_times import AutoTimes
+from terrazzo.terminals.login import Login
+from terrazzo.throttle import Throttle
+from terrazzo_broker.broker import Broker
+from terrazzo_broker.persistence import DiskStorage
+from terrazzo_broker.storage import StorageError
+
+_DRAIN_S = 3.0  # to commit what was taken
+_GOODBYE_S = 1.5  # to close connections, and to commit their wills; all in all within 10 s
+
+
+@dataclass(frozen=True, slots=True)
+class Terminals:
+    """What lets terminals in."""
+
+    broker: Broker
+    login: Login
+    activations: Activations
+    bridges: Sequence[Bridge]
+
+
+async def start_terminals(
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    metadata: Metadata,
+    messaging: TerminalMessaging,
+    bridges_of: Callable[[EmbeddedBridges], Sequence[Bridge]],
+) -> Terminals:
+    """Everything but the broker's listeners.
+
+    Raises:
+        ConfigError, Unavailable: a bridge can't be made; the broker's folder can't be used.
+    """
+    shared: dict[str, Any] = {
+        "registry": metadata.registry,
+        "intake": messaging.ingest,
+        "presence": messaging.presence,
+        "seals": messaging.seals,
+        "bus": messaging.bus,
+    }
+    local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
+    bridges = bridges_of(local)
+    activations = Activations(metadata.entities.terminals)
+    login = _open_login(config, lifetime, metadata)
+    on_ready = messaging.commands.on_ready
+    hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
+    broker = _open_broker(config, lifetime, hooks)
+    messaging.bus.attach(broker)
+    local.attach(broker)
+    terminals = Terminals(broker, login, activations, bridges)
+    await _start(terminals, messaging, lifetime)
+    return terminals
+
+
+def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> Login:
+    auto_times = AutoTimes(config.data_dir / "auto-logins", now_s=time.time())
+    lifetime.callback(auto_times.close)
+    failures = Throttle(config.limits.login_failures, config.limits.login_window_s)
+    return Login(metadata.registry, failures=failures, auto_times=auto_times)
+
+
+def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Broker:
+    storage = DiskStorage(config.data_dir / "broker")
+    try:
+        broker = Broker(broker_settings(config), hooks, storage, may_receive=hooks.may_receive)
+    except StorageError as error:
+        raise Unavailable(str(error)) from error
+    lifetime.push_async_callback(storage.close)  # the broker's close does it, if the start gets that far
+    return broker
+
+
+async def _start(terminals: Terminals, messaging: TerminalMessaging, lifetime: Lifetime) -> None:
+    """Undone from the end: bridges hang up, reading stops, what was read is stored and acknowledged, connections
+    close, and the wills that this sends are stored and spooled too."""
+    terminals.activations.start()
+    lifetime.push_async_callback(terminals.activations.stop)
+    await messaging.commands.start()
+    lifetime.push_async_callback(messaging.commands.stop)
+    for bridge in terminals.bridges:
+        lifetime.push_async_callback(bridge.close)
+        await bridge.start()
+    messaging.ingest.start()
+    lifetime.push_async_callback(messaging.ingest.stop, _GOODBYE_S)
+    lifetime.push_async_callback(terminals.broker.close, _GOODBYE_S)
+    for bridge in terminals.bridges:
+        lifetime.push_async_callback(bridge.drain, _GOODBYE_S)
+    lifetime.push_async_callback(messaging.ingest.drain, _DRAIN_S)
+    lifetime.callback(messaging.bus.pause_intake, "stop")
+    for bridge in terminals.bridges:
+        lifetime.push_async_callback(bridge.hang_up)

@@ -1,0 +1,199 @@
+"""The composition: which parts a running platform has, in the order in which they start, and on which adapters."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from terrazzo.config.bridge import BridgeSection, bridge_settings
+from terrazzo.config.broker import check_is_served
+from terrazzo.config.messenger import EmailSection
+from terrazzo.config.sections import Config, ConfigError
+from terrazzo.embedded.bridges import EmbeddedBridges
+from terrazzo.files.folder import FileFolder
+from terrazzo.files.library import FileLibrary, parse_types
+from terrazzo.messenger.channels import WebhookChannel
+from terrazzo.messenger.journal import MessageJournal
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.messenger.project_factory import build_projects
+from terrazzo.ports.bridge import Bridge
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
+from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
+from terrazzo.runtime.assembly.metadata import open_metadata
+from terrazzo.runtime.assembly.objects import open_objects
+from terrazzo.runtime.assembly.terminal_messaging import new_messaging
+from terrazzo.runtime.assembly.terminals import start_terminals
+from terrazzo.runtime.assembly.views import start_views
+from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.times import DAY_US, now_us
+from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
+from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_broker.listeners.certificates import CertificateError
+
+__all__ = ["Addresses", "Platform", "new_bridge", "new_mailer"]
+
+_log = logging.getLogger(__name__)
+
+_RETENTION_S = 3_600.0
+_GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
+
+
+class Platform:
+    """One platform in one process: ``start``, then ``stop``. What a start made is undone in reverse order."""
+
+    def __init__(self, config: Config) -> None:
+        check_is_served(config)
+        self.config = config
+        self._lifetime = Lifetime()
+        self.failed = self._lifetime.failed
+
+    async def start(self) -> Addresses:
+        """Opens everything, and listens last.
+
+        Raises:
+            ConfigError, DatabaseUnusable, StoreUnavailable, OSError: what can't be opened, and why.
+        """
+        try:
+            self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            addresses = await self._start_parts()
+        except BaseException:  # what was started must not stay behind, whatever ended the start
+            await self.stop()
+            raise
+        gc.collect()
+        gc.freeze()  # what lives as long as the process need not be looked at again
+        gc.set_threshold(_GC_AFTER, 20, 50)
+        return addresses
+
+    def before_stop(self, undo: Callable[[], Awaitable[object]]) -> None:
+        """Has ``undo`` awaited at the beginning of the stop."""
+        self._lifetime.push_async_callback(undo)
+
+    async def stop(self) -> None:
+        """Stops accepting, commits what was taken, acknowledges it, says goodbye, closes."""
+        await self._lifetime.aclose()
+
+    def reload_certificates(self) -> None:
+        """Reads the TLS files again, for connections still to come; files that can't be used change nothing."""
+        try:
+            self.terminals.broker.reload_certificates()
+        except CertificateError as error:
+            _log.error("mqtt.%s; the old certificate stays in use", error)
+        else:
+            _log.info("TLS files read again")
+
+    async def _start_parts(self) -> Addresses:
+        """Whoever listens to a part does so before that part runs."""
+        config, lifetime = self.config, self._lifetime
+        self.store = store = await self._open_store()
+        self.metadata = metadata = await open_metadata(config, lifetime)
+        files = await self._open_files()
+        messenger = await self._open_messenger()
+        objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger)
+        self.messaging = messaging = new_messaging(config, store=store, metadata=metadata, files=files, objects=objects)
+        views = start_views(config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging)
+        campaigns = new_campaigns(store=store, metadata=metadata, messaging=messaging)
+        await campaigns.take_up()
+        self.terminals = await start_terminals(
+            config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
+        )
+        replays = start_replays(config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging)
+        parts = GatewayParts(
+            store=store,
+            metadata=metadata,
+            files=files,
+            messenger=messenger,
+            objects=objects,
+            messaging=messaging,
+            views=views,
+            campaigns=campaigns,
+            terminals=self.terminals,
+            replays=replays,
+        )
+        addresses = await Gateway(config, parts).listen(lifetime)
+        if not config.http.public_url:
+            messaging.links.base_url = addresses.http
+        await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
+        lifetime.push_async_callback(campaigns.stop)
+        return addresses
+
+    async def _open_store(self) -> TimeSeriesStore:
+        store = await open_store(self.config)
+        self._lifetime.push_async_callback(store.close)
+        days = self.config.store.retention_days
+        if days:
+            self._lifetime.repeat("retention", _RETENTION_S, lambda: store.drop_before(now_us() - days * DAY_US))
+        return store
+
+    async def _open_files(self) -> FileLibrary:
+        config, metadata = self.config, self.metadata
+        folder = FileFolder(config.data_dir / "files", most_bytes=config.limits.file_bytes)
+        allowed = parse_types(config.files.types)
+        files = FileLibrary(metadata.database, metadata.entities.uploads, folder, allowed=allowed)
+        await files.remove_orphans()
+        return files
+
+    async def _open_messenger(self) -> Messenger:
+        section, metadata = self.config.messenger, self.metadata
+        caller = GuardedHttp(Guard(section.allow_private))
+        rules = metadata.entities.rules
+        messenger = Messenger(
+            MessageJournal(metadata.database, zone=self.config.zone),
+            build_projects(section, mailer_of=new_mailer, caller=caller),
+            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s),
+            queued_messages=section.queued_messages,
+            attachment_bytes=section.attachment_bytes,
+        )
+        rules.vet_with(messenger.projects.find)
+        await messenger.start()
+        self._lifetime.push_async_callback(messenger.stop)
+        return messenger
+
+    def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
+        folder = self.config.data_dir / "bridges"
+        return [
+            new_bridge(section, local, folder=folder, key=f"bridge[{number}]")
+            for number, section in enumerate(self.config.bridge, 1)
+        ]
+
+
+async def open_store(config: Config) -> TimeSeriesStore:
+    """The store that the section ``store`` names.
+
+    Raises:
+        StoreUnavailable: why.
+    """
+    if config.store.kind == "embedded":
+        return await RocksStore.open(config.store_dir)
+    from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
+
+    given = msgspec.structs.asdict(config.store)
+    settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
+    return await InfluxStore.open(settings, spool=config.data_dir / "spool")
+
+
+def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, key: str) -> Bridge:
+    """A bridge by its section of the configuration; ``folder`` is of all bridges.
+
+    Raises:
+        ConfigError: a TLS file can't be used; names the key, which starts with ``key``.
+    """
+    from terrazzo_adapters.bridge import BridgeSettings, MqttBridge, TopicRule  # paho takes a while to load
+
+    given = bridge_settings(section, local.id)
+    for way in ("outgoing", "incoming"):
+        given[way] = tuple(TopicRule(**topic) for topic in given[way])
+    try:
+        return MqttBridge(BridgeSettings(**given), local, folder=folder / section.name)
+    except ValueError as error:
+        raise ConfigError(f"{key}.{error}") from None
+
+
+def new_mailer(section: EmailSection) -> SmtpMailer:
+    """A mail server by its section of the configuration."""
+    given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
+    return SmtpMailer(MailServer(**given))

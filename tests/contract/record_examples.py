@@ -1,4 +1,4 @@
-"""Fills in the answers of ``platform/terrazzo/api/openapi/openapi/examples.json``:
+"""Fills in the answers of ``platform/terrazzo/api/openapi/examples.json``:
 ``python tests/contract/record_examples.py``.
 
 Add an action's request there (``"get_x": {"request": {...}}``) after the examples that it needs, run this, then

@@ -22,7 +22,7 @@ from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
 
 EXAMPLES_HEAD = """## Examples
 
-Made from `platform/terrazzo/api/openapi/openapi/examples.json` by `python -m terrazzo.api.openapi.markdown`;
+Made from `platform/terrazzo/api/openapi/examples.json` by `python -m terrazzo.api.openapi.markdown`;
 a test runs each of them, in this order, against a running platform. `python tests/contract/record_examples.py`
 fills in the answers.
 """

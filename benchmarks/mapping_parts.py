@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from terrazzo.domain.payload import decode
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.ingest.pipeline import IngestPipeline
@@ -27,8 +28,6 @@ from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.report_mapper import ReportMapper
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 

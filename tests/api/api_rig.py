@@ -33,12 +33,12 @@ from terrazzo.crypto.passwords import hash_password
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.file_kinds import KINDS
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
 from terrazzo.files.folder import FileFolder
-from terrazzo.files.kinds import KINDS
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.campaigns.terminal_reports import UpgradeNotice, reported_version, upgrade_notice
-from terrazzo.commands.queue import CommandState
-from terrazzo.domain.campaign_item import Item, ItemState, Terms
+from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
+from terrazzo.domain.campaign_item import Item, ItemState, Terms, UpgradeNotice
 from terrazzo.domain.campaign_rollout import CampaignState, Limits, Rollout
 from terrazzo.domain.campaign_waves import check_waves, wave_numbers
+from terrazzo.domain.command import CommandState
 
 TERMS = Terms(unit="LUA", version="3.0", retries=1, timeout_us=100)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from terrazzo.commands.queue import CommandQueues, CommandState, OpenCommand
+from terrazzo.commands.queue import CommandQueues, OpenCommand
+from terrazzo.domain.command import CommandState
 from terrazzo.ports.bus import Fate
 
 TERMINALS = ["t1", "t2"]

@@ -17,8 +17,8 @@ import pytest
 
 from api.api_rig import Rig
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.file_kinds import KINDS, check_head, clean_name, kind_of
 from terrazzo.errors import BadParameter, NotFound
-from terrazzo.files.kinds import KINDS, check_head, clean_name, kind_of
 from waiting import until
 
 UPLOAD = "/object/api/v1/file/upload"

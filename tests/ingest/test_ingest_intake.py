@@ -13,13 +13,12 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ports.store import RecordsRefused, StoreFull, StoreUnavailable
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 

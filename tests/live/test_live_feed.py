@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
-from terrazzo.live.feed import Feed
+from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.frames import FrameEntry, as_line, as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
 from terrazzo.live.stats import LiveStats
-from terrazzo.live.subscription import Subscription
 
 ACTOR = Actor(user_id=1, username="u", company_id=1, role=Role.VIEWER)
 EVENTS = Selector(frozenset({"event"}), 1)

@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import make_tag
@@ -24,8 +25,6 @@ from terrazzo.mapping.effect_queue import EffectQueue
 from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.entities import Entities
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, Recorder
 from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo_adapters.rocksdb.batch import Catalogue, encode_batch
 from terrazzo_broker.hooks import Inbound
 

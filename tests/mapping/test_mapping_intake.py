@@ -11,15 +11,15 @@ import pytest
 from mapping_child import TERMINAL, open_parts
 from test_mapping_kill import prepare
 
+from terrazzo.domain.happened import Happened
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import NotFound
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.effect_queue import EffectQueue
-from terrazzo.mapping.effect_writer import EffectWriter, Happened
+from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.report_mapper import ReportMapper
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo_broker.hooks import Inbound
 from waiting import until
 

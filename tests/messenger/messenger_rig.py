@@ -17,8 +17,8 @@ from terrazzo.config.messenger import MessengerSection
 from terrazzo.config.values import Given, check_value
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import Draft
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
 from terrazzo.runtime.serve import new_mailer
@@ -71,13 +71,17 @@ async def running_messenger(
         await database.close()
 
 
-def email(*recipients: str, project_id: int = 1, **more: Any) -> Draft:
+def email(*recipients: str, project_id: int = 1, **more: Any) -> MessageDraft:
     content = {"EmailSubject": "Überlauf", "EmailContent": "Tank 7\nis full", "EmailFile": []}
-    return Draft(company_id=1, project_id=project_id, channel="email", recipients=recipients, content=content, **more)
+    return MessageDraft(
+        company_id=1, project_id=project_id, channel="email", recipients=recipients, content=content, **more
+    )
 
 
-def sms(*recipients: str, text: str = 'say "hi" \\ \n{recipient}', **more: Any) -> Draft:
-    return Draft(company_id=1, project_id=1, channel="sms", recipients=recipients, content={"msgdata": text}, **more)
+def sms(*recipients: str, text: str = 'say "hi" \\ \n{recipient}', **more: Any) -> MessageDraft:
+    return MessageDraft(
+        company_id=1, project_id=1, channel="sms", recipients=recipients, content={"msgdata": text}, **more
+    )
 
 
 @dataclass

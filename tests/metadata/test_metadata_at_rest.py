@@ -22,10 +22,11 @@ from terrazzo.database import migrations
 from terrazzo.database.changes import KEPT_US, ChangesLost, ChangeWatcher
 from terrazzo.database.database import Database
 from terrazzo.database.migration import DatabaseOutdated, DatabaseUnusable
-from terrazzo.database.tables.registry import ALL_TABLES, CHANGE
+from terrazzo.database.tables.registry import CHANGE
 from terrazzo.database.trigram_index import PREFIX
 from terrazzo.errors import Unavailable
 from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.metadata.schema import ALL_TABLES
 from terrazzo.times import now_us
 
 SECRETS = Secrets(b"k" * 32)

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from terrazzo.commands.journal import CommandJournal
-from terrazzo.commands.queue import CommandState, CommandStep
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.errors import Conflict
 
 ACTOR = Actor(user_id=1, username="a", company_id=1, role=Role.OPERATOR)

@@ -28,6 +28,7 @@ from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.replays import REPLAY
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import make_tag
@@ -40,8 +41,6 @@ from terrazzo.mapping.replay.running_objects import RunningObjects
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.entities import Entities
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 from terrazzo.times import now_us
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore

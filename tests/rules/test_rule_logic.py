@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from terrazzo.mapping.effect_writer import Happened
+from terrazzo.domain.happened import Happened
 from terrazzo.messenger.signature import sign
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.repositories.repository import Changed

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.terminals.acl import CHANNELS, TerminalAcl, covers, parse_topic_permission
+from terrazzo.domain.topic_permission import CHANNELS, parse_topic_permission
+from terrazzo.terminals.acl import TerminalAcl, covers
 
 
 def terminal(uid: str, **changes) -> Terminal:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import cast
 
-from terrazzo.api.kernel.services import Services
 from terrazzo.database.entity import Entity
 from terrazzo.metadata.definitions.registry import CONFIGURATION, CONTROL, CUSTOMER, MAPPING, OBJECT, TERMINAL
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -21,9 +20,9 @@ class BulkEntity:
     kept_in: str  # the repository's name
     ignored: tuple[str, ...] = ()  # what records show and no table has
 
-    def repository(self, services: Services) -> EntityRepository:
-        """Where the records are; imports need more of it than its port has."""
-        return cast(EntityRepository, getattr(services.entities, self.kept_in))
+    def repository(self, entities: object) -> EntityRepository:
+        """Where the records are, among all repositories; imports need more of it than its port has."""
+        return cast(EntityRepository, getattr(entities, self.kept_in))
 
 
 BULK_ENTITIES = (

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
-from terrazzo.files.library import StoredFile
 from terrazzo.times import now_us
 
 FIRMWARE_PATH = "/firmware/{company_id}/{file}/{name}"

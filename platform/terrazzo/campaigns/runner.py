@@ -15,12 +15,11 @@ import msgspec
 
 from terrazzo.campaigns.terminal_records import CampaignTerminals, limits_of, terms_of
 from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
-from terrazzo.commands.order import Order
-from terrazzo.commands.queue import CommandState, CommandStep
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.domain.campaign_item import Item, ItemState
 from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Rollout
+from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
 from terrazzo.domain.command_payload import Firmware
 from terrazzo.domain.payload import Reject, decode
 from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
@@ -44,7 +43,7 @@ _ABORTED = "the campaign was aborted"
 class Dispatcher(Protocol):
     """Where commands go."""
 
-    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]: ...
+    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]: ...
 
     def recall(self, terminal_id: str, uid: str, reason: str) -> bool: ...
 
@@ -336,10 +335,10 @@ def _on_behalf(rollout: Rollout) -> Actor:
     )
 
 
-def _order(rollout: Rollout, item: Item) -> Order:
+def _order(rollout: Rollout, item: Item) -> CommandRequest:
     """The same key for the same attempt: a crash between the journal and the board gives no second command."""
     unit = rollout.terms.unit
-    return Order(
+    return CommandRequest(
         terminal_id=item.terminal_id,
         command="AXUpgrade",
         value=unit,

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from terrazzo.database.field import storable_text
+from terrazzo.domain.campaign_item import UpgradeNotice
 
 OK = ("ok", "success")
 _FAILED = ("error", "failed", "fail", "refused")
-
-
-class UpgradeNotice(NamedTuple):
-    """What a terminal says about an upgrade."""
-
-    is_ok: bool
-    reason: str
 
 
 def reported_version(points: Mapping[str, Any], unit: str) -> str | None:

@@ -12,11 +12,12 @@ import msgspec
 
 from terrazzo.commands.journal import CommandJournal, check_page
 from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
-from terrazzo.commands.order import CommandOrders, FirmwareLinks, Order
-from terrazzo.commands.queue import CommandQueues, CommandState, CommandStep, OpenCommand
+from terrazzo.commands.order import CommandOrders, FirmwareLinks
+from terrazzo.commands.queue import CommandQueues, OpenCommand
 from terrazzo.database.port import Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.answers import CommandAnswer
+from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
 from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
@@ -142,9 +143,13 @@ class CommandDispatcher:
     ) -> Row:
         """Journals one command, as ``submit_all`` does; returns its record."""
         more: dict[str, Any] = {"object_id": object_id, "point": point, "idempotency_key": idempotency_key}
-        return (await self.submit_all(actor, [Order(terminal_id=terminal_id, command=command, value=value, **more)]))[0]
+        return (
+            await self.submit_all(
+                actor, [CommandRequest(terminal_id=terminal_id, command=command, value=value, **more)]
+            )
+        )[0]
 
-    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]:
+    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]:
         """Journals commands, all of them or none, and sends each as soon as its terminal is there.
 
         Returns their records in the same order.

@@ -12,12 +12,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
-from terrazzo.commands.queue import CommandState, CommandStep, OpenCommand
+from terrazzo.commands.queue import OpenCommand
 from terrazzo.database.database import Database
 from terrazzo.database.named_lock import take_turn
 from terrazzo.database.port import Row, Rows
 from terrazzo.database.tables.registry import COMMAND
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.errors import BadParameter, Conflict
 from terrazzo.times import DAY_US
 

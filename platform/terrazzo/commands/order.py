@@ -7,32 +7,15 @@ from typing import Any, Protocol
 
 import msgspec
 
-from terrazzo.commands.queue import CommandState
 from terrazzo.database.port import Repository
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.command import CommandRequest, CommandState
 from terrazzo.domain.command_payload import Firmware, build_control, build_payload, needs_firmware, value_text
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound
 
 MAX_KEY = 128
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One command.
-
-    With a ``point`` that point is set, whatever the command is called. ``firmware``: where ``AXUpgrade`` finds its
-    files instead of in the terminal's configuration. A repeated ``idempotency_key`` means the command that was first
-    given with it.
-    """
-
-    terminal_id: str
-    command: str
-    value: Any
-    object_id: int | None = None
-    point: str | None = None
-    idempotency_key: str | None = None
-    firmware: Firmware | None = None
 
 
 class FirmwareLinks(Protocol):
@@ -63,7 +46,7 @@ class CommandOrders:
         self._expiry_us = expiry_us
         self._links = links
 
-    async def values(self, actor: Actor, order: Order, *, now_us: int) -> dict[str, Any]:
+    async def values(self, actor: Actor, order: CommandRequest, *, now_us: int) -> dict[str, Any]:
         """A row for the journal.
 
         Raises:
@@ -99,13 +82,13 @@ class CommandOrders:
             raise NotFound("terminal_id", terminal_id)
         return terminal
 
-    async def _payload(self, actor: Actor, terminal: Terminal, order: Order) -> bytes:
+    async def _payload(self, actor: Actor, terminal: Terminal, order: CommandRequest) -> bytes:
         if order.point is not None:
             return build_control(order.point, order.value)
         firmware = await self._firmware(actor, terminal, order)
         return build_payload(order.command, order.value, firmware)
 
-    async def _firmware(self, actor: Actor, terminal: Terminal, order: Order) -> Firmware | None:
+    async def _firmware(self, actor: Actor, terminal: Terminal, order: CommandRequest) -> Firmware | None:
         if not needs_firmware(order.command):
             return None
         files = order.firmware or await self._configured(actor, terminal)

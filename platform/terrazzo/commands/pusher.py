@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from terrazzo.commands.order import Order
 from terrazzo.database.port import Repository, Row
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.command import CommandRequest
 from terrazzo.domain.control_table import plan_command
 from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound, Skipped
@@ -27,7 +27,7 @@ class ObjectRequest(NamedTuple):
 class Submitter(Protocol):
     """Where commands go from here."""
 
-    async def submit_all(self, actor: Actor, orders: Sequence[Order]) -> list[Row]: ...
+    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]: ...
 
 
 class Projects(Protocol):
@@ -67,7 +67,7 @@ class Pusher:
         """
         return await self._commands.submit_all(actor, [await self._plan(actor, request) for request in requests])
 
-    async def _plan(self, actor: Actor, request: ObjectRequest) -> Order:
+    async def _plan(self, actor: Actor, request: ObjectRequest) -> CommandRequest:
         await self._check_project(actor, request.project_id)
         target = await _item(self._records.objects, actor, request.object_id, "object_id")
         if target["control_id"] is None:
@@ -81,7 +81,7 @@ class Pusher:
 
         terminals = target["terminal_list"] or ()
         found = plan_command(control["script"], request.command, request.value, terminals=terminals, is_known=is_known)
-        return Order(
+        return CommandRequest(
             terminal_id=found.terminal_id,
             command=request.command,
             value=found.value,

@@ -7,23 +7,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from enum import Enum
 from itertools import islice
 
 import msgspec
 
+from terrazzo.domain.command import CommandState, CommandStep
 from terrazzo.ports.bus import Fate
-
-
-class CommandState(Enum):
-    """Where a command stands."""
-
-    QUEUED = "queued"
-    SENT = "sent"
-    DELIVERED = "delivered"
-    ANSWERED = "answered"
-    EXPIRED = "expired"
-    FAILED = "failed"
 
 
 class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
@@ -36,17 +25,6 @@ class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
     expires_us: int
     in_flight: bool = False
     is_doubtful: bool = False  # the terminal may have it, and an answer may be on its way
-
-
-class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of one command, for the journal."""
-
-    uid: str
-    state: CommandState
-    time_us: int
-    reason: str = ""
-    answer: str | None = None
-    terminal_id: str = ""  # with an answer: who gave it
 
 
 class CommandQueues:

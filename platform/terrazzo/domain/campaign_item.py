@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.campaigns.terminal_reports import UpgradeNotice
-from terrazzo.commands.queue import CommandState
+from terrazzo.domain.command import CommandState
 
 
 class ItemState(Enum):
@@ -151,3 +151,10 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
 
     def _end(self, state: ItemState, now_us: int) -> None:
         self.state, self.ended_us, self.deadline_us, self.is_dirty = state, now_us, None, True
+
+
+class UpgradeNotice(NamedTuple):
+    """What a terminal says about an upgrade."""
+
+    is_ok: bool
+    reason: str

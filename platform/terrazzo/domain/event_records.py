@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import tzinfo
+from typing import Any
 
 import msgspec
 
-from terrazzo.database.port import Row
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 
@@ -74,7 +75,7 @@ class LabelRecord(msgspec.Struct):
     is_available: int
 
 
-def event_record(row: Row, zone: tzinfo) -> EventRecord:
+def event_record(row: Mapping[str, Any], zone: tzinfo) -> EventRecord:
     """A row of the table ``event``, with or without its comments."""
     comments = [
         Comment(each["user_id"], each["username"], format_spaced(each["created"], zone), each["text"])
@@ -84,7 +85,7 @@ def event_record(row: Row, zone: tzinfo) -> EventRecord:
     return record_of(EventRecord, row, times, {"object_id": str(row["object_id"]), "comments": comments})
 
 
-def label_record(row: Row, zone: tzinfo, *, now_us: int) -> LabelRecord:
+def label_record(row: Mapping[str, Any], zone: tzinfo, *, now_us: int) -> LabelRecord:
     """A row of the table ``label``."""
     close_us = row["close_at"]
     more = {

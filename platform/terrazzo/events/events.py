@@ -25,7 +25,7 @@ from terrazzo.database.field import Field, flag, moment, number, text
 from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
-from terrazzo.mapping.effect_writer import Happened
+from terrazzo.domain.happened import Happened
 from terrazzo.times import now_us
 
 RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"

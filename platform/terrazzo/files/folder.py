@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from terrazzo.domain.file_kinds import HEAD_BYTES
 from terrazzo.errors import BadParameter, Unavailable
-from terrazzo.files.kinds import HEAD_BYTES
 
 _log = logging.getLogger(__name__)
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Collection, Sequence
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.file_kinds import check_head, clean_name, kind_of
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import Conflict, NotFound, Unavailable
 from terrazzo.files.folder import FileFolder
-from terrazzo.files.kinds import KINDS, FileKind, check_head, clean_name, kind_of
 from terrazzo.metadata.definitions.components import COLLECTOS, FILE, SERVICE
 from terrazzo.metadata.definitions.registry import CONFIGURATION, OBJECT
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -29,22 +28,6 @@ USERS: Sequence[tuple[sa.Table, tuple[str, ...]]] = (
     (CONFIGURATION.table, ("mcu_file", "remosu_file", "lua_file")),
 )
 """The columns in which records name files, by uid or by an address that ends in it."""
-
-
-class StoredFile(NamedTuple):
-    """One file that can be read."""
-
-    path: Path
-    size: int
-    etag: str  # its SHA-256, in hex and without quotes
-    name: str
-    media_type: str
-
-    @property
-    def is_inline(self) -> bool:
-        """Whether a browser may show it in place."""
-        kind: FileKind | None = KINDS.get(self.name.rpartition(".")[2].lower())
-        return kind is not None and kind.is_inline
 
 
 class FileLibrary:

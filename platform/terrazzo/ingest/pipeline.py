@@ -127,6 +127,11 @@ class IngestPipeline:
         if not await self.is_idle(timeout_s):
             _log.warning("%d messages are not stored within %g s", self.stats.backlog, timeout_s)
 
+    @property
+    def backlog(self) -> int:
+        """Messages that are taken and not yet stored."""
+        return self.stats.backlog
+
     async def is_idle(self, timeout_s: float) -> bool:
         """Whether everything taken is stored and acknowledged within that time; the gate should be closed."""
         try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.sealing import Seal
-from terrazzo.terminals.acl import ReportTopic
-from terrazzo.terminals.presence import Trace
 
 ANSWER_CHANNEL = "n"
 

@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from terrazzo.domain.event_records import event_record, label_record
+from terrazzo.domain.happened import Happened
 from terrazzo.live.frames import FrameEntry
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import LiveKind
-from terrazzo.mapping.effect_writer import Happened
 from terrazzo.times import now_us
 
 _RETAINER = {"opened", "closed"}

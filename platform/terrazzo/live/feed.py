@@ -1,4 +1,5 @@
-"""One selector's recent entries, in a ring that all its subscriptions read from, each at its own place.
+"""One selector's recent entries, in a ring that all its subscriptions read from, each at its own place; and the
+subscriptions.
 
 Pure: no clock, no socket. What a slow subscriber has not read is overwritten, oldest first, and counted.
 """
@@ -6,17 +7,17 @@ Pure: no clock, no socket. What a slow subscriber has not read is overwritten, o
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-from terrazzo.live.frames import FrameEntry, Framing, Style
+from terrazzo.domain.actor import Actor
+from terrazzo.live.frames import End, FrameEntry, Framing, Gap, Lost, Style, gap_frame
 from terrazzo.live.selector import Selector
-
-if TYPE_CHECKING:
-    from terrazzo.live.subscription import Subscription
+from terrazzo.live.stats import LiveStats
 
 _MOST_CUTS = 64  # kept for readers at the same place
 _MOST_STYLES = 64
 _COMPACT = 256  # entries that are gone before the list is made shorter
+BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
 
 
 class FrameBatch(NamedTuple):
@@ -120,3 +121,107 @@ class Feed:
             if size >= most_bytes:
                 break
         return FrameBatch(b"".join(parts), place + len(parts), entry.seq if entry else self.gone_seq, len(parts))
+
+
+class Sink(Protocol):
+    """Where a connection's frames go."""
+
+    @property
+    def framing(self) -> Framing:
+        """How it tells one frame from the next."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything may still be written."""
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the peer takes what it is sent: little waits to be sent."""
+
+    def write(self, data: bytes) -> None:
+        """Sends whole frames, without waiting."""
+
+
+class FrameConnection(Protocol):
+    """The connection of a subscription, as whoever sends needs it."""
+
+    sink: Sink
+
+    async def may_go_on(self, subscription: Subscription) -> bool:
+        """Checks the actor's rights; without them the subscription ends with a frame that says why."""
+
+    async def check_all(self) -> None:
+        """Ends every subscription that its actor has lost the right to."""
+
+    def end(self, subscription: Subscription, end: End) -> None:
+        """Ends a subscription from this side."""
+
+
+class Subscription:
+    """A reader of a feed.
+
+    Args:
+        number: what the connection calls it, from 1 on.
+        actor: whose rights it was made with.
+    """
+
+    __slots__ = ("_gap", "_place", "actor", "connection", "feed", "number", "seq")
+
+    def __init__(self, connection: FrameConnection, number: int, actor: Actor, feed: Feed, *, seq: int) -> None:
+        self.connection = connection
+        self.number = number
+        self.actor = actor
+        self.feed = feed
+        self.seq = seq  # the last number that was sent, or that counts as seen
+        self._place = feed.end
+        self._gap: Gap | None = None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is something to send."""
+        return self._gap is not None or self._place < self.feed.end
+
+    def resume(self, since: int, *, first: int, last: int) -> None:
+        """Goes back to what came after ``since``, as far as it is still there; a gap is said.
+
+        Args:
+            first: the number before the first one that this platform has given.
+            last: the last one.
+        """
+        feed = self.feed
+        if since > last:
+            self._gap = Gap(since=since, seq=last, lost=None, reason=Lost.UNKNOWN)
+            return
+        if since < feed.gone_seq:
+            reason = Lost.RESTART if since < first else Lost.FORGOTTEN
+            self._gap = Gap(since=since, seq=feed.gone_seq, lost=None, reason=reason)
+            self._place = feed.first
+        else:
+            self._place = feed.place_after(since)
+        self.seq = max(since, feed.gone_seq)
+
+    def take(self, framing: Framing, stats: LiveStats) -> bytes:
+        """The next frames; what was overwritten meanwhile is told first."""
+        feed, data = self.feed, b""
+        self._note_overwritten(stats)
+        if self._gap is not None:
+            data = framing(gap_frame(self.number, self._gap))
+            self._gap = None
+            stats.gaps += 1
+        batch = feed.cut(self._place, label=self.number, framing=framing, most_bytes=BATCH_BYTES)
+        if batch.frames:
+            self._place, self.seq = batch.place, batch.seq
+            stats.frames_sent += batch.frames
+        return data + batch.data if data else batch.data
+
+    def _note_overwritten(self, stats: LiveStats) -> None:
+        feed = self.feed
+        lost = feed.first - self._place
+        if lost <= 0:
+            return
+        stats.frames_dropped += lost
+        if self._gap is None:
+            self._gap = Gap(since=self.seq, seq=feed.gone_seq, lost=lost, reason=Lost.SLOW)
+        else:  # nothing was sent since that one: it grows
+            self._gap = Gap(since=self._gap.since, seq=feed.gone_seq, lost=None, reason=self._gap.reason)
+        self._place, self.seq = feed.first, feed.gone_seq

@@ -7,12 +7,11 @@ import logging
 from collections.abc import Callable, Collection, Iterable
 from time import perf_counter, thread_time
 
-from terrazzo.live.feed import Feed
+from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.loop_clocks import LoopClocks
 from terrazzo.live.send_budget import LONGEST_S, SLICE_S, SendBudget
-from terrazzo.live.subscription import Subscription
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ class FrameSender:
                 await self._send(subscription)
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
-                subscription.session.end(subscription, End(code=_INTERNAL, info="internal error"))
+                subscription.connection.end(subscription, End(code=_INTERNAL, info="internal error"))
             if perf_counter() - self._began_s >= SLICE_S:
                 self._account()
                 await asyncio.sleep(0)
@@ -105,12 +104,12 @@ class FrameSender:
         self._account()
 
     async def _send(self, subscription: Subscription) -> None:
-        session, sink = subscription.session, subscription.session.sink
+        connection, sink = subscription.connection, subscription.connection.sink
         if subscription not in subscription.feed.subscriptions or not sink.is_open or not subscription.is_behind:
             return
         if not sink.has_room:
             self._blocked[subscription] = None
-        elif await session.may_go_on(subscription):
+        elif await connection.may_go_on(subscription):
             sink.write(subscription.take(sink.framing, self._hub.stats))
             if subscription.is_behind:
                 self._behind[subscription] = None
@@ -147,8 +146,8 @@ class FrameSender:
         while True:
             await asyncio.sleep(SWEEP_S)
             self._hub.end_idle(perf_counter())
-            for session in {each.session: None for each in self._hub.every()}:
-                await session.check_all()
+            for connection in {each.connection: None for each in self._hub.every()}:
+                await connection.check_all()
                 await asyncio.sleep(0)
 
 

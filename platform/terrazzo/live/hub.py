@@ -7,20 +7,16 @@ subscriber and for a thousand. ``FrameSender`` sends, beside whatever else the p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
 from terrazzo.domain.registry import Registry
-from terrazzo.live.feed import Feed
+from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.feed_index import FeedIndex
 from terrazzo.live.frames import FrameEntry
 from terrazzo.live.selector import LiveKind, Selector
 from terrazzo.live.stats import LiveStats
-
-if TYPE_CHECKING:
-    from terrazzo.live.frame_sender import FrameSender
-    from terrazzo.live.subscription import Subscription
 
 MOST_IDLE = 1_000  # feeds that nobody reads at the moment
 
@@ -31,6 +27,13 @@ class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
     frames: int = 10_000  # of one feed
     bytes: int = 64 * 2**20  # of all feeds, roughly
     resume_s: int = 300  # after the last subscriber of a feed has gone
+
+
+class FeedReader(Protocol):
+    """Who sends what feeds hold."""
+
+    def mark(self, feed: Feed) -> None:
+        """A feed has something new."""
 
 
 class LiveHub:
@@ -48,7 +51,7 @@ class LiveHub:
         self._limits = limits or LiveLimits()
         self._feeds: dict[Selector, Feed] = {}
         self._idle: dict[Feed, None] = {}  # the longest idle first
-        self._frame_sender: FrameSender | None = None
+        self._frame_sender: FeedReader | None = None
         self._watchers: list[Callable[[], None]] = []
 
     def watch_feeds(self, callback: Callable[[], None]) -> None:
@@ -59,7 +62,7 @@ class LiveHub:
         """Whether any feed takes a kind (a value of ``LiveKind``)."""
         return any(kind in feed.selector.kinds for feed in self._feeds.values())
 
-    def attach(self, frame_sender: FrameSender) -> None:
+    def attach(self, frame_sender: FeedReader) -> None:
         """Names who sends."""
         self._frame_sender = frame_sender
 

@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.live.frames import End, Framing, end_frame
+from terrazzo.live.feed import Sink, Subscription
+from terrazzo.live.frames import End, end_frame
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import Selector
-from terrazzo.live.subscription import Subscription
 from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
 
 Check = Callable[[Actor], Awaitable[End | None]]
 """Whether the connection may still be sent what this actor subscribed to; an ``End`` says why not."""
-
-
-class Sink(Protocol):
-    """Where a connection's frames go."""
-
-    @property
-    def framing(self) -> Framing:
-        """How it tells one frame from the next."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether anything may still be written."""
-
-    @property
-    def has_room(self) -> bool:
-        """Whether the peer takes what it is sent: little waits to be sent."""
-
-    def write(self, data: bytes) -> None:
-        """Sends whole frames, without waiting."""
 
 
 class LiveSession:

@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.commands.queue import CommandStep
 from terrazzo.database.port import Row
+from terrazzo.domain.command import CommandStep
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed

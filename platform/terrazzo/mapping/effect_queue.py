@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from terrazzo.domain.happened import Happened
 from terrazzo.errors import Unavailable
-from terrazzo.mapping.effect_writer import EffectWriter, Happened, Numbered
+from terrazzo.mapping.effect_writer import EffectWriter, Numbered
 from terrazzo.mapping.effects import Effect, decode_effects, encode_effects
 from terrazzo.sparse_log import SparseLog
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database
 from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL
+from terrazzo.domain.happened import Happened
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key
 
@@ -19,13 +20,6 @@ Numbered = tuple[int, Sequence[Effect]]
 
 _Name = tuple[int, Key]
 """An object and the key of its label."""
-
-
-class Happened(NamedTuple):
-    """One thing that is in the database now."""
-
-    kind: str  # event | opened | closed
-    row: dict[str, Any]  # of the table ``event`` or ``label``
 
 
 Joiner = Callable[[AsyncConnection, Sequence[Happened]], Awaitable[None]]

@@ -20,8 +20,9 @@ from terrazzo.database.named_lock import take_turn
 from terrazzo.database.port import Row
 from terrazzo.database.tables.messages import MESSAGE, MESSAGE_FILE
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import Conflict
-from terrazzo.messenger.message import Draft, Message, MessageState, Receipt
+from terrazzo.messenger.message import Message, MessageState, Receipt
 from terrazzo.messenger.rate import MINUTE_US
 from terrazzo.ports.providers import Attachment
 
@@ -54,7 +55,7 @@ class MessageJournal(CompanyRecords):
     # Before the attempt
 
     async def add(
-        self, connection: AsyncConnection, drafts: Sequence[Draft], *, expires_us: int, now: int
+        self, connection: AsyncConnection, drafts: Sequence[MessageDraft], *, expires_us: int, now: int
     ) -> list[Row]:
         """Journals messages inside a transaction; their rows."""
         rows: list[Row] = []
@@ -71,7 +72,7 @@ class MessageJournal(CompanyRecords):
         return rows
 
     async def submit(
-        self, actor: Actor, drafts: Sequence[Draft], *, expires_us: int, now: int
+        self, actor: Actor, drafts: Sequence[MessageDraft], *, expires_us: int, now: int
     ) -> tuple[list[Row], bool]:
         """Journals what a user asks for, and in the audit log that it was asked.
 
@@ -182,7 +183,7 @@ class MessageJournal(CompanyRecords):
         return [_decoded(row) for row in rows]
 
 
-def _values(draft: Draft, *, expires_us: int, now: int) -> dict[str, Any]:
+def _values(draft: MessageDraft, *, expires_us: int, now: int) -> dict[str, Any]:
     recipients = _encoded(list(draft.recipients))
     return {
         "uid": secrets.token_hex(16),
@@ -230,7 +231,7 @@ def _message(row: Mapping[str, Any]) -> Message:
     )
 
 
-def _same(found: list[Row], drafts: Sequence[Draft]) -> list[Row]:
+def _same(found: list[Row], drafts: Sequence[MessageDraft]) -> list[Row]:
     """The messages of the first use of a key, if that was for the same."""
     before = [(row["channel"], row["project_id"], tuple(row["recipients"]), row["content"]) for row in found]
     asked = [(each.channel, each.project_id, each.recipients, dict(each.content)) for each in drafts]

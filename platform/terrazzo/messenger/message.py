@@ -10,9 +10,6 @@ import msgspec
 
 from terrazzo.ports.providers import Attachment, Outcome
 
-WEBHOOKS = 0
-"""The project of rules' webhooks, which have no project of the configuration."""
-
 
 class MessageState(Enum):
     """Where a message stands."""
@@ -22,22 +19,6 @@ class MessageState(Enum):
     SENT = "sent"
     FAILED = "failed"
     UNKNOWN = "unknown"
-
-
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to be sent."""
-
-    company_id: int
-    project_id: int
-    channel: str
-    recipients: tuple[str, ...]
-    content: Mapping[str, Any]
-    object_id: int | None = None
-    rule_id: int | None = None
-    created_by: int = 0
-    idempotency_key: str | None = None
-    attachments: tuple[Attachment, ...] = ()
-    expiry_s: int | None = None  # None: the project's
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):

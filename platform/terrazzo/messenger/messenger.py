@@ -11,9 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import WEBHOOKS, Channel, Draft, Message, Receipt
+from terrazzo.messenger.message import Channel, Message, Receipt
 from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
@@ -79,7 +80,7 @@ class Messenger:
         """Ends all sending."""
         await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
 
-    async def submit(self, actor: Actor, draft: Draft) -> Sequence[Row]:
+    async def submit(self, actor: Actor, draft: MessageDraft) -> Sequence[Row]:
         """Journals a message, one for each recipient where the provider wants it so, and makes the first attempt.
 
         Returns:
@@ -100,7 +101,7 @@ class Messenger:
         rows, is_new = await self.journal.submit(actor, drafts, expires_us=expires_us, now=now)
         return await self._first_attempts(draft.project_id, rows) if is_new else rows
 
-    async def put(self, connection: AsyncConnection, drafts: Sequence[Draft]) -> None:
+    async def put(self, connection: AsyncConnection, drafts: Sequence[MessageDraft]) -> None:
         """Journals messages inside a transaction; call ``wake`` after its commit. They wait for the rate limit."""
         now = self._clock()
         for draft in drafts:
@@ -164,7 +165,7 @@ class Messenger:
             waiter.set_result(row)
 
 
-def split(project: Project, draft: Draft) -> list[Draft]:
+def split(project: Project, draft: MessageDraft) -> list[MessageDraft]:
     """A draft for each recipient, where each one gets a request of its own."""
     if not project.is_single(draft.channel):
         return [draft]

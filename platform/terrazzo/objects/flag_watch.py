@@ -12,13 +12,12 @@ import heapq
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
+from typing import Any, Protocol
 
 import msgspec
 
+from terrazzo.domain.happened import Happened
 from terrazzo.domain.registry import Registry
-from terrazzo.live.hub import LiveHub
-from terrazzo.live.selector import LiveKind
-from terrazzo.mapping.effect_writer import Happened
 from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.objects.flags import ObjectFlagReader, ObjectFlags
 from terrazzo.ports.bus import Presence
@@ -34,6 +33,23 @@ _NAP_S = 60.0  # at most, so that a clock that was set is noticed
 
 
 FLAG_GAUGES = frozenset({"known", "timed"})
+
+
+KIND = "object"
+"""The kind of live frames that flags are."""
+
+
+class LiveFrames(Protocol):
+    """Where live frames are published."""
+
+    def watch_feeds(self, callback: Callable[[], None]) -> None:
+        """Calls back after each feed that is opened or ended."""
+
+    def wants(self, kind: str) -> bool:
+        """Whether anybody subscribes to a kind."""
+
+    def publish(self, kind: str, *, company_id: int, object_id: int | None = None, data: Any) -> None:
+        """Tells the subscribers of a kind, of the object, of the company."""
 
 
 class FlagStats(msgspec.Struct):
@@ -55,7 +71,7 @@ class FlagWatch:
     def __init__(
         self,
         flag_reader: ObjectFlagReader,
-        hub: LiveHub,
+        hub: LiveFrames,
         registry: Registry,
         *,
         zone: tzinfo,
@@ -93,7 +109,7 @@ class FlagWatch:
 
     def on_feeds(self) -> None:
         """Somebody has subscribed to something, or no longer does."""
-        wanted = self._hub.wants(LiveKind.OBJECT.value)
+        wanted = self._hub.wants(KIND)
         if wanted and not self._is_wanted:
             self._is_wanted = True
             self._unknown = list(self._registry.object_ids())
@@ -217,7 +233,7 @@ class FlagWatch:
         self.stats.changes += 1
         values = {name: int(value) for name, value in msgspec.structs.asdict(flags).items()}
         data = {"object_id": str(object_id), "time": format_spaced(now, self._zone), **values}
-        self._hub.publish(LiveKind.OBJECT.value, company_id=company, object_id=object_id, data=data)
+        self._hub.publish(KIND, company_id=company, object_id=object_id, data=data)
 
     def _count(self) -> None:
         self.stats.known, self.stats.timed = len(self._told), len(self._timed)

@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from terrazzo.domain.mapping_row import RowKind
+from terrazzo.domain.mapping_table import MappingTable
 from terrazzo.domain.registry import Registry
 from terrazzo.expressions.functions import Value
-from terrazzo.mapping.state import ObjectState
 from terrazzo.ports.bus import MessageBus
 from terrazzo.times import now_us
 
@@ -33,10 +33,20 @@ class FlagSource(Protocol):
         """The flags of each of these objects."""
 
 
+class MappedObject(Protocol):
+    """An object's variables, as the mapping has them."""
+
+    newest_us: int
+    table: MappingTable
+
+    def value(self, code: str) -> Value:
+        """The newest value of a variable; None where it has none."""
+
+
 class ObjectStates(Protocol):
     """What the mapping knows of objects."""
 
-    def state(self, object_id: int) -> ObjectState | None:
+    def state(self, object_id: int) -> MappedObject | None:
         """Its variables, and when it reported; None where it isn't mapped."""
 
     def open_labels(self, object_id: int) -> int:
@@ -103,7 +113,7 @@ class ObjectFlagReader:
         return state is not None and has_boot(state)
 
 
-def has_boot(state: ObjectState) -> bool:
+def has_boot(state: MappedObject) -> bool:
     """Whether ``BOOT`` is a variable of the mapping."""
     place = state.table.places.get(BOOT)
     return place is not None and state.table.rows[place].kind is not RowKind.EVNT

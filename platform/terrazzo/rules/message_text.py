@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
+from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.domain.template import fill_text
-from terrazzo.messenger.message import WEBHOOKS, Draft
 from terrazzo.rules.notice import Notice
 from terrazzo.rules.rule import Rule
 from terrazzo.times import format_iso, format_spaced
@@ -20,7 +20,7 @@ _MOST_SHORT = 480  # characters of an SMS or a push
 
 def compose(
     rule: Rule, notices: Sequence[Notice], names: Mapping[int, str], *, count: int, reminder: int, zone: tzinfo
-) -> Draft:
+) -> MessageDraft:
     """The message that tells of notices.
 
     Args:
@@ -38,7 +38,7 @@ def compose(
     told = _Told(subject, again + lines[0][:_MOST_SHORT] + more, "\n".join([*lines, *_rest(left)]), values[0], first)
     is_webhook = rule.channel == "webhook"
     content = _webhook(rule, notices, names, count, reminder, zone) if is_webhook else _CONTENTS[rule.channel](told)
-    return Draft(
+    return MessageDraft(
         company_id=rule.company_id,
         project_id=WEBHOOKS if is_webhook else rule.project_id,
         channel=rule.channel,

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.mapping.effect_writer import Happened
+from terrazzo.domain.happened import Happened
 from terrazzo.rules.rule import Rule
 
 WAITING, TOLD, DONE = "waiting", "told", "done"

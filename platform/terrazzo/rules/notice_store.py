@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.database.database import Database
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.messages import RULE_NOTICE
-from terrazzo.mapping.effect_writer import Happened
+from terrazzo.domain.happened import Happened
 from terrazzo.rules.notice import DONE, TOLD, WAITING, Notice, notice_row
 from terrazzo.rules.rule import ActiveRules, Rule
 

@@ -6,15 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
+from typing import Protocol
 
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.port import Repository
 from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.happened import Happened
+from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import NotFound, Unavailable
-from terrazzo.mapping.effect_writer import Happened
-from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.repositories.rules import RuleRepository
 from terrazzo.rules.message_text import MOST_ITEMS, compose
 from terrazzo.rules.notice import Notice
@@ -40,6 +41,16 @@ class NotifierStats(msgspec.Struct):
     reminders: int = 0
 
 
+class MessageSender(Protocol):
+    """The messenger: takes messages in the transaction of what they tell of."""
+
+    async def put(self, connection: AsyncConnection, drafts: Sequence[MessageDraft]) -> object:
+        """Journals messages; they are sent after the transaction."""
+
+    def wake(self) -> None:
+        """Has what is journaled sent."""
+
+
 class RuleNotifier:
     """Follows the rules.
 
@@ -51,7 +62,7 @@ class RuleNotifier:
     def __init__(
         self,
         notices_kept: NoticeStore,
-        messenger: Messenger,
+        messenger: MessageSender,
         objects: Repository,
         *,
         zone: tzinfo,

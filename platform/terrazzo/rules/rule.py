@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.database.entity import COMPANY
-from terrazzo.mapping.effect_writer import Happened
+from terrazzo.domain.happened import Happened
 from terrazzo.metadata.repositories.repository import Changed
 
 

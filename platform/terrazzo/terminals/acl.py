@@ -6,74 +6,12 @@ out. Commands reach it on ``p2p/<uid>``.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import msgspec
-
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import ReportTopic
 from terrazzo.domain.terminal import Terminal
-
-CHANNELS = "ravpin"
-"""Real-time values, alarms, versions, parameters, information, notices."""
+from terrazzo.domain.topic_permission import _CHANNEL_SET, NOTHING, parse_topic_permission
 
 MAX_TOPIC = 256  # characters of a full topic: it names a series in the store
-
-
-class TopicPermission(msgspec.Struct, frozen=True):
-    """A terminal's ``topic``: channels it may publish, filters it may subscribe to besides its own ``p2p/<uid>``."""
-
-    channels: frozenset[str] = frozenset()
-    filters: tuple[str, ...] = ()
-    own_reports: bool = False  # may subscribe to g/<uid>/# of itself
-
-
-ALL_OWN = TopicPermission(frozenset(CHANNELS), (), own_reports=True)
-NOTHING = TopicPermission()
-
-
-def parse_topic_permission(text: str) -> TopicPermission:
-    """Reads ``all``, or ``pub:r,a,v,p,i,n;sub:g/#`` with either part left out.
-
-    Raises:
-        ValueError: the message names the part that is wrong.
-    """
-    if text.strip() == "all":
-        return ALL_OWN
-    channels: frozenset[str] | None = None
-    filters: tuple[str, ...] | None = None
-    for part in text.split(";"):
-        verb, _, rest = part.strip().partition(":")
-        items = [item.strip() for item in rest.split(",")]
-        if verb == "pub" and channels is None:
-            channels = _parse_channels(items)
-        elif verb == "sub" and filters is None:
-            filters = tuple(map(_parse_filter, items))
-        else:
-            raise ValueError(f"{part.strip()!r}: expected 'all', or 'pub:<channels>' and 'sub:<filters>', each once")
-    return TopicPermission(channels or frozenset(), filters or ())
-
-
-def _parse_channels(items: list[str]) -> frozenset[str]:
-    for item in items:
-        if item not in _CHANNEL_SET:
-            raise ValueError(f"pub: {item!r} is not a channel; the channels are {', '.join(CHANNELS)}")
-    return frozenset(items)
-
-
-def _parse_filter(item: str) -> str:
-    levels = item.split("/")
-    if not item or "\0" in item:
-        raise ValueError(f"sub: {item!r} is not a topic filter")
-    if levels[0] == "$share":
-        raise ValueError(f"sub: {item!r}: name the filter without $share; a shared subscription is judged by it")
-    for depth, level in enumerate(levels, 1):
-        misplaced = level == "#" and depth < len(levels)
-        if misplaced or (len(level) > 1 and ("#" in level or "+" in level)):
-            raise ValueError(f"sub: {item!r}: '#' stands alone at the end, '+' alone in its level")
-    return item
-
-
-_CHANNEL_SET = frozenset(CHANNELS)
 
 
 def covers(granted: str, requested: str) -> bool:
@@ -92,14 +30,6 @@ def covers(granted: str, requested: str) -> bool:
         if ask == "#" or (grant != "+" and grant != ask):
             return False
     return len(asks) == len(grants)
-
-
-class ReportTopic(NamedTuple):
-    """A topic that a terminal may publish on, made full."""
-
-    topic: str  # g/<uid>/<channel>[/deeper]
-    owner: Terminal  # whose report it is: the publisher, or one that it routes for
-    channel: str
 
 
 class TerminalAcl:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from terrazzo.domain.report_topic import Trace
 from terrazzo.ports.bus import Presence
 from terrazzo_broker.hooks import Client
 
@@ -14,12 +15,6 @@ _NEVER_SEEN = Presence(online=False)
 
 PresenceChange = Callable[[Client, Presence], None]
 """Called when a terminal has connected or is gone, not when one connection takes over from another."""
-
-
-class Trace(msgspec.Struct):
-    """When a terminal last reported; kept across its connections, written by the ingest path."""
-
-    last_telemetry_us: int | None = None
 
 
 class PresenceRegister:

@@ -18,9 +18,9 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
 from terrazzo.domain.campaign_rollout import CampaignState
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
-from terrazzo.files.library import StoredFile
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.messenger.messenger import Messenger

@@ -9,7 +9,7 @@ from terrazzo.api.kernel.envelope import SUCCESS
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, envelope_of, reference, without_null
 from terrazzo.api.operations.bulk import bulk_operations
-from terrazzo.api.operations.export import EXPORTS
+from terrazzo.api.operations.history.export import EXPORTS
 from terrazzo.api.transports.bulk_routes import BULK_PATH
 from terrazzo.bulk.exporting import MEDIA_TYPES as BULK_TYPES
 from terrazzo.bulk.report import Report

@@ -97,7 +97,7 @@ class BulkOperations:
         """The pieces of a file."""
         if request.secrets and not actor.may(Role.ADMIN):
             raise NotPermitted(f"secrets: needs the role admin, {actor.username} is {actor.role.name.lower()}")
-        repository = self.of.repository(services)
+        repository = self.of.repository(services.entities)
         return export(repository, actor, format=request.format, secrets=bool(request.secrets))
 
     async def _import(
@@ -109,7 +109,7 @@ class BulkOperations:
         on_progress: OnProgress,
     ) -> Report:
         importer = Importer(
-            self.of.repository(services),
+            self.of.repository(services.entities),
             Columns(self.of.entity, self.of.ignored),
             actor,
             mode=options.mode,

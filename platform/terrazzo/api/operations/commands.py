@@ -14,9 +14,9 @@ from terrazzo.api.kernel.paging import Paged, PageRequest, paged
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.session import Empty
-from terrazzo.commands.queue import CommandState
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.command import CommandState
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 

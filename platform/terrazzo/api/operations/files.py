@@ -12,8 +12,8 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.session import Empty
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
-from terrazzo.files.library import StoredFile
 
 DOWNLOAD_PATH = "/api/v1/file/download/"
 

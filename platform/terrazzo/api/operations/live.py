@@ -16,9 +16,10 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.session import Empty
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotFound
+from terrazzo.live.feed import Sink
 from terrazzo.live.frames import End
 from terrazzo.live.selector import LiveKind, Selector
-from terrazzo.live.session import LiveSession, Sink
+from terrazzo.live.session import LiveSession
 
 _KINDS = [kind.value for kind in LiveKind]
 _ONE_OF = f"one of {', '.join(_KINDS)}"

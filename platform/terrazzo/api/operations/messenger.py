@@ -18,8 +18,9 @@ from terrazzo.api.operations.messenger_fields import Addresses, Android, Email, 
 from terrazzo.api.transports.forms import Attachments
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import BadParameter, ServiceFailed
-from terrazzo.messenger.message import Draft, MessageState
+from terrazzo.messenger.message import MessageState
 from terrazzo.times import format_spaced
 
 ProjectId = Annotated[int, Meta(ge=1, le=2**31 - 1, description="the messenger's project")]
@@ -157,7 +158,7 @@ async def _submit(
         raise BadParameter(field, "expected at least one recipient")
     object_id = None if request.object_id is None else await find_object(services, actor, request.object_id)
     key = request.idempotency_key
-    draft = Draft(
+    draft = MessageDraft(
         company_id=actor.company_id,
         project_id=request.project_id,
         channel=channel,

@@ -8,23 +8,20 @@ from terrazzo.api.operations import (
     balance,
     broker,
     bulk,
-    charts,
     commands,
     events,
-    grid,
     labels,
     live,
     mapping_check,
     messages,
-    mosaic,
     pusher,
-    rejects,
     replay,
     session,
     statistics,
+    terminal_status,
 )
-from terrazzo.api.operations import terminal_status as presence
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
+from terrazzo.api.operations.history import charts, grid, mosaic, rejects
 
 TABLE = OperationTable(
     (
@@ -37,7 +34,7 @@ TABLE = OperationTable(
         *scripts.OPERATIONS,
         *statistics.OPERATIONS,
         *balance.OPERATIONS,
-        *presence.OPERATIONS,
+        *terminal_status.OPERATIONS,
         *grid.OPERATIONS,
         *mosaic.OPERATIONS,
         *events.OPERATIONS,

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.paging import Paged
-from terrazzo.api.operations.mosaic import MosaicData, MosaicList, MosaicRecord
+from terrazzo.api.operations.history.mosaic import MosaicData, MosaicList, MosaicRecord
 from terrazzo.mosaic.body import text_of
 
 

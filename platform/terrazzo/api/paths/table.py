@@ -17,7 +17,7 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations import files
-from terrazzo.api.operations.grid import GridData, GridList, GridRecord
+from terrazzo.api.operations.history.grid import GridData, GridList, GridRecord
 from terrazzo.api.operations.pusher import PUBLISH
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths import management, offline, service

@@ -78,4 +78,4 @@ def _handler(make: Callable[[], StaticFile]) -> Handler:
 
 
 def _read(name: str, media_type: str) -> StaticFile:
-    return StaticFile.make(media_type, files("terrazzo.api").joinpath("docs_page", name).read_bytes())
+    return StaticFile.make(media_type, files("terrazzo.api.openapi").joinpath("docs_page", name).read_bytes())

@@ -17,9 +17,9 @@ from terrazzo.api.kernel.envelope import Answer, ComponentReply, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.files import DOWNLOAD, DOWNLOAD_PATH, UPLOAD, Upload
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
 from terrazzo.files.folder import PIECE_BYTES
-from terrazzo.files.library import StoredFile
 
 UPLOAD_PATH = "/api/v1/file/upload"
 _FORM = "multipart/form-data"

@@ -14,8 +14,8 @@ from terrazzo.api.kernel.envelope import NOT_FOUND, NOT_PERMITTED, UNREAD, Failu
 from terrazzo.api.kernel.services import FirmwareService
 from terrazzo.api.transports.byte_ranges import Span, choose_span
 from terrazzo.campaigns.download_links import Ticket
+from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import NotFound, NotPermitted
-from terrazzo.files.library import StoredFile
 
 _PIECE = 256 * 1024
 

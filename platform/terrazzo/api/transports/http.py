@@ -26,7 +26,7 @@ from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, build_document
-from terrazzo.api.operations.export import EXPORTS, Export
+from terrazzo.api.operations.history.export import EXPORTS, Export
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath, Components, query_values

@@ -15,9 +15,10 @@ from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.lines import Lines, LineTooLong
+from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.outlet import Outlet
-from terrazzo.live.session import LiveSession, Sink
+from terrazzo.live.session import LiveSession
 
 PORT = "tcp"
 OpenSession = Callable[[Caller, Sink], LiveSession]

@@ -13,9 +13,10 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
+from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_message
 from terrazzo.live.outlet import Outlet
-from terrazzo.live.session import LiveSession, Sink
+from terrazzo.live.session import LiveSession
 
 OpenSession = Callable[[Caller, Sink], LiveSession]
 

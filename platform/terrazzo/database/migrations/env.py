@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from terrazzo.database.tables import registry as tables
+from terrazzo.database.entity import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=tables.COMMAND.metadata,
+    target_metadata=METADATA,
     transactional_ddl=True,  # of SQLite too: an upgrade happens as a whole or not at all
 )
 with context.begin_transaction():

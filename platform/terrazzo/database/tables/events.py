@@ -86,4 +86,4 @@ EFFECT_MARK = sa.Table(
     sa.Column("seq", BIG, nullable=False),  # the last effects that are in the tables above
 )
 
-HAPPENINGS = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)
+EVENT_TABLES = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)

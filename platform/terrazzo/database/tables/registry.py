@@ -6,11 +6,6 @@ import sqlalchemy as sa
 
 from terrazzo.database.entity import METADATA
 from terrazzo.database.field import BIG
-from terrazzo.database.tables.analysis import ANALYSIS
-from terrazzo.database.tables.events import HAPPENINGS
-from terrazzo.database.tables.messages import MESSAGES
-from terrazzo.database.tables.replays import REPLAY
-from terrazzo.metadata.definitions.registry import ENTITIES
 
 OBJECT_TERMINAL = sa.Table(
     "object_terminal",
@@ -114,18 +109,4 @@ AUDIT = sa.Table(
     sa.Index(None, "uid", "company_id", "id"),
     sa.Index(None, "username", "company_id", "id"),
     sqlite_autoincrement=True,
-)
-
-ALL_TABLES = (
-    *(entity.table for entity in ENTITIES),
-    OBJECT_TERMINAL,
-    COMMAND,
-    CAMPAIGN_TERMINAL,
-    REVOKED_TOKEN,
-    CHANGE,
-    AUDIT,
-    *HAPPENINGS,
-    *ANALYSIS,
-    *MESSAGES,
-    REPLAY,
 )

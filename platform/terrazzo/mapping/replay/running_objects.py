@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from terrazzo.errors import Unavailable
-from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.mapping.catalogue import Bound, MappingCatalogue
 from terrazzo.mapping.labels import Labels
 from terrazzo.mapping.report_mapper import ReportMapper
@@ -44,10 +43,21 @@ class IngestGate(Protocol):
     def resume_intake(self, holder: str = ...) -> None: ...
 
 
-class RunningObjects:
-    """The shaper and the ingest of this process."""
+class Backlog(Protocol):
+    """The ingest: what it has taken and not committed yet."""
 
-    def __init__(self, mapper: ReportMapper, ingest: IngestPipeline, gate: IngestGate) -> None:
+    @property
+    def backlog(self) -> int:
+        """Messages that are taken and not yet stored."""
+
+    async def is_idle(self, timeout_s: float) -> bool:
+        """Whether everything taken is stored and acknowledged within that time."""
+
+
+class RunningObjects:
+    """The mapping and the ingest of this process."""
+
+    def __init__(self, mapper: ReportMapper, ingest: Backlog, gate: IngestGate) -> None:
         self._mapper = mapper
         self._ingest = ingest
         self._gate = gate
@@ -96,7 +106,7 @@ class RunningObjects:
     def stand(self, object_id: int) -> Stand | None:
         """What differs when an object's state has moved on; None while reports are on their way to the store."""
         engine = self._mapper.engine
-        if self._ingest.stats.backlog:
+        if self._ingest.backlog:
             return None
         return engine.stats.messages, engine.catalogue.labels[object_id].note()
 

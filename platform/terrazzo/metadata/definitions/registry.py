@@ -21,9 +21,9 @@ from terrazzo.domain.script_rows import (
     check_retainer_rows,
     check_statistics_rows,
 )
+from terrazzo.domain.topic_permission import parse_topic_permission
 from terrazzo.metadata.definitions.components import COMPONENTS
 from terrazzo.metadata.definitions.rules import RULE
-from terrazzo.terminals.acl import parse_topic_permission
 
 MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires

@@ -16,7 +16,7 @@ from terrazzo.api.kernel.fields import Key, Moment, Names, Topics
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.grid import grid_series
+from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.payload import decode, flatten
 from terrazzo.errors import BadParameter

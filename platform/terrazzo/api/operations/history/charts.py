@@ -12,8 +12,8 @@ from terrazzo.api.kernel.fields import Key, Moment, Topics
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.grid import grid_series
-from terrazzo.api.operations.mosaic import Keys
+from terrazzo.api.operations.history.grid import grid_series
+from terrazzo.api.operations.history.mosaic import Keys
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.ports.store import Curve, TimeSeriesStore

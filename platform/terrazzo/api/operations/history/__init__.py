@@ -1,0 +1,1 @@
+"""Questions about the past: grid, mosaic, charts, exports, rejects."""

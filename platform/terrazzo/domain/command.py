@@ -1,0 +1,49 @@
+"""What a command is: what somebody wants a terminal to be told, where it stands, and each step that it takes."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from terrazzo.domain.command_payload import Firmware
+
+
+class CommandState(Enum):
+    """Where a command stands."""
+
+    QUEUED = "queued"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    FAILED = "failed"
+
+
+class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A step of one command, for the journal."""
+
+    uid: str
+    state: CommandState
+    time_us: int
+    reason: str = ""
+    answer: str | None = None
+    terminal_id: str = ""  # with an answer: who gave it
+
+
+class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One command.
+
+    With a ``point`` that point is set, whatever the command is called. ``firmware``: where ``AXUpgrade`` finds its
+    files instead of in the terminal's configuration. A repeated ``idempotency_key`` means the command that was first
+    given with it.
+    """
+
+    terminal_id: str
+    command: str
+    value: Any
+    object_id: int | None = None
+    point: str | None = None
+    idempotency_key: str | None = None
+    firmware: Firmware | None = None

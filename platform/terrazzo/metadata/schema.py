@@ -1,0 +1,24 @@
+"""All tables of the metadata: those of entities, and those that aren't any."""
+
+from __future__ import annotations
+
+from terrazzo.database.tables.analysis import ANALYSIS
+from terrazzo.database.tables.events import EVENT_TABLES
+from terrazzo.database.tables.messages import MESSAGES
+from terrazzo.database.tables.registry import AUDIT, CAMPAIGN_TERMINAL, CHANGE, COMMAND, OBJECT_TERMINAL, REVOKED_TOKEN
+from terrazzo.database.tables.replays import REPLAY
+from terrazzo.metadata.definitions.registry import ENTITIES
+
+ALL_TABLES = (
+    *(entity.table for entity in ENTITIES),
+    OBJECT_TERMINAL,
+    COMMAND,
+    CAMPAIGN_TERMINAL,
+    REVOKED_TOKEN,
+    CHANGE,
+    AUDIT,
+    *EVENT_TABLES,
+    *ANALYSIS,
+    *MESSAGES,
+    REPLAY,
+)

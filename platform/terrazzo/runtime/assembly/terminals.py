@@ -53,7 +53,7 @@ async def start_terminals(
     """
     shared: dict[str, Any] = {
         "registry": metadata.registry,
-        "intake": messaging.ingest,
+        "ingest": messaging.ingest,
         "presence": messaging.presence,
         "seals": messaging.seals,
         "bus": messaging.bus,

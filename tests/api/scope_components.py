@@ -33,10 +33,12 @@ _FIELDS: dict[str, dict[str, Any]] = {
 """By the segment of the path: what to send, beside the fields that everybody uses."""
 
 _NAMES = {"config": "terminal_config"}  # where actions call a record otherwise
+_BASES = {"service": "/service", "collect": "/offline", "collectos": "/offline"}
 
 
 def _special(segment: str) -> dict[str, Special]:
-    fields, name, at = _FIELDS[segment], _NAMES.get(segment, segment), f"/api/v1/{segment}"
+    fields, name = _FIELDS[segment], _NAMES.get(segment, segment)
+    at = f"{_BASES.get(segment, '/object')}/api/v1/{segment}"
     fixed = {"terminal_id": None} if segment == "terminal" else {}
     return {
         f"{at}/add": Special(fields=fields),
@@ -48,11 +50,11 @@ def _special(segment: str) -> dict[str, Special]:
 
 COMPONENTS: dict[str, Special] = {
     **{path: special for segment in _FIELDS for path, special in _special(segment).items()},
-    "/api/v1/object/addDashboard": Special(fields={"dashboard_id": "@lone_dashboard", "category": "cat"}),
-    "/api/v1/object/deleteDashboard": Special(fields={"dashboard_id": "@dashboard"}),
-    "/api/v1/object/getDashboardByCategory": Special(fields={"category": "cat"}),
-    "/api/v1/collectos/getLastItem": Special(fields={"project_id": "@collect"}),
-    "/api/v1/file/discard": Special(fields={"uid": "@upload"}),
+    "/object/api/v1/object/addDashboard": Special(fields={"dashboard_id": "@lone_dashboard", "category": "cat"}),
+    "/object/api/v1/object/deleteDashboard": Special(fields={"dashboard_id": "@dashboard"}),
+    "/object/api/v1/object/getDashboardByCategory": Special(fields={"category": "cat"}),
+    "/offline/api/v1/collectos/getLastItem": Special(fields={"project_id": "@collect"}),
+    "/object/api/v1/file/discard": Special(fields={"uid": "@upload"}),
 }
 
 FILE_ROUTES = dict.fromkeys(

@@ -19,7 +19,6 @@ from api_rig import Rig
 
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.operations.table import TABLE
-from terrazzo.api.paths.table import PREFIXES, ComponentPath
 from terrazzo.database.entity import METADATA
 from terrazzo.domain.actor import SYSTEM
 
@@ -166,13 +165,12 @@ async def rows_of(rig: Rig) -> dict[str, set[str]]:
     return found
 
 
-async def ask_path(rig: Rig, path: ComponentPath, who: str, request: Mapping[str, Any]) -> dict[str, Any]:
+async def ask_path(rig: Rig, path: Operation, who: str, request: Mapping[str, Any]) -> dict[str, Any]:
     """The envelope of a component path."""
     token = rig.tokens.get(who)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     sent: dict[str, Any] = {"params": _query(request)} if path.method == "GET" else {"json": request}
-    url = PREFIXES[path.base] + path.path
-    async with rig.http.request(path.method, url, headers=headers, **sent) as response:
+    async with rig.http.request(path.method, path.path, headers=headers, **sent) as response:
         assert response.status == 200, (path.path, await response.text())
         assert isinstance(response, aiohttp.ClientResponse)
         return dict(json.loads(await response.read()))

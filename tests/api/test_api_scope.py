@@ -38,7 +38,7 @@ from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket
 
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.operations.table import TABLE
-from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.http import GATEWAY_PATH, RETAINER_PATH, build_apps
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.messages import MESSAGE
@@ -169,9 +169,9 @@ SPECIAL: dict[str, Special] = {
     **dict.fromkeys(
         ("get_balance_result_list", "get_last_balance_result"), Special(unmarked="numbers, and uids of scripts")
     ),
-    **{f"/api/v1/statos/{name}": Special(fields=_STATOS) for name in ("getList", "getItem", "getLastItem")},
+    **{f"/stats/api/v1/statos/{name}": Special(fields=_STATOS) for name in ("getList", "getItem", "getLastItem")},
     **dict.fromkeys(("create_rule", "update_rule"), Special(fields=_RULE)),
-    "/send-email": Special(
+    "/api/send/send-email": Special(
         fields={
             "project_id": 1,
             "email_group": {"EmailSubject": "@mark", "EmailContent": "@mark"},
@@ -180,9 +180,11 @@ SPECIAL: dict[str, Special] = {
         code=500,
         stranger=500,
     ),
-    "/send-sms": Special(fields={"sms_group": {"msgdata": "@mark"}, "send_user_group": ["+1"]}, code=500, stranger=500),
-    "/send-app-push": Special(code=500, stranger=500),
-    "/send-wechat": Special(
+    "/api/send/send-sms": Special(
+        fields={"sms_group": {"msgdata": "@mark"}, "send_user_group": ["+1"]}, code=500, stranger=500
+    ),
+    "/api/send/send-app-push": Special(code=500, stranger=500),
+    "/api/send/send-wechat": Special(
         fields={"open_ids": ["@mark"], "data_msg": {"first": {"value": "@mark"}}}, code=500, stranger=500
     ),
     "create_company": Special(code=10403, stranger=10403),
@@ -262,7 +264,7 @@ def guarded() -> list[Operation]:
     return sorted(found, key=lambda operation: order.get(operation.name.partition("_")[0], 1))
 
 
-Trial = tuple[str, Operation, ComponentPath | None, Special]
+Trial = tuple[str, Operation, Operation | None, Special]
 
 
 def trials() -> Iterator[Trial]:
@@ -270,7 +272,7 @@ def trials() -> Iterator[Trial]:
     for operation in guarded():
         yield operation.name, operation, None, SPECIAL.get(operation.name, Special())
     for path in sorted(PATHS, key=lambda path: "/delete" in path.path):
-        yield path.path, path.operation, path, SPECIAL.get(path.path) or SPECIAL.get(path.operation.name) or Special()
+        yield path.path, path, path, SPECIAL.get(path.path) or SPECIAL.get(path.name) or Special()
 
 
 def possible(world: World) -> list[Trial]:
@@ -295,7 +297,7 @@ async def ask(rig: Rig, who: str, trial: Trial, request: dict[str, Any]) -> dict
     return await ask_path(rig, path, who, request)
 
 
-def same_code(wanted: int, path: ComponentPath | None) -> int:
+def same_code(wanted: int, path: Operation | None) -> int:
     """The component interfaces know one code for what the gateway tells apart."""
     return 500 if path is not None and wanted in REFUSED else wanted
 
@@ -314,7 +316,7 @@ async def test_every_operation_and_path_can_be_tried(world: World) -> None:
 
 def test_only_these_operations_and_routes_need_no_token(rig: Rig) -> None:
     assert {operation.name for operation in TABLE if operation.permission is None} == ANYBODY
-    paths = {PREFIXES[path.base] + path.path for path in PATHS}
+    paths = {path.path for path in PATHS}
     routes = {resource.canonical for resource in build_apps(rig.services).http.router.resources()}
     below = {route for route in routes if route.startswith("/docs/")}
     assert routes - below <= paths | OPEN_ROUTES | set(TRIED_ELSEWHERE)

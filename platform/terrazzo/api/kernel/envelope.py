@@ -98,8 +98,12 @@ class ServiceAnswer(msgspec.Struct, frozen=True):
     result: Any = ""
 
 
+class Empty(msgspec.Struct):
+    """Success has nothing more to say."""
+
+
 class Reply(Protocol):
-    """How one door words its answers."""
+    """How one interface words its answers."""
 
     @property
     def bad_parameter(self) -> int:

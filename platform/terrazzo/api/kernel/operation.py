@@ -1,13 +1,18 @@
-"""The table of operations: one row each, from which dispatch, validation, permissions and documents come."""
+"""The row type of everything that clients can ask for, and the table of such rows.
+
+Dispatch, validation, permission checks, the OpenAPI document and the documents are made from these rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 
+from terrazzo.api.kernel.envelope import ComponentReply, MessengerReply, Reply
+from terrazzo.api.kernel.prefixes import configured_path
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.live.session import LiveSession
@@ -32,38 +37,102 @@ class Subscriber:
     live: LiveSession
 
 
+def as_it_is(result: Any) -> Any:
+    """The shape of results that a path answers as their handler returned them."""
+    return result
+
+
+def nothing(_result: Any) -> msgspec.UnsetType:
+    """The shape of changes at component paths, whose answers carry only ``code``, ``msg`` and ``info``."""
+    return msgspec.UNSET
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing that clients can ask for."""
+    """One thing that clients can ask for, at one place: an action of the gateway, or a method and path of HTTP.
 
-    name: str
-    summary: str
+    A path that does what an action does is the action's row with another place: see ``at``.
+    """
+
+    name: str  # the action; of a path the value of the label ``operation`` of its metrics
+    summary: str  # for the documents; a sentence without its full stop
     request: type[msgspec.Struct]
-    result: Any  # the result's type, from which its schema comes
+    result: Any  # the type of what clients get, from which its schema comes; ``UnsetType``: no result
     permission: Role | None  # None: whoever asks, with or without a token
     handler: Handler
-    aliases: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()  # other names of an action
     connection: bool = False  # over WebSocket and TCP only; the handler's second argument is a ``Subscriber``
+    method: str = ""  # GET or POST; empty: an action of the gateway
+    path: str = ""  # as documented: it begins with the default prefix of its component
+    shape: Callable[[Any], Any] = as_it_is  # makes ``result`` of what the handler returned
+    reply: Callable[[Callable[[Any], Any]], Reply] = ComponentReply  # the envelope of a path's answers
+    takes_files: bool = False  # a form's files become the request's field ``attachments``
+    media_types: tuple[str, ...] = ()  # of the file that a path answers in place of an envelope
+    instead: Mapping[str, Operation] = field(default_factory=dict)  # field that is given -> what is asked for then
+
+    def at(
+        self, method: str, path: str, result: Any = None, shape: Callable[[Any], Any] = as_it_is, **more: Any
+    ) -> Operation:
+        """The same at a path.
+
+        Args:
+            result: the type that ``shape`` makes of what the handler returns; None: as it is.
+            more: other fields of the row.
+        """
+        shown = self.result if result is None else result
+        return replace(self, method=method, path=path, result=shown, shape=shape, **more)
+
+    def address(self, prefixes: Mapping[str, str]) -> str:
+        """The path below the configured prefix of its component."""
+        return configured_path(self.path, prefixes)
+
+    @property
+    def has_result(self) -> bool:
+        """Whether answers have a result; those of changes at component paths have none."""
+        return self.result is not msgspec.UnsetType
+
+    @property
+    def is_messenger(self) -> bool:
+        """Whether answers say what a provider said."""
+        return self.reply is MessengerReply
+
+    def choose(self, names: Collection[str]) -> Operation:
+        """What a request with the fields ``names`` asks for."""
+        return next((each for name, each in self.instead.items() if name in names), self)
 
 
 class OperationTable:
-    """Operations by name and alias."""
+    """Rows in the order of the documents: actions by name and alias, paths by method and path."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
+        """Raises ``ValueError`` where two rows stand at one place."""
         self._operations = tuple(operations)
-        self._by_name: dict[str, Operation] = {}
+        self._actions: dict[str, Operation] = {}
+        self._paths: set[tuple[str, str]] = set()
         for operation in self._operations:
-            for name in (operation.name, *operation.aliases):
-                if name in self._by_name:
-                    raise ValueError(f"two operations answer to {name}")
-                self._by_name[name] = operation
+            if operation.path:
+                self._add_path(operation)
+            else:
+                self._add_action(operation)
+
+    def _add_action(self, operation: Operation) -> None:
+        for name in (operation.name, *operation.aliases):
+            if name in self._actions:
+                raise ValueError(f"two operations answer to {name}")
+            self._actions[name] = operation
+
+    def _add_path(self, operation: Operation) -> None:
+        place = operation.method, operation.path
+        if place in self._paths:
+            raise ValueError(f"two operations answer to {' '.join(place)}")
+        self._paths.add(place)
 
     def find(self, name: str) -> Operation | None:
-        """The operation of this name or alias."""
-        return self._by_name.get(name)
+        """The action of this name or alias."""
+        return self._actions.get(name)
 
     def __getitem__(self, name: str) -> Operation:
-        return self._by_name[name]
+        return self._actions[name]
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._operations)

@@ -11,15 +11,17 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.prefixes import PREFIXES
 from terrazzo.api.openapi.files import describe_files, file_operations, parameters
 from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, reference
-from terrazzo.api.openapi.uploads import UPLOADED, describe_uploads
-from terrazzo.api.operations.files import DOWNLOAD
+from terrazzo.api.openapi.uploads import describe_uploads
+from terrazzo.api.operations.files import DOWNLOAD, UPLOAD
+from terrazzo.api.operations.labels import CLOSE_RETAINER, GET_OPEN_RETAINER_LIST
 from terrazzo.api.operations.table import TABLE
-from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.paths.table import PATHS
 
 GATEWAY_PATH = "/apiproxy/api"
-RETAINER_PATH = "/retainer/api"
+RETAINER_PATH = PREFIXES["retainer_base"]
 """The same gateway at the address that section 1 documents retainers' labels against, unless configured otherwise."""
 JSON = "application/json"
 _SECURITY: list[Schema] = [{"token": []}]
@@ -67,14 +69,14 @@ def load_examples() -> Mapping[str, Example]:
 def build_document(
     *,
     operations: Iterable[Operation] = TABLE,
-    paths: Iterable[ComponentPath] = PATHS,
+    paths: Iterable[Operation] = PATHS,
     prefixes: Mapping[str, str] | None = None,
 ) -> Schema:
     """The document; ``prefixes`` are the configured ones (``grid_base`` -> ``/grid``)."""
     operations, paths = tuple(operations), tuple(paths)
-    schemas = Schemas(operations, (*paths, UPLOADED), others=(*file_operations(), DOWNLOAD))
-    of_labels = [operation for operation in operations if operation.name in _LABEL_ACTIONS]
-    where = {**PREFIXES, **(prefixes or {})}
+    schemas = Schemas(operations, (*paths, UPLOAD), others=(*file_operations(), DOWNLOAD))
+    of_labels = [operation for operation in operations if operation in (GET_OPEN_RETAINER_LIST, CLOSE_RETAINER)]
+    prefixes = prefixes or {}
     return {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
@@ -83,9 +85,9 @@ def build_document(
         "tags": [{"name": "gateway"}, {"name": "components"}, {"name": "operators"}],
         "paths": {
             GATEWAY_PATH: {"post": _gateway(operations, _GATEWAY)},
-            where.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
-            **_component_paths(paths, where, schemas),
-            **describe_uploads(schemas, where["object_base"], _SECURITY, _refused("404", "405", "413", "503")),
+            prefixes.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
+            **_component_paths(paths, prefixes, schemas),
+            **describe_uploads(schemas, prefixes, _SECURITY, _refused("404", "405", "413", "503")),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
             **_OPERATOR_PATHS,
         },
@@ -108,7 +110,6 @@ _RETAINER = {
     "summary": "The labels that retainers keep open; the field action says what to do",
     "description": "The same gateway at an address of its own: every action works here too.",
 }
-_LABEL_ACTIONS = {"close_retainer", "get_open_retainer_list"}
 
 
 def _gateway(operations: Iterable[Operation], texts: Schema) -> Schema:
@@ -155,23 +156,22 @@ def _mapping(operations: Iterable[Operation]) -> dict[str, str]:
     }
 
 
-def _component_paths(paths: Iterable[ComponentPath], where: Mapping[str, str], schemas: Schemas) -> Schema:
+def _component_paths(paths: Iterable[Operation], prefixes: Mapping[str, str], schemas: Schemas) -> Schema:
     found: Schema = {}
     for path in paths:
-        at = where[path.base] + path.path
+        at = path.address(prefixes)
         found.setdefault(at, {})[path.method.lower()] = _component(at, path, schemas)
     return found
 
 
-def _component(at: str, path: ComponentPath, schemas: Schemas) -> Schema:
-    operation = path.operation
+def _component(at: str, path: Operation, schemas: Schemas) -> Schema:
     return {
         "operationId": f"{path.method.lower()}{at.replace('/', '_')}",
         "tags": ["components"],
-        "summary": operation.summary,
-        "description": permission_text(operation),
-        "security": [{}] if operation.permission is None else _SECURITY,
-        **(_in_query if path.method == "GET" else _in_body)(schemas.fields(operation.request)),
+        "summary": path.summary,
+        "description": permission_text(path),
+        "security": [{}] if path.permission is None else _SECURITY,
+        **(_in_query if path.method == "GET" else _in_body)(schemas.fields(path.request)),
         "responses": {
             "200": {
                 "description": "Reached the operation; `code` says what became of it",

@@ -2,62 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import Any
 
 from terrazzo.api.kernel.envelope import SUCCESS
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, envelope_of, reference, without_null
-from terrazzo.api.operations.bulk import bulk_operations
+from terrazzo.api.operations.bulk import BULK
 from terrazzo.api.operations.history.export import EXPORTS
-from terrazzo.api.transports.bulk_routes import BULK_PATH
-from terrazzo.bulk.exporting import MEDIA_TYPES as BULK_TYPES
 from terrazzo.bulk.report import Report
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
-from terrazzo.mosaic.files import MEDIA_TYPES as SERIES_TYPES
 
 _JSON = "application/json"
 _JSON_LINES = "application/x-ndjson"
 _UPLOADS = ("text/csv", _JSON, _JSON_LINES)
 
 
-class FilePath(NamedTuple):
-    """One path and method that gives a file, or takes one."""
-
-    at: str
-    method: str
-    operation: Operation
-    gives: tuple[str, ...] = ()  # media types; empty: it takes a file
-
-
-def file_paths() -> Iterator[FilePath]:
-    """All of them."""
-    for at, operation in EXPORTS.items():
-        yield FilePath(at, "get", operation, tuple(SERIES_TYPES.values()))
-    for each in bulk_operations():
-        at = BULK_PATH + each.of.name
-        yield FilePath(at, "post", each.upload())
-        yield FilePath(at, "get", each.export(), tuple(BULK_TYPES.values()))
-
-
-def file_operations() -> Iterable[Operation]:
-    """Their operations, whose requests are described too."""
-    return [path.operation for path in file_paths()]
+def file_operations() -> list[Operation]:
+    """The rows of all paths that give a file or take one."""
+    return [*EXPORTS, *(path for each in BULK for path in (each.upload(), each.export()))]
 
 
 def describe_files(schemas: Schemas, security: list[Schema], refused: dict[str, Any]) -> Schema:
     """The paths by address and method."""
     found: Schema = {}
-    for path in file_paths():
-        body: Schema = {} if path.gives else {"requestBody": _upload()}
-        found.setdefault(path.at, {})[path.method] = {
-            "operationId": f"{path.method}_{path.operation.name}",
+    for path in file_operations():
+        gives, method = path.media_types, path.method.lower()
+        body: Schema = {} if gives else {"requestBody": _upload()}
+        found.setdefault(path.path, {})[method] = {
+            "operationId": f"{method}_{path.name}",
             "tags": ["components"],
-            "summary": path.operation.summary,
+            "summary": path.summary,
             "security": security,
-            "parameters": list(parameters(schemas.fields(path.operation.request), path.at)),
+            "parameters": list(parameters(schemas.fields(path.request), path.path)),
             **body,
-            "responses": {"200": _file(path.gives) if path.gives else _report(path.operation, schemas), **refused},
+            "responses": {"200": _file(gives) if gives else _report(path, schemas), **refused},
         }
     return found | {FIRMWARE_PATH: {"get": _firmware()}}
 

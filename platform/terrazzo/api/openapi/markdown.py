@@ -18,7 +18,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.openapi.document import load_examples, permission_text
 from terrazzo.api.openapi.field_texts import meaning
 from terrazzo.api.operations.table import TABLE
-from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
+from terrazzo.api.paths.table import PATHS
 
 EXAMPLES_HEAD = """## Examples
 
@@ -55,14 +55,13 @@ def _operation(operation: Operation) -> Iterator[str]:
     yield from _result(operation.result)
 
 
-def _path(path: ComponentPath) -> Iterator[str]:
-    operation = path.operation
-    yield f"\n### {path.method} {PREFIXES[path.base]}{path.path}\n"
-    yield f"\n{operation.summary}. {permission_text(operation)}\n"
-    if TABLE.find(operation.name) is operation:
-        yield f"\nParameters: those of [{operation.name}](#{operation.name}).\n"
+def _path(path: Operation) -> Iterator[str]:
+    yield f"\n### {path.method} {path.path}\n"
+    yield f"\n{path.summary}. {permission_text(path)}\n"
+    if TABLE.find(path.name) is None:
+        yield from _fields(path.request)
     else:
-        yield from _fields(operation.request)
+        yield f"\nParameters: those of [{path.name}](#{path.name}).\n"
     yield from _result(path.result)
 
 

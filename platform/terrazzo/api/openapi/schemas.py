@@ -19,7 +19,6 @@ from terrazzo.api.kernel.envelope import (
 from terrazzo.api.kernel.fields import schema_hook
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.openapi.field_texts import MEANINGS, meaning
-from terrazzo.api.paths.table import ComponentPath
 from terrazzo.bulk.report import Report
 
 Schema = dict[str, Any]
@@ -38,11 +37,6 @@ GATEWAY_FAILURE = "gateway_failure"
 COMPONENT_FAILURE = "component_failure"
 GATEWAY_CODES = (FAILURE, BAD_PARAMETER, NOT_AUTHENTICATED, NOT_PERMITTED, NOT_FOUND)
 COMPONENT_CODES = (FAILURE, NOT_AUTHENTICATED, NOT_PERMITTED)
-
-
-def has_result(path: ComponentPath) -> bool:
-    """Whether a component's answer has a result; those of changes have none."""
-    return path.result is not msgspec.UnsetType
 
 
 def envelope_of(door: str, code: Schema, resp: Schema, result: Schema | None) -> Schema:
@@ -64,7 +58,7 @@ class Schemas:
     """All schemas that the document refers to, each type once."""
 
     def __init__(
-        self, operations: Iterable[Operation], paths: Iterable[ComponentPath], *, others: Iterable[Operation] = ()
+        self, operations: Iterable[Operation], paths: Iterable[Operation], *, others: Iterable[Operation] = ()
     ) -> None:
         """``others`` are operations of which only the requests are described."""
         self._operations, self._paths = tuple(operations), tuple(paths)
@@ -72,8 +66,8 @@ class Schemas:
             *(kind for operation in self._operations for kind in (operation.request, operation.result)),
             Report,
             *(operation.request for operation in others),
-            *(path.operation.request for path in self._paths),
-            *(path.result for path in self._paths if has_result(path)),
+            *(path.request for path in self._paths),
+            *(path.result for path in self._paths if path.has_result),
         ]
         schemas, parts = msgspec.json.schema_components(types, schema_hook=schema_hook, ref_template=_AT + "{name}")
         self._by_type = {_key(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -119,9 +113,9 @@ class Schemas:
         resp = {"type": "string", "enum": [operation.name, *operation.aliases]}
         return envelope_of("gateway", {"const": SUCCESS}, resp, self.result(operation.result))
 
-    def component_answer(self, path: ComponentPath) -> Schema:
+    def component_answer(self, path: Operation) -> Schema:
         """A component's answer, successful or not."""
-        result = self.result(path.result) if has_result(path) else None
+        result = self.result(path.result) if path.has_result else None
         success = envelope_of("component", {"const": SUCCESS}, {}, result)
         if not path.is_messenger:
             return {"oneOf": [success, reference(COMPONENT_FAILURE)]}

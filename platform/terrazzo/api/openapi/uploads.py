@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from terrazzo.api.kernel.component_path import ComponentPath
 from terrazzo.api.openapi.files import parameters
 from terrazzo.api.openapi.schemas import COMPONENT_FAILURE, Schema, Schemas, reference
-from terrazzo.api.operations.files import DOWNLOAD, DOWNLOAD_PATH, UPLOAD
-from terrazzo.api.transports.file_routes import UPLOAD_PATH
+from terrazzo.api.operations.files import DOWNLOAD, UPLOAD
 
-UPLOADED = ComponentPath(base="object_base", path=UPLOAD_PATH, method="POST", operation=UPLOAD, result=UPLOAD.result)
 _JSON = "application/json"
 _BYTES: Schema = {"type": "string", "format": "binary"}
 _FORM: Schema = {"type": "object", "properties": {"file": _BYTES}, "required": ["file"]}
 
 
-def describe_uploads(schemas: Schemas, prefix: str, security: list[Schema], refused: dict[str, Any]) -> Schema:
-    """By address and method; ``prefix`` is that of object management."""
-    at = f"{prefix}{DOWNLOAD_PATH}{{uid}}"
+def describe_uploads(
+    schemas: Schemas, prefixes: Mapping[str, str], security: list[Schema], refused: dict[str, Any]
+) -> Schema:
+    """By address and method; ``prefixes`` are the configured ones."""
+    at = DOWNLOAD.address(prefixes)
     return {
-        prefix + UPLOAD_PATH: {
+        UPLOAD.address(prefixes): {
             "post": {
                 "operationId": "upload_file",
                 "tags": ["components"],
@@ -35,7 +35,7 @@ def describe_uploads(schemas: Schemas, prefix: str, security: list[Schema], refu
                     },
                 },
                 "responses": {
-                    **{status: _answer(schemas.component_answer(UPLOADED)) for status in ("200", "413")},
+                    **{status: _answer(schemas.component_answer(UPLOAD)) for status in ("200", "413")},
                     **{status: answer for status, answer in refused.items() if status != "413"},
                 },
             }

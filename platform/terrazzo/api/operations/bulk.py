@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import msgspec
@@ -14,7 +14,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.entities import BULK_ENTITIES, BulkEntity
-from terrazzo.bulk.exporting import Format, export
+from terrazzo.bulk.exporting import MEDIA_TYPES, Format, export
 from terrazzo.bulk.importing import Importer, Mode, OnProgress
 from terrazzo.bulk.report import Report
 from terrazzo.bulk.rows import UploadedRows, read_objects, read_text, read_upload
@@ -57,29 +57,42 @@ class Upload:
     on_progress: OnProgress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class BulkOperations:
     """What can be done with one entity's records in bulk."""
 
     of: BulkEntity
+    import_name: str  # the action, and the name of what POST at ``path`` does
+    export_name: str
+    path: str
 
     def action(self) -> Operation:
-        """``import_<entity>``, for what fits into one request."""
-        return self._operation(ImportRecords, Report, Role.ADMIN, self.handle_import)
+        """The import of what fits into one request of the gateway."""
+        return Operation(
+            name=self.import_name,
+            summary=f"Imports {self.of.title}, all or none",
+            request=ImportRecords,
+            result=Report,
+            permission=Role.ADMIN,
+            handler=self.handle_import,
+        )
 
     def upload(self) -> Operation:
-        """The same for a body of its own."""
-        return self._operation(ImportOptions, Report, Role.ADMIN, self.handle_upload)
+        """The import of a body of its own."""
+        return replace(self.action(), request=ImportOptions, handler=self.handle_upload, method="POST", path=self.path)
 
     def export(self) -> Operation:
-        """Everything, as an import takes it."""
+        """All records as a file, as an import takes them."""
         return Operation(
-            name=f"export_{self.of.name}",
+            name=self.export_name,
             summary=f"Exports {self.of.title} as an import takes them",
             request=ExportOptions,
             result=str,
             permission=Role.VIEWER,
             handler=self.handle_export,
+            method="GET",
+            path=self.path,
+            media_types=tuple(MEDIA_TYPES.values()),
         )
 
     async def handle_import(self, services: Services, actor: Actor, request: ImportRecords) -> Report:
@@ -118,24 +131,23 @@ class BulkOperations:
         )
         return await importer.run(rows)
 
-    def _operation(self, request: type[msgspec.Struct], result: Any, permission: Role, handler: Any) -> Operation:
-        return Operation(
-            name=f"import_{self.of.name}",
-            summary=f"Imports {self.of.title}, all or none",
-            request=request,
-            result=result,
-            permission=permission,
-            handler=handler,
-        )
 
+_NAMES = {
+    "terminal_configs": ("import_terminal_configs", "export_terminal_configs", "/bulk/terminal_configs"),
+    "terminals": ("import_terminals", "export_terminals", "/bulk/terminals"),
+    "mappings": ("import_mappings", "export_mappings", "/bulk/mappings"),
+    "controls": ("import_controls", "export_controls", "/bulk/controls"),
+    "customers": ("import_customers", "export_customers", "/bulk/customers"),
+    "objects": ("import_objects", "export_objects", "/bulk/objects"),
+}
+"""By entity: the action that imports, what exports, and the path of both."""
 
-def bulk_operations() -> Iterable[BulkOperations]:
-    """One for each entity."""
-    return (BulkOperations(of=each) for each in BULK_ENTITIES)
+BULK = tuple(BulkOperations(each, *_NAMES[each.name]) for each in BULK_ENTITIES)
+"""One for each entity, those that others refer to first."""
 
 
 def _unheard(stage: str, done: int, total: int) -> None:
     """An action tells of no progress."""
 
 
-OPERATIONS = tuple(each.action() for each in bulk_operations())
+OPERATIONS = tuple(each.action() for each in BULK)

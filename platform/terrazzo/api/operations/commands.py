@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.fields import Key
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, paged
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.session import Empty
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command import CommandState

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from terrazzo.api.kernel.attachments import MOST_FILES
 from terrazzo.api.kernel.fields import parse_json_text
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.transports.forms import MOST_FILES
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.ports.providers import Attachment

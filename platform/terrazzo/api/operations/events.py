@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.conditions import Filter, ListRequest, conditions_of
+from terrazzo.api.kernel.day_counts import ByDay, DayFilter, Quantity, by_day, days_asked
 from terrazzo.api.kernel.fields import Key, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.counts import ByDay, DayFilter, Quantity, by_day, days_asked
 from terrazzo.database.field import check_storable
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
@@ -140,23 +140,42 @@ def _present(services: Services, row: Row) -> EventRecord:
     return event_record(row, services.zone)
 
 
+GET_EVENT_LIST = Operation(
+    name="get_event_list",
+    summary="A page of events, newest first",
+    request=HappeningList,
+    result=Paged[EventRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_event_list,
+)
+GET_EVENT_ITEM = Operation(
+    name="get_event_item",
+    summary="One event",
+    request=ById,
+    result=EventRecord,
+    permission=Role.VIEWER,
+    handler=handle_get_event_item,
+)
+GET_EVENT_QUANTITY = Operation(
+    name="get_event_quantity",
+    summary="How many events there are",
+    request=Filter,
+    result=Quantity,
+    permission=Role.VIEWER,
+    handler=handle_get_event_quantity,
+)
+GET_EVENT_QUANTITY_BY_DAY = Operation(
+    name="get_event_quantity_by_day",
+    summary="How many events were raised each day",
+    request=DayFilter,
+    result=ByDay[int],
+    permission=Role.VIEWER,
+    handler=handle_get_event_quantity_by_day,
+)
+
 OPERATIONS = (
-    Operation(
-        name="get_event_list",
-        summary="A page of events, newest first",
-        request=HappeningList,
-        result=Paged[EventRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_event_list,
-    ),
-    Operation(
-        name="get_event_item",
-        summary="One event",
-        request=ById,
-        result=EventRecord,
-        permission=Role.VIEWER,
-        handler=handle_get_event_item,
-    ),
+    GET_EVENT_LIST,
+    GET_EVENT_ITEM,
     Operation(
         name="acknowledge_event",
         summary="Says that somebody takes care of an event; one that is acknowledged or cleared stays as it is",
@@ -181,20 +200,6 @@ OPERATIONS = (
         permission=Role.OPERATOR,
         handler=handle_comment_event,
     ),
-    Operation(
-        name="get_event_quantity",
-        summary="How many events there are",
-        request=Filter,
-        result=Quantity,
-        permission=Role.VIEWER,
-        handler=handle_get_event_quantity,
-    ),
-    Operation(
-        name="get_event_quantity_by_day",
-        summary="How many events were raised each day",
-        request=DayFilter,
-        result=ByDay[int],
-        permission=Role.VIEWER,
-        handler=handle_get_event_quantity_by_day,
-    ),
+    GET_EVENT_QUANTITY,
+    GET_EVENT_QUANTITY_BY_DAY,
 )

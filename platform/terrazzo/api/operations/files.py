@@ -6,16 +6,14 @@ from collections.abc import AsyncIterator
 from typing import Annotated, NamedTuple, Protocol
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
-from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.envelope import Empty
+from terrazzo.api.kernel.operation import Operation, nothing
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.session import Empty
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
-
-DOWNLOAD_PATH = "/api/v1/file/download/"
 
 FileUid = Annotated[str, Meta(min_length=1, max_length=128, description="the file's uid, or its url")]
 
@@ -67,7 +65,7 @@ async def handle_upload(services: Services, actor: Actor, request: Upload) -> Up
     if not name:
         raise BadParameter("name", "is required where the body isn't a form with a file")
     row = await services.files.add(actor, name, request.body.pieces())
-    url = services.prefixes.get("object_base", "/object") + DOWNLOAD_PATH + row["uid"]
+    url = DOWNLOAD.address(services.prefixes).replace("{uid}", row["uid"])
     return Uploaded(row["name"], url, row["uid"], row["type"], row["size"], row["sha256"])
 
 
@@ -93,6 +91,8 @@ UPLOAD = Operation(
     result=Uploaded,
     permission=Role.OPERATOR,
     handler=handle_upload,
+    method="POST",
+    path="/object/api/v1/file/upload",
 )
 DOWNLOAD = Operation(
     name="file/download",
@@ -101,12 +101,17 @@ DOWNLOAD = Operation(
     result=StoredFile,
     permission=Role.VIEWER,
     handler=handle_download,
+    method="GET",
+    path="/object/api/v1/file/download/{uid}",
 )
 DISCARD = Operation(
     name="file/discard",
     summary="Deletes an uploaded file that no record names",
     request=FileKey,
-    result=Empty,
+    result=UnsetType,
     permission=Role.ADMIN,
     handler=handle_discard,
+    method="POST",
+    path="/object/api/v1/file/discard",
+    shape=nothing,
 )

@@ -8,12 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.conditions import Filter, ListRequest, conditions_of
+from terrazzo.api.kernel.day_counts import ByDay, DayFilter, Quantity, by_day, days_asked
 from terrazzo.api.kernel.fields import Key, PageSize
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.counts import ByDay, DayFilter, Quantity, by_day, days_asked
 from terrazzo.api.operations.events import ById, HappeningList, happening_conditions, record_id
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
@@ -93,7 +93,7 @@ def _present(services: Services, row: Row) -> LabelRecord:
     return label_record(row, services.zone, now_us=now_us())
 
 
-CLOSE = Operation(
+CLOSE_RETAINER = Operation(
     name="close_retainer",
     summary="Closes an open label by hand; it opens again when its variable has left the open value and comes back",
     request=CloseLabel,
@@ -103,46 +103,52 @@ CLOSE = Operation(
     aliases=("close",),
 )
 
+GET_RETAINER_LABEL_LIST = Operation(
+    name="get_retainer_label_list",
+    summary="A page of labels, the ones that opened last first",
+    request=HappeningList,
+    result=Paged[LabelRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_retainer_label_list,
+)
+GET_RETAINER_LABEL_ITEM = Operation(
+    name="get_retainer_label_item",
+    summary="One label",
+    request=ById,
+    result=LabelRecord,
+    permission=Role.VIEWER,
+    handler=handle_get_retainer_label_item,
+)
+GET_OPEN_RETAINER_LIST = Operation(
+    name="get_open_retainer_list",
+    summary="The labels that are open, the ones that opened last first",
+    request=OpenLabelList,
+    result=Paged[LabelRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_open_retainer_list,
+)
+GET_RETAINER_QUANTITY = Operation(
+    name="get_retainer_quantity",
+    summary="How many labels there are, open and closed",
+    request=Filter,
+    result=Quantity,
+    permission=Role.VIEWER,
+    handler=handle_get_retainer_quantity,
+)
+GET_RETAINER_QUANTITY_BY_DAY = Operation(
+    name="get_retainer_quantity_by_day",
+    summary="How many labels opened each day",
+    request=DayFilter,
+    result=ByDay[int],
+    permission=Role.VIEWER,
+    handler=handle_get_retainer_quantity_by_day,
+)
+
 OPERATIONS = (
-    Operation(
-        name="get_retainer_label_list",
-        summary="A page of labels, the ones that opened last first",
-        request=HappeningList,
-        result=Paged[LabelRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_retainer_label_list,
-    ),
-    Operation(
-        name="get_retainer_label_item",
-        summary="One label",
-        request=ById,
-        result=LabelRecord,
-        permission=Role.VIEWER,
-        handler=handle_get_retainer_label_item,
-    ),
-    Operation(
-        name="get_open_retainer_list",
-        summary="The labels that are open, the ones that opened last first",
-        request=OpenLabelList,
-        result=Paged[LabelRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_open_retainer_list,
-    ),
-    CLOSE,
-    Operation(
-        name="get_retainer_quantity",
-        summary="How many labels there are, open and closed",
-        request=Filter,
-        result=Quantity,
-        permission=Role.VIEWER,
-        handler=handle_get_retainer_quantity,
-    ),
-    Operation(
-        name="get_retainer_quantity_by_day",
-        summary="How many labels opened each day",
-        request=DayFilter,
-        result=ByDay[int],
-        permission=Role.VIEWER,
-        handler=handle_get_retainer_quantity_by_day,
-    ),
+    GET_RETAINER_LABEL_LIST,
+    GET_RETAINER_LABEL_ITEM,
+    GET_OPEN_RETAINER_LIST,
+    CLOSE_RETAINER,
+    GET_RETAINER_QUANTITY,
+    GET_RETAINER_QUANTITY_BY_DAY,
 )

@@ -8,12 +8,11 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, NOT_PERMITTED
+from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, NOT_PERMITTED, Empty
 from terrazzo.api.kernel.fields import Key, Names
 from terrazzo.api.kernel.operation import Caller, Operation, Subscriber
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.session import Empty
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotFound
 from terrazzo.live.feed import Sink

@@ -8,16 +8,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.envelope import ServiceAnswer
 from terrazzo.api.kernel.fields import Key
-from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.email_files import gather_files
 from terrazzo.api.operations.messenger_fields import Addresses, Android, Email, Ios, Recipients, Sms, Template
-from terrazzo.api.transports.forms import Attachments
 from terrazzo.database.port import Row
-from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.errors import BadParameter, ServiceFailed
 from terrazzo.messenger.message import MessageState
@@ -209,21 +208,3 @@ def _email_sent(services: Services, row: Row) -> EmailSent:
         is_available=row["is_available"],
         id=row["id"],
     )
-
-
-def _operation(name: str, summary: str, request: type[msgspec.Struct], result: Any, handler: Any) -> Operation:
-    return Operation(
-        name=name, summary=summary, request=request, result=result, permission=Role.OPERATOR, handler=handler
-    )
-
-
-SEND_EMAIL = _operation("send_email", "Sends an e-mail", SendEmail, EmailSent, handle_send_email)
-SEND_SMS = _operation("send_sms", "Sends an SMS", SendSms, str, handle_send_sms)
-SEND_PUSH = _operation("send_app_push", "Sends an app push", SendPush, str, handle_send_app_push)
-SEND_WECHAT = _operation("send_wechat", "Sends an official-account message", SendWechat, str, handle_send_wechat)
-
-INSTEAD_OF_SMS = {
-    **dict.fromkeys(("android_msg_group", "ios_msg_group"), SEND_PUSH),
-    **dict.fromkeys(("open_ids", "data_msg"), SEND_WECHAT),
-}
-"""The document's samples send app push and official-account messages to the path of SMS: told by their fields."""

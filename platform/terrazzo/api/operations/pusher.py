@@ -6,12 +6,12 @@ from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.fields import Key, Parsed, parse_json_text
-from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.operation import Operation, nothing
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.session import Empty
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command_payload import value_text
@@ -131,8 +131,10 @@ PUBLISH = Operation(
     name="publish",
     summary="Turns a command for an object into a message to one of its terminals",
     request=PushedCommand,
-    result=Empty,
+    result=UnsetType,
     permission=Role.OPERATOR,
     handler=handle_publish_object_command,
+    method="POST",
+    path="/pusher/api/v1/publish",
+    shape=nothing,
 )
-"""What stands at the pusher's path."""

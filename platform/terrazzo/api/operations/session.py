@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
@@ -50,10 +51,6 @@ class User(msgspec.Struct):
     created_at: str
     updated_at: str
     token: str
-
-
-class Empty(msgspec.Struct):
-    """Success has nothing more to say."""
 
 
 class Pong(msgspec.Struct):

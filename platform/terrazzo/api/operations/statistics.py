@@ -96,6 +96,8 @@ class ResultActions:
 
     kind: ScriptKind
     title: str
+    get_last: str  # the two actions
+    get_list: str
 
     @property
     def table(self) -> sa.Table:
@@ -105,7 +107,7 @@ class ResultActions:
     def operations(self) -> Iterable[Operation]:
         """Its rows in the table."""
         yield Operation(
-            name=f"get_last_{self.kind}",
+            name=self.get_last,
             summary=f"The latest results of a {self.title} script",
             request=LastResult,
             result=ResultData,
@@ -113,7 +115,7 @@ class ResultActions:
             handler=self.handle_get_last,
         )
         yield Operation(
-            name=f"get_{self.kind}_list",
+            name=self.get_list,
             summary=f"A page of the results of {self.title} scripts, newest period first",
             request=ResultList,
             result=Paged[ResultRecord],
@@ -255,8 +257,12 @@ def _record(services: Services, row: Mapping[str, Any]) -> ResultRecord:
 
 
 OPERATIONS = (
-    *ResultActions(ScriptKind.STATISTICS, "statistics").operations(),
-    *ResultActions(ScriptKind.CALCULATE, "calculation").operations(),
+    *ResultActions(
+        ScriptKind.STATISTICS, "statistics", get_last="get_last_statistics", get_list="get_statistics_list"
+    ).operations(),
+    *ResultActions(
+        ScriptKind.CALCULATE, "calculation", get_last="get_last_calculate", get_list="get_calculate_list"
+    ).operations(),
     Operation(
         name="recompute_statistics",
         summary="Computes finished periods of a statistics script again",

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.component_path import ComponentPath
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.session import Empty
 from terrazzo.api.paths.entity_paths import EntityPaths
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor
@@ -79,11 +79,19 @@ async def _links(services: Services, actor: Actor, **where: int | str) -> list[R
     return (await links.page(actor, page_size=1, conditions=conditions, order_by=("id", True))).rows
 
 
-def dashboard_paths(objects: EntityPaths, dashboards: EntityPaths) -> Iterable[ComponentPath]:
+def dashboard_paths(objects: EntityPaths, dashboards: EntityPaths) -> Iterable[Operation]:
     """The three paths."""
     links, record = DashboardLinks(dashboards), dashboards.record_type
-    yield objects.change("addDashboard", "Puts a dashboard on an object", AddDashboard, links.handle_add)
-    yield objects.change("deleteDashboard", "Takes a dashboard off an object", OnObject, links.handle_delete)
+    yield objects.change(
+        "/object/api/v1/object/addDashboard", "Puts a dashboard on an object", AddDashboard, links.handle_add
+    )
+    yield objects.change(
+        "/object/api/v1/object/deleteDashboard", "Takes a dashboard off an object", OnObject, links.handle_delete
+    )
     yield objects.read(
-        "getDashboardByCategory", "An object's dashboard of a category", ByCategory, record, links.handle_get
+        "/object/api/v1/object/getDashboardByCategory",
+        "An object's dashboard of a category",
+        ByCategory,
+        record,
+        links.handle_get,
     )

@@ -11,16 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import UnsetType
 
-from terrazzo.api.kernel.component_path import ComponentPath, as_it_is, nothing
 from terrazzo.api.kernel.conditions import ListRequest, conditions_of
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.fields import Key
-from terrazzo.api.kernel.operation import Handler, Operation
+from terrazzo.api.kernel.operation import Handler, Operation, nothing
 from terrazzo.api.kernel.paging import Paged, paged
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import plural
 from terrazzo.api.operations.entities.types import given, struct_of
-from terrazzo.api.operations.session import Empty
-from terrazzo.api.paths.entity_form import Form
+from terrazzo.api.paths.component_columns import ComponentColumns
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotFound
@@ -40,10 +39,14 @@ class EntityById(msgspec.Struct, kw_only=True):
 class EntityPaths:
     """An entity's place among the components, and in what it differs from the others there."""
 
-    name: str  # the segment before the verb
     title: str
-    base: str
-    form: Form
+    name: str  # of the entity in the names of its schemas, ``AddTerminal``
+    add: str  # the five paths, with the default prefix
+    edit: str
+    delete: str
+    get_item: str
+    get_list: str
+    columns: ComponentColumns
     repository: Callable[[Services], Any]  # a Repository
     writers: Role = Role.ADMIN
     more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
@@ -52,63 +55,63 @@ class EntityPaths:
     @cached_property
     def record_type(self) -> Any:
         """The Struct of a record."""
-        columns = self.form.record_type(f"component_{self.name}", f"A {self.title}.")
+        known = self.columns.record_type(f"component_{self.name}", f"A {self.title}.")
         if not self.more:
-            return columns
-        of = [(each.name, each.type) for each in msgspec.structs.fields(columns)]
+            return known
+        of = [(each.name, each.type) for each in msgspec.structs.fields(known)]
         return struct_of(f"component_{self.name}", f"A {self.title}.", [*of, *self.more.items()])
 
-    def paths(self) -> Iterable[ComponentPath]:
-        """``add``, ``edit``, ``delete``, ``getItem`` and ``getList``."""
-        add = self.form.request(f"add_{self.name}", f"A new {self.title}.", required=True)
-        edit = self.form.request(f"edit_{self.name}", f"Changes of a {self.title}.", ("id", Key), required=False)
-        yield self.change("add", f"Creates a {self.title}", add, self.handle_add)
-        yield self.change("edit", f"Changes the given fields of a {self.title}", edit, self.handle_edit)
-        yield self.change("delete", f"Deletes a {self.title}", EntityById, self.handle_delete)
-        yield self.read("getItem", f"One {self.title}", EntityById, self.record_type, self.handle_get_item)
+    def paths(self) -> Iterable[Operation]:
+        """The rows of the five paths."""
+        title = self.title
+        add = self.columns.request(f"add_{self.name}", f"A new {title}.", required=True)
+        edit = self.columns.request(f"edit_{self.name}", f"Changes of a {title}.", ("id", Key), required=False)
         page = Paged[self.record_type]  # type: ignore[name-defined]
-        yield self.read("getList", f"A page of the {plural(self.title)}", ListRequest, page, self.handle_get_list)
+        yield self.change(self.add, f"Creates a {title}", add, self.handle_add)
+        yield self.change(self.edit, f"Changes the given fields of a {title}", edit, self.handle_edit)
+        yield self.change(self.delete, f"Deletes a {title}", EntityById, self.handle_delete)
+        yield self.read(self.get_item, f"One {title}", EntityById, self.record_type, self.handle_get_item)
+        yield self.read(self.get_list, f"A page of the {plural(title)}", ListRequest, page, self.handle_get_list)
 
-    def change(self, verb: str, summary: str, request: Any, handler: Handler) -> ComponentPath:
-        """A path that changes something."""
-        operation = Operation(
-            name=f"{self.name}/{verb}",
+    def change(self, path: str, summary: str, request: Any, handler: Handler) -> Operation:
+        """The row of a path that changes something: POST, for ``writers``, without a result."""
+        return Operation(
+            name=operation_name(path),
             summary=summary,
             request=request,
-            result=Empty,
+            result=UnsetType,
             permission=self.writers,
             handler=handler,
+            method="POST",
+            path=path,
+            shape=nothing,
         )
-        return self._path(operation, "POST", UnsetType, nothing)
 
-    def read(self, verb: str, summary: str, request: Any, result: Any, handler: Handler) -> ComponentPath:
-        """A path that changes nothing."""
-        operation = Operation(
-            name=f"{self.name}/{verb}",
+    def read(self, path: str, summary: str, request: Any, result: Any, handler: Handler) -> Operation:
+        """The row of a path that changes nothing: GET, for everybody who has a token."""
+        return Operation(
+            name=operation_name(path),
             summary=summary,
             request=request,
             result=result,
             permission=Role.VIEWER,
             handler=handler,
+            method="GET",
+            path=path,
         )
-        return self._path(operation, "GET", result, as_it_is)
-
-    def _path(self, operation: Operation, method: str, result: Any, shape: Callable[[Any], Any]) -> ComponentPath:
-        path = f"/api/v1/{operation.name}"
-        return ComponentPath(base=self.base, path=path, operation=operation, method=method, result=result, shape=shape)
 
     async def handle_add(self, services: Services, actor: Actor, request: msgspec.Struct) -> Empty:
         """Adds a record."""
-        with self.form.errors():
-            await self.repository(services).create(actor, self.form.values(given(request)))
+        with self.columns.errors():
+            await self.repository(services).create(actor, self.columns.values(given(request)))
         return Empty()
 
     async def handle_edit(self, services: Services, actor: Actor, request: msgspec.Struct) -> Empty:
         """Changes the given fields."""
         values = given(request)
         key = number_of(values.pop("id"))
-        with self.form.errors(), naming(key):
-            await self.repository(services).update(actor, key, self.form.values(values))
+        with self.columns.errors(), naming(key):
+            await self.repository(services).update(actor, key, self.columns.values(values))
         return Empty()
 
     async def handle_delete(self, services: Services, actor: Actor, request: EntityById) -> Empty:
@@ -127,23 +130,28 @@ class EntityPaths:
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:
         """A page of records."""
-        with self.form.errors():
+        with self.columns.errors():
             rows = await self.repository(services).page(
                 actor,
                 page_index=request.page_index,
                 page_size=request.page_size,
-                conditions=self.form.conditions(conditions_of(request)),
-                order_by=self.form.order(request.order_by.by),
+                conditions=self.columns.conditions(conditions_of(request)),
+                order_by=self.columns.order(request.order_by.by),
             )
         return paged(request, await self.present(services, actor, rows.rows), rows.total)
 
     async def present(self, services: Services, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Records as this actor sees them."""
-        records = [self.form.record(row, actor, services.zone) for row in rows]
+        records = [self.columns.record(row, actor, services.zone) for row in rows]
         if self.extend is not None:
             for record, more in zip(records, await self.extend(services, rows), strict=True):
                 record.update(more)
         return records
+
+
+def operation_name(path: str) -> str:
+    """What of a path names its operation in metrics: ``terminal/add`` of ``/object/api/v1/terminal/add``."""
+    return path.partition("/api/v1/")[2]
 
 
 @contextmanager

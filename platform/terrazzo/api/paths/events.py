@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
 
 from terrazzo.api.kernel.paging import Paged
-from terrazzo.api.operations.counts import ByDay, Quantity
+from terrazzo.api.operations import events, labels
 from terrazzo.domain.event_records import EventRecord, LabelRecord
 from terrazzo.domain.record import record_of
 
@@ -74,20 +73,13 @@ def _page(page: Paged[Any], data: list[T]) -> Paged[T]:
     return Paged(data, page.page_index, page.page_size, page.total_pages, page.total_records)
 
 
-def _as_it_is(result: Any) -> Any:
-    return result
-
-
-HappeningShape = tuple[str, str, Any, Callable[[Any], Any]]
-"""Path, action, type of the result, and what makes it of the action's result."""
-
-HAPPENING_SHAPES: tuple[HappeningShape, ...] = (
-    ("event/getItem", "get_event_item", EventItem, event_item),
-    ("event/getList", "get_event_list", Paged[EventItem], _events),
-    ("retainer/getItem", "get_retainer_label_item", LabelItem, label_item),
-    ("retainer/getList", "get_retainer_label_list", Paged[LabelItem], _labels),
-    ("statistics/eventQuantity", "get_event_quantity", Quantity, _as_it_is),
-    ("statistics/retainerQuantity", "get_retainer_quantity", Quantity, _as_it_is),
-    ("statistics/eventQuantityByDay", "get_event_quantity_by_day", ByDay[int], _as_it_is),
-    ("statistics/retainerQuantityByDay", "get_retainer_quantity_by_day", ByDay[int], _as_it_is),
+PATHS = (
+    events.GET_EVENT_ITEM.at("GET", "/service/api/v1/event/getItem", EventItem, event_item),
+    events.GET_EVENT_LIST.at("GET", "/service/api/v1/event/getList", Paged[EventItem], _events),
+    labels.GET_RETAINER_LABEL_ITEM.at("GET", "/service/api/v1/retainer/getItem", LabelItem, label_item),
+    labels.GET_RETAINER_LABEL_LIST.at("GET", "/service/api/v1/retainer/getList", Paged[LabelItem], _labels),
+    events.GET_EVENT_QUANTITY.at("GET", "/service/api/v1/statistics/eventQuantity"),
+    labels.GET_RETAINER_QUANTITY.at("GET", "/service/api/v1/statistics/retainerQuantity"),
+    events.GET_EVENT_QUANTITY_BY_DAY.at("GET", "/service/api/v1/statistics/eventQuantityByDay"),
+    labels.GET_RETAINER_QUANTITY_BY_DAY.at("GET", "/service/api/v1/statistics/retainerQuantityByDay"),
 )

@@ -8,15 +8,13 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.paths.component_columns import ARRAY, JOINED, OBJECT, ComponentColumns
 from terrazzo.api.paths.dashboards import dashboard_paths
-from terrazzo.api.paths.entity_form import ARRAY, JOINED, OBJECT, Form
 from terrazzo.api.paths.entity_paths import EntityPaths
 from terrazzo.database.port import Row
 from terrazzo.metadata.definitions import components
 from terrazzo.metadata.definitions import registry as definitions
 from terrazzo.objects.flags import ObjectFlags
-
-_BASE = "object_base"
 
 
 async def _with_flags(services: Services, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
@@ -25,10 +23,14 @@ async def _with_flags(services: Services, rows: Sequence[Row]) -> list[Mapping[s
 
 
 OBJECTS = EntityPaths(
-    name="object",
     title="object",
-    base=_BASE,
-    form=Form(
+    name="object",
+    add="/object/api/v1/object/add",
+    edit="/object/api/v1/object/edit",
+    delete="/object/api/v1/object/delete",
+    get_item="/object/api/v1/object/getItem",
+    get_list="/object/api/v1/object/getList",
+    columns=ComponentColumns(
         entity=definitions.OBJECT,
         hidden=("customer_id", "object_list"),
         shapes={"terminal_list": JOINED, "addition": ARRAY, "template": OBJECT, "script": OBJECT},
@@ -39,66 +41,98 @@ OBJECTS = EntityPaths(
 )
 
 TERMINALS = EntityPaths(
-    name="terminal",
     title="terminal",
-    base=_BASE,
-    form=Form(entity=definitions.TERMINAL, names={"uid": "terminal_id"}),
+    name="terminal",
+    add="/object/api/v1/terminal/add",
+    edit="/object/api/v1/terminal/edit",
+    delete="/object/api/v1/terminal/delete",
+    get_item="/object/api/v1/terminal/getItem",
+    get_list="/object/api/v1/terminal/getList",
+    columns=ComponentColumns(entity=definitions.TERMINAL, names={"uid": "terminal_id"}),
     repository=lambda services: services.entities.terminals,
 )
 
 CONFIGURATIONS = EntityPaths(
-    name="config",
     title="configuration",
-    base=_BASE,
-    form=Form(entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script")),
+    name="config",
+    add="/object/api/v1/config/add",
+    edit="/object/api/v1/config/edit",
+    delete="/object/api/v1/config/delete",
+    get_item="/object/api/v1/config/getItem",
+    get_list="/object/api/v1/config/getList",
+    columns=ComponentColumns(entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script")),
     repository=lambda services: services.entities.configurations,
 )
 
 CONTROLS = EntityPaths(
-    name="control",
     title="control table",
-    base=_BASE,
-    form=Form(entity=definitions.CONTROL, shapes={"script": ARRAY}),
+    name="control",
+    add="/object/api/v1/control/add",
+    edit="/object/api/v1/control/edit",
+    delete="/object/api/v1/control/delete",
+    get_item="/object/api/v1/control/getItem",
+    get_list="/object/api/v1/control/getList",
+    columns=ComponentColumns(entity=definitions.CONTROL, shapes={"script": ARRAY}),
     repository=lambda services: services.entities.controls,
 )
 
 MAPPINGS = EntityPaths(
-    name="mapping",
     title="mapping table",
-    base=_BASE,
-    form=Form(entity=definitions.MAPPING, hidden=("addition",), shapes={"script": ARRAY}),
+    name="mapping",
+    add="/object/api/v1/mapping/add",
+    edit="/object/api/v1/mapping/edit",
+    delete="/object/api/v1/mapping/delete",
+    get_item="/object/api/v1/mapping/getItem",
+    get_list="/object/api/v1/mapping/getList",
+    columns=ComponentColumns(entity=definitions.MAPPING, hidden=("addition",), shapes={"script": ARRAY}),
     repository=lambda services: services.entities.mappings,
 )
 
 DASHBOARDS = EntityPaths(
-    name="dashboard",
     title="dashboard",
-    base=_BASE,
-    form=Form(entity=definitions.DASHBOARD, shapes={"template": OBJECT}),
+    name="dashboard",
+    add="/object/api/v1/dashboard/add",
+    edit="/object/api/v1/dashboard/edit",
+    delete="/object/api/v1/dashboard/delete",
+    get_item="/object/api/v1/dashboard/getItem",
+    get_list="/object/api/v1/dashboard/getList",
+    columns=ComponentColumns(entity=definitions.DASHBOARD, shapes={"template": OBJECT}),
     repository=lambda services: services.entities.dashboards,
 )
 
 GROUPS = EntityPaths(
-    name="group",
     title="object group",
-    base=_BASE,
-    form=Form(entity=components.GROUP),
+    name="group",
+    add="/object/api/v1/group/add",
+    edit="/object/api/v1/group/edit",
+    delete="/object/api/v1/group/delete",
+    get_item="/object/api/v1/group/getItem",
+    get_list="/object/api/v1/group/getList",
+    columns=ComponentColumns(entity=components.GROUP),
     repository=lambda services: services.entities.groups,
 )
 
 GROUP_MAPS = EntityPaths(
-    name="groupmap",
     title="object in a group",
-    base=_BASE,
-    form=Form(entity=components.GROUP_MAP),
+    name="groupmap",
+    add="/object/api/v1/groupmap/add",
+    edit="/object/api/v1/groupmap/edit",
+    delete="/object/api/v1/groupmap/delete",
+    get_item="/object/api/v1/groupmap/getItem",
+    get_list="/object/api/v1/groupmap/getList",
+    columns=ComponentColumns(entity=components.GROUP_MAP),
     repository=lambda services: services.entities.group_maps,
 )
 
 FILES = EntityPaths(
-    name="file",
     title="file record",
-    base=_BASE,
-    form=Form(entity=components.FILE, shapes={"file": ARRAY}),
+    name="file",
+    add="/object/api/v1/file/add",
+    edit="/object/api/v1/file/edit",
+    delete="/object/api/v1/file/delete",
+    get_item="/object/api/v1/file/getItem",
+    get_list="/object/api/v1/file/getList",
+    columns=ComponentColumns(entity=components.FILE, shapes={"file": ARRAY}),
     repository=lambda services: services.entities.files,
 )
 

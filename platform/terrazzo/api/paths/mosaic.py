@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import msgspec
 
 from terrazzo.api.kernel.paging import Paged
+from terrazzo.api.operations.history import mosaic
 from terrazzo.api.operations.history.mosaic import MosaicData, MosaicList, MosaicRecord
 from terrazzo.mosaic.body import text_of
 
@@ -44,13 +42,10 @@ def _page(result: Paged[MosaicRecord]) -> Paged[MosaicSample]:
     return Paged(samples, result.page_index, result.page_size, result.total_pages, result.total_records)
 
 
-MosaicShape = tuple[str, str, str, Any, Callable[[Any], Any]]
-"""Method, path, action, type of the result, and what makes it of the action's result."""
-
-MOSAIC_SHAPES: tuple[MosaicShape, ...] = (
-    ("GET", "getLastItem", "get_last_mosaic", list[MosaicSample], _items),
-    ("GET", "getItemByTime", "get_mosaic_item", list[MosaicSample], _items),
-    ("GET", "getLastListByItem", "get_last_mosaic_list", MosaicSamples, _list),
-    ("GET", "getListByDuration", "get_mosaic_list", Paged[MosaicSample], _page),
-    ("POST", "getListByKey", "get_mosaic_list_by_key", Paged[MosaicSample], _page),
+PATHS = (
+    mosaic.GET_LAST_MOSAIC.at("GET", "/mosaic/api/v1/mosaic/getLastItem", list[MosaicSample], _items),
+    mosaic.GET_MOSAIC_ITEM.at("GET", "/mosaic/api/v1/mosaic/getItemByTime", list[MosaicSample], _items),
+    mosaic.GET_LAST_MOSAIC_LIST.at("GET", "/mosaic/api/v1/mosaic/getLastListByItem", MosaicSamples, _list),
+    mosaic.GET_MOSAIC_LIST.at("GET", "/mosaic/api/v1/mosaic/getListByDuration", Paged[MosaicSample], _page),
+    mosaic.GET_MOSAIC_LIST_BY_KEY.at("POST", "/mosaic/api/v1/mosaic/getListByKey", Paged[MosaicSample], _page),
 )

@@ -8,15 +8,13 @@ import msgspec
 
 from terrazzo.api.kernel.fields import Key
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.paths.entity_form import ARRAY, Form
+from terrazzo.api.paths.component_columns import ARRAY, ComponentColumns
 from terrazzo.api.paths.entity_paths import EntityPaths
 from terrazzo.database.port import Conditions
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotFound
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.times import format_iso
-
-_BASE = "offline_base"
 
 
 class LastOf(msgspec.Struct, kw_only=True):
@@ -38,18 +36,28 @@ async def handle_get_last(services: Services, actor: Actor, request: LastOf) -> 
 
 
 PROJECTS = EntityPaths(
-    name="collect",
     title="offline project",
-    base=_BASE,
-    form=Form(entity=COLLECT, shapes={"option": ARRAY}, booleans=("is_active", "is_available"), format_time=format_iso),
+    name="collect",
+    add="/offline/api/v1/collect/add",
+    edit="/offline/api/v1/collect/edit",
+    delete="/offline/api/v1/collect/delete",
+    get_item="/offline/api/v1/collect/getItem",
+    get_list="/offline/api/v1/collect/getList",
+    columns=ComponentColumns(
+        entity=COLLECT, shapes={"option": ARRAY}, booleans=("is_active", "is_available"), format_time=format_iso
+    ),
     repository=lambda services: services.entities.collects,
 )
 
 COLLECTED = EntityPaths(
-    name="collectos",
     title="offline data record",
-    base=_BASE,
-    form=Form(entity=COLLECTOS, hidden=("last_modified",)),
+    name="collectos",
+    add="/offline/api/v1/collectos/add",
+    edit="/offline/api/v1/collectos/edit",
+    delete="/offline/api/v1/collectos/delete",
+    get_item="/offline/api/v1/collectos/getItem",
+    get_list="/offline/api/v1/collectos/getList",
+    columns=ComponentColumns(entity=COLLECTOS, hidden=("last_modified",)),
     repository=lambda services: services.entities.collected,
     writers=Role.OPERATOR,
 )
@@ -58,6 +66,10 @@ PATHS = (
     *PROJECTS.paths(),
     *COLLECTED.paths(),
     COLLECTED.read(
-        "getLastItem", "The newest record of a project and an object", LastOf, COLLECTED.record_type, handle_get_last
+        "/offline/api/v1/collectos/getLastItem",
+        "The newest record of a project and an object",
+        LastOf,
+        COLLECTED.record_type,
+        handle_get_last,
     ),
 )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from terrazzo.api.kernel.component_path import ComponentPath
 from terrazzo.api.kernel.conditions import conditions_of
+from terrazzo.api.kernel.day_counts import ByDay, DayFilter, by_day, days_asked
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.counts import ByDay, DayFilter, by_day, days_asked
-from terrazzo.api.paths.entity_form import Form
+from terrazzo.api.paths.component_columns import ComponentColumns
 from terrazzo.api.paths.entity_paths import EntityPaths
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.metadata.definitions.components import SERVICE
@@ -17,10 +16,14 @@ OTHER = CATEGORIES[0]
 """Other, regular maintenance, alarm handling, troubleshooting, daily inspection, equipment repair."""
 
 SERVICES = EntityPaths(
-    name="service",
     title="service record",
-    base="service_base",
-    form=Form(entity=SERVICE, hidden=("last_modified",)),
+    name="service",
+    add="/service/api/v1/service/add",
+    edit="/service/api/v1/service/edit",
+    delete="/service/api/v1/service/delete",
+    get_item="/service/api/v1/service/getItem",
+    get_list="/service/api/v1/service/getList",
+    columns=ComponentColumns(entity=SERVICE, hidden=("last_modified",)),
     repository=lambda services: services.entities.services,
     writers=Role.OPERATOR,
 )
@@ -36,21 +39,16 @@ async def handle_types_by_day(services: Services, actor: Actor, request: DayFilt
     return by_day(days, counts)
 
 
-QUANTITY_BY_DAY = Operation(
-    name="statistics/serviceTypeQuantityByDay",
-    summary="How many service records of each category were made each day",
-    request=DayFilter,
-    result=ByDay[dict[str, int]],
-    permission=Role.VIEWER,
-    handler=handle_types_by_day,
-)
-
 PATHS = (
     *SERVICES.paths(),
-    ComponentPath(
-        base="service_base",
-        path=f"/api/v1/{QUANTITY_BY_DAY.name}",
-        operation=QUANTITY_BY_DAY,
-        result=QUANTITY_BY_DAY.result,
+    Operation(
+        name="statistics/serviceTypeQuantityByDay",
+        summary="How many service records of each category were made each day",
+        request=DayFilter,
+        result=ByDay[dict[str, int]],
+        permission=Role.VIEWER,
+        handler=handle_types_by_day,
+        method="GET",
+        path="/service/api/v1/statistics/serviceTypeQuantityByDay",
     ),
 )

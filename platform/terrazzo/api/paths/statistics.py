@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 import msgspec
@@ -191,26 +192,38 @@ def _record(services: Services, row: Row) -> PeriodRecord:
     )
 
 
-def _operation(name: str, summary: str, request: type[msgspec.Struct], result: Any, handler: Any) -> Operation:
-    return Operation(
-        name=name, summary=summary, request=request, result=result, permission=Role.VIEWER, handler=handler
-    )
-
-
-PERIOD_LIST = _operation(
-    "statos_list", "Statistics by period, newest first", PeriodList, Paged[PeriodRecord], handle_get_period_list
-)
-PERIOD_ITEM = _operation(
-    "statos_item", "The statistics of one period", PeriodItem, PeriodRecord, handle_get_period_item
-)
-LAST_PERIOD = _operation(
-    "statos_last_item", "The statistics of the latest period", LastPeriod, PeriodRecord, handle_get_last_period
+_LIST = Operation(
+    name="statos_list",
+    summary="Statistics by period, newest first",
+    request=PeriodList,
+    result=Paged[PeriodRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_period_list,
+    method="GET",
+    path="/stats/api/v1/statos/getList",
 )
 
-STATOS = (
-    ("GET", "getList", PERIOD_LIST),
-    ("POST", "getList", PERIOD_LIST),
-    ("GET", "getItem", PERIOD_ITEM),
-    ("GET", "getLastItem", LAST_PERIOD),
+PATHS = (
+    _LIST,
+    replace(_LIST, method="POST"),
+    Operation(
+        name="statos_item",
+        summary="The statistics of one period",
+        request=PeriodItem,
+        result=PeriodRecord,
+        permission=Role.VIEWER,
+        handler=handle_get_period_item,
+        method="GET",
+        path="/stats/api/v1/statos/getItem",
+    ),
+    Operation(
+        name="statos_last_item",
+        summary="The statistics of the latest period",
+        request=LastPeriod,
+        result=PeriodRecord,
+        permission=Role.VIEWER,
+        handler=handle_get_last_period,
+        method="GET",
+        path="/stats/api/v1/statos/getLastItem",
+    ),
 )
-"""Method, path and operation."""

@@ -15,12 +15,11 @@ from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.operations.bulk import ExportOptions, ImportOptions, Upload, bulk_operations
+from terrazzo.api.operations.bulk import BULK, ExportOptions, ImportOptions, Upload
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.bulk.exporting import MEDIA_TYPES
 from terrazzo.errors import BadParameter
 
-BULK_PATH = "/bulk/"
 _JSON_LINES = "application/x-ndjson"
 _PROGRESS_S = 0.1  # between two lines of progress
 
@@ -44,9 +43,8 @@ class BulkRoutes:
 
     def __iter__(self) -> Iterator[tuple[str, dict[str, Handler]]]:
         """For each entity its path, with a handler for each method."""
-        for each in bulk_operations():
-            handlers = {"POST": self._importer(each.upload()), "GET": self._exporter(each.export())}
-            yield BULK_PATH + each.of.name, handlers
+        for each in BULK:
+            yield each.path, {"POST": self._importer(each.upload()), "GET": self._exporter(each.export())}
 
     def _importer(self, operation: Operation) -> Handler:
         async def handle_upload(request: web.Request) -> web.StreamResponse:

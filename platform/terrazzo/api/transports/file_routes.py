@@ -16,12 +16,11 @@ from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import Answer, ComponentReply, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.operations.files import DOWNLOAD, DOWNLOAD_PATH, UPLOAD, Upload
+from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, Upload
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
 from terrazzo.files.folder import PIECE_BYTES
 
-UPLOAD_PATH = "/api/v1/file/upload"
 _FORM = "multipart/form-data"
 _FORM_SLACK = 65_536  # of a form beside its file
 _MALFORMED = (ValueError, HttpProcessingError)
@@ -33,12 +32,12 @@ class FileRoutes:
     """The two handlers, on the same performer as everything else.
 
     Args:
-        prefix: of the object-management component.
+        prefixes: the configured ones of the components, by key.
         upload_bytes: how long a file may be.
         timeout_s: how long a pause of an upload may be.
     """
 
-    prefix: str
+    prefixes: Mapping[str, str]
     performer: Performer
     validator: Validator
     upload_bytes: int
@@ -48,8 +47,8 @@ class FileRoutes:
 
     def __iter__(self) -> Iterator[tuple[str, Mapping[str, Handler]]]:
         """Paths, with a handler for each method."""
-        yield self.prefix + UPLOAD_PATH, {"POST": self._upload}
-        yield self.prefix + DOWNLOAD_PATH + "{uid}", {"GET": self._download}
+        yield UPLOAD.address(self.prefixes), {"POST": self._upload}
+        yield DOWNLOAD.address(self.prefixes), {"GET": self._download}
 
     async def _upload(self, request: web.Request) -> web.StreamResponse:
         body = UploadBody(request, most_bytes=self.upload_bytes, timeout_s=self.timeout_s)

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import tzinfo
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import NamedTuple
 
 from aiohttp import BodyPartReader, web
 
-from terrazzo.api.kernel.fields import Parsed
+from terrazzo.api.kernel.attachments import MOST_FILES
 from terrazzo.ports.providers import Attachment
 
-MOST_FILES = 50
 _MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+")
-
-
-class Attachments(Parsed):
-    """The files of a form. They are read from its parts and nowhere else."""
-
-    schema: ClassVar[dict[str, Any]] = {
-        "type": "null",
-        "description": "files of the form (`multipart/form-data`); nothing in JSON",
-    }
-    __slots__ = ("files",)
-
-    def __init__(self, files: tuple[Attachment, ...] = ()) -> None:
-        self.files = files
-
-    @classmethod
-    def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """Files don't come as JSON."""
-        if isinstance(value, cls):
-            return value
-        if value is None:
-            return cls()
-        raise ValueError("expected files as parts of a form, multipart/form-data")
 
 
 class Form(NamedTuple):

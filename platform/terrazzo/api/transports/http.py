@@ -18,10 +18,10 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
-from terrazzo.api.kernel.component_path import as_it_is
+from terrazzo.api.kernel.components import Components, query_values
 from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure, explain
-from terrazzo.api.kernel.operation import Caller, Operation
+from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
 from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
@@ -29,7 +29,7 @@ from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, build_doc
 from terrazzo.api.operations.history.export import EXPORTS, Export
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
-from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath, Components, query_values
+from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.bulk_routes import BulkRoutes
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.api.transports.docs_page import document_handlers
@@ -82,8 +82,8 @@ def build_apps(services: Services) -> Apps:
         routes.add_methods(address, methods)
     for address, methods in _file_routes(services, performer, validator):
         routes.add_methods(address, methods)
-    for at, operation in EXPORTS.items():
-        routes.add("GET", at, _export_handler(operation, performer, validator))
+    for operation in EXPORTS:
+        routes.add("GET", operation.path, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
@@ -177,7 +177,7 @@ def _component_routes(services: Services, components: Components) -> Mapping[str
     """Address to method to handler."""
     routes: dict[str, dict[str, Handler]] = {}
     for path in PATHS:
-        address = services.prefixes.get(path.base, PREFIXES[path.base]) + path.path
+        address = path.address(services.prefixes)
         routes.setdefault(address, {})[path.method] = _component_handler(components, path, services)
     return routes
 
@@ -194,7 +194,7 @@ def _bulk_routes(services: Services, performer: Performer, validator: Validator)
 
 def _file_routes(services: Services, performer: Performer, validator: Validator) -> FileRoutes:
     return FileRoutes(
-        prefix=services.prefixes.get("object_base", PREFIXES["object_base"]),
+        prefixes=services.prefixes,
         performer=performer,
         validator=validator,
         upload_bytes=services.limits.file_bytes,
@@ -204,7 +204,7 @@ def _file_routes(services: Services, performer: Performer, validator: Validator)
     )
 
 
-def _component_handler(components: Components, path: ComponentPath, services: Services) -> Handler:
+def _component_handler(components: Components, path: Operation, services: Services) -> Handler:
     limits = services.limits
 
     async def handle_component(request: web.Request) -> web.Response:

@@ -20,8 +20,13 @@ async def _with_uid(services: Services, request: Any, rows: Sequence[Row]) -> li
 
 
 USERS = EntityActions(
-    name="user",
     title="user",
+    name="user",
+    create="create_user",
+    update="update_user",
+    delete="delete_user",
+    get_item="get_user_item",
+    get_list="get_user_list",
     entity=USER,
     repository=lambda services: services.entities.users,
     keys=("uid", "username", "id"),
@@ -32,8 +37,13 @@ USERS = EntityActions(
 )
 
 COMPANIES = EntityActions(
-    name="company",
     title="company",
+    name="company",
+    create="create_company",
+    update="update_company",
+    delete="delete_company",
+    get_item="get_company_item",
+    get_list="get_company_list",
     entity=COMPANY,
     repository=lambda services: services.entities.companies,
 )

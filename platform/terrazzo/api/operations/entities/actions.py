@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.conditions import ListRequest, conditions_of
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, paged
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.records import RecordView
 from terrazzo.api.operations.entities.types import create_type, given, key_type, record_type, take_key, update_type
-from terrazzo.api.operations.session import Empty
 from terrazzo.database.entity import Entity
 from terrazzo.database.port import Conditions, Repository, Row
 from terrazzo.domain.actor import Actor, Role
@@ -49,10 +49,15 @@ class Says(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityActions:
-    """An entity's name in the API, and in what its actions differ from the others'."""
+    """The names of an entity's five actions, and in what they differ from the others'."""
 
-    name: str
     title: str
+    name: str  # of the entity in the names of its schemas, ``TerminalRecord``
+    create: str  # the five actions
+    update: str
+    delete: str
+    get_item: str
+    get_list: str
     entity: Entity
     repository: Callable[[Services], Any]  # a Repository
     required: frozenset[str] = frozenset()  # at creation, besides what the definition requires
@@ -68,7 +73,6 @@ class EntityActions:
     item_request: type[msgspec.Struct] | None = None
     list_request: type[ListRequest] = ListRequest
     conditions: Callable[[Any], Conditions] = conditions_of
-    names: Mapping[str, str] = field(default_factory=dict)  # create, ..., item, list: where it isn't the usual one
     _view: RecordView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -83,18 +87,17 @@ class EntityActions:
         update = update_type(name, title, entity, self.required_to_update, more, self.keys)
         changed = {Says.UID: Changed, Says.RECORD: record, Says.NOTHING: Empty}[self.says]
         page = Paged[record] if self.is_paged else list[record]  # type: ignore[valid-type]
-        rows = (
-            ("create", "Creates a", create, Created, Role.ADMIN, self.handle_create),
-            ("update", "Changes the given fields of a", update, changed, Role.ADMIN, self.handle_update),
-            ("delete", "Deletes a", key, changed, Role.ADMIN, self.handle_delete),
-            ("item", "One", self.item_request or key, record, self.readers, self.handle_get_item),
-            ("list", "A page of the", self.list_request, page, self.readers, self.handle_get_list),
-        )
-        for verb, words, request, result, permission, handler in rows:
-            usual = f"get_{name}_{verb}" if verb in ("item", "list") else f"{verb}_{name}"
+        admin, readers = Role.ADMIN, self.readers
+        for action, summary, request, result, permission, handler in (
+            (self.create, f"Creates a {title}", create, Created, admin, self.handle_create),
+            (self.update, f"Changes the given fields of a {title}", update, changed, admin, self.handle_update),
+            (self.delete, f"Deletes a {title}", key, changed, admin, self.handle_delete),
+            (self.get_item, f"One {title}", self.item_request or key, record, readers, self.handle_get_item),
+            (self.get_list, f"A page of the {plural(title)}", self.list_request, page, readers, self.handle_get_list),
+        ):
             yield Operation(
-                name=self.names.get(verb, usual),
-                summary=f"{words} {plural(title) if verb == 'list' else title}",
+                name=action,
+                summary=summary,
                 request=request,
                 result=result,
                 permission=permission,

@@ -54,8 +54,13 @@ async def _with_progress(services: Services, request: Any, rows: Sequence[Row]) 
 
 
 CAMPAIGNS = EntityActions(
-    name="campaign",
     title="firmware campaign",
+    name="campaign",
+    create="create_campaign",
+    update="update_campaign",
+    delete="delete_campaign",
+    get_item="get_campaign_item",
+    get_list="get_campaign_list",
     entity=CAMPAIGN,
     repository=lambda services: services.entities.campaigns,
     more={"progress": dict[str, int]},
@@ -63,11 +68,11 @@ CAMPAIGNS = EntityActions(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Turn:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _StateChange:
     """An action that brings a campaign into a state."""
 
-    verb: str
+    name: str
     summary: str
     state: CampaignState
     reason: str = ""
@@ -75,7 +80,7 @@ class _Turn:
     def operation(self) -> Operation:
         """Its row in the table."""
         return Operation(
-            name=f"{self.verb}_campaign",
+            name=self.name,
             summary=self.summary,
             request=key_type("campaign", CAMPAIGNS.keys),
             result=Changed,
@@ -90,11 +95,29 @@ class _Turn:
         return Changed(row["uid"])
 
 
-TURNS = (
-    _Turn("start", "Starts a firmware campaign", CampaignState.RUNNING),
-    _Turn("pause", "Pauses a campaign: no more commands; what was sent goes on", CampaignState.PAUSED, "paused"),
-    _Turn("resume", "Goes on with a paused campaign", CampaignState.RUNNING),
-    _Turn("abort", "Ends a campaign; terminals under way are followed to their end", CampaignState.ABORTED, "aborted"),
+STATE_CHANGES = (
+    _StateChange(
+        name="start_campaign",
+        summary="Starts a firmware campaign",
+        state=CampaignState.RUNNING,
+    ),
+    _StateChange(
+        name="pause_campaign",
+        summary="Pauses a campaign: no more commands; what was sent goes on",
+        state=CampaignState.PAUSED,
+        reason="paused",
+    ),
+    _StateChange(
+        name="resume_campaign",
+        summary="Goes on with a paused campaign",
+        state=CampaignState.RUNNING,
+    ),
+    _StateChange(
+        name="abort_campaign",
+        summary="Ends a campaign; terminals under way are followed to their end",
+        state=CampaignState.ABORTED,
+        reason="aborted",
+    ),
 )
 
 
@@ -122,7 +145,7 @@ def _present(row: Row, zone: tzinfo) -> CampaignTerminal:
 
 OPERATIONS = (
     *CAMPAIGNS.operations(),
-    *(turn.operation() for turn in TURNS),
+    *(change.operation() for change in STATE_CHANGES),
     Operation(
         name="get_campaign_terminal_list",
         summary="How the terminals of a firmware campaign fare",

@@ -43,8 +43,13 @@ async def _with_flags(services: Services, request: Any, rows: Sequence[Row]) -> 
 
 
 MAPPINGS = EntityActions(
-    name="mapping",
     title="mapping table",
+    name="mapping",
+    create="create_mapping",
+    update="update_mapping",
+    delete="delete_mapping",
+    get_item="get_mapping_item",
+    get_list="get_mapping_list",
     entity=MAPPING,
     repository=lambda services: services.entities.mappings,
     required=SIGNED,
@@ -58,15 +63,25 @@ MAPPINGS = EntityActions(
 )
 
 CONTROLS = EntityActions(
-    name="control",
     title="control table",
+    name="control",
+    create="create_control",
+    update="update_control",
+    delete="delete_control",
+    get_item="get_control_item",
+    get_list="get_control_list",
     entity=CONTROL,
     repository=lambda services: services.entities.controls,
 )
 
 CUSTOMERS = EntityActions(
-    name="customer",
     title="customer",
+    name="customer",
+    create="create_customer",
+    update="update_customer",
+    delete="delete_customer",
+    get_item="get_customer_item",
+    get_list="get_customer_list",
     entity=CUSTOMER,
     repository=lambda services: services.entities.customers,
     required_to_update=frozenset({"id", "name"}),
@@ -75,8 +90,13 @@ CUSTOMERS = EntityActions(
 )
 
 OBJECTS = EntityActions(
-    name="object",
     title="object",
+    name="object",
+    create="create_object",
+    update="update_object",
+    delete="delete_object",
+    get_item="get_object_item",
+    get_list="get_object_list",
     entity=OBJECT,
     repository=lambda services: services.entities.objects,
     required=frozenset({"mapping_id", "terminal_list"}),

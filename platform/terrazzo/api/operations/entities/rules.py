@@ -7,10 +7,15 @@ from terrazzo.api.operations.entities.scripts import Switch
 from terrazzo.metadata.definitions.rules import RULE
 
 RULES = EntityActions(
-    name="rule",
     title="rule",
+    name="rule",
+    create="create_rule",
+    update="update_rule",
+    delete="delete_rule",
+    get_item="get_rule_item",
+    get_list="get_rule_list",
     entity=RULE,
     repository=lambda services: services.entities.rules,
 )
 
-OPERATIONS = (*RULES.operations(), *Switch(RULES).operations())
+OPERATIONS = (*RULES.operations(), *Switch(RULES, start="start_rule", stop="stop_rule").operations())

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
+from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import Changed, EntityActions, Says
 from terrazzo.api.operations.entities.types import given, key_type, take_key
-from terrazzo.api.operations.session import Empty
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.metadata.definitions.registry import BALANCE, CALCULATE, DASHBOARD, PROJECT, RETAINER, STATISTICS
@@ -21,20 +21,22 @@ from terrazzo.times import format_iso
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """``start_`` and ``stop_`` of a kind of script."""
+    """The two actions that start and stop a kind of script."""
 
     actions: EntityActions
+    start: str
+    stop: str
 
     def operations(self) -> Iterable[Operation]:
         """Its rows in the table."""
         actions = self.actions
-        for verb, words, handler in (
-            ("start", "Starts a", self.handle_start),
-            ("stop", "Stops a", self.handle_stop),
+        for name, summary, handler in (
+            (self.start, f"Starts a {actions.title}", self.handle_start),
+            (self.stop, f"Stops a {actions.title}", self.handle_stop),
         ):
             yield Operation(
-                name=f"{verb}_{actions.name}",
-                summary=f"{words} {actions.title}",
+                name=name,
+                summary=summary,
                 request=key_type(actions.name, actions.keys),
                 result=Empty if actions.says is Says.NOTHING else Changed,
                 permission=Role.ADMIN,
@@ -63,8 +65,13 @@ async def _with_objectlist(services: Services, request: Any, rows: Sequence[Row]
 
 
 RETAINERS = EntityActions(
-    name="retainer",
     title="retainer script",
+    name="retainer",
+    create="create_retainer",
+    update="update_retainer",
+    delete="delete_retainer",
+    get_item="get_retainer_item",
+    get_list="get_retainer_list",
     entity=RETAINER,
     repository=lambda services: services.entities.retainers,
     required_to_update=frozenset({"name", "object_list", "script"}),
@@ -76,48 +83,77 @@ RETAINERS = EntityActions(
 )
 
 STATISTICS_SCRIPTS = EntityActions(
-    name="statistics",
     title="statistics script",
+    name="statistics",
+    create="create_statistics",
+    update="update_statistics",
+    delete="delete_statistics",
+    get_item="get_statistics_item",
+    get_list="get_statistics_script_list",  # get_statistics_list: the results, by section 1
     entity=STATISTICS,
     repository=lambda services: services.entities.statistics,
     format_time=format_iso,
-    names={"list": "get_statistics_script_list"},  # get_statistics_list: the results, by section 1
 )
 
 CALCULATE_SCRIPTS = EntityActions(
-    name="calculate",
     title="calculation script",
+    name="calculate",
+    create="create_calculate",
+    update="update_calculate",
+    delete="delete_calculate",
+    get_item="get_calculate_item",
+    get_list="get_calculate_script_list",  # get_calculate_list: the results, by section 1
     entity=CALCULATE,
     repository=lambda services: services.entities.calculates,
     format_time=format_iso,
-    names={"list": "get_calculate_script_list"},  # get_calculate_list: the results, by section 1
 )
 
 BALANCES = EntityActions(
-    name="balance",
     title="balance script",
+    name="balance",
+    create="create_balance",
+    update="update_balance",
+    delete="delete_balance",
+    get_item="get_balance_item",
+    get_list="get_balance_list",
     entity=BALANCE,
     repository=lambda services: services.entities.balances,
     format_time=format_iso,
 )
 
 DASHBOARDS = EntityActions(
-    name="dashboard",
     title="dashboard",
+    name="dashboard",
+    create="create_dashboard",
+    update="update_dashboard",
+    delete="delete_dashboard",
+    get_item="get_dashboard_item",
+    get_list="get_dashboard_list",
     entity=DASHBOARD,
     repository=lambda services: services.entities.dashboards,
 )
 
 PROJECTS = EntityActions(
-    name="project",
     title="project of the pusher",
+    name="project",
+    create="create_project",
+    update="update_project",
+    delete="delete_project",
+    get_item="get_project_item",
+    get_list="get_project_list",
     entity=PROJECT,
     repository=lambda services: services.entities.projects,
 )
 
-SWITCHED = (PROJECTS, RETAINERS, STATISTICS_SCRIPTS, CALCULATE_SCRIPTS, BALANCES)
+SWITCHES = (
+    Switch(PROJECTS, start="start_project", stop="stop_project"),
+    Switch(RETAINERS, start="start_retainer", stop="stop_retainer"),
+    Switch(STATISTICS_SCRIPTS, start="start_statistics", stop="stop_statistics"),
+    Switch(CALCULATE_SCRIPTS, start="start_calculate", stop="stop_calculate"),
+    Switch(BALANCES, start="start_balance", stop="stop_balance"),
+)
 
 OPERATIONS = (
-    *(operation for actions in SWITCHED for operation in (*actions.operations(), *Switch(actions).operations())),
+    *(operation for each in SWITCHES for operation in (*each.actions.operations(), *each.operations())),
     *DASHBOARDS.operations(),
 )

@@ -37,8 +37,13 @@ async def _with_map(services: Services, request: Any, rows: Sequence[Row]) -> li
 
 
 TERMINALS = EntityActions(
-    name="terminal",
     title="terminal",
+    name="terminal",
+    create="create_terminal",
+    update="update_terminal",
+    delete="delete_terminal",
+    get_item="get_terminal_item",
+    get_list="get_terminal_list",
     entity=TERMINAL,
     repository=lambda services: services.entities.terminals,
     required=SIGNED | {"access"},
@@ -52,8 +57,13 @@ TERMINALS = EntityActions(
 )
 
 CONFIGURATIONS = EntityActions(
-    name="terminal_config",
     title="terminal configuration",
+    name="terminal_config",
+    create="create_terminal_config",
+    update="update_terminal_config",
+    delete="delete_terminal_config",
+    get_item="get_terminal_config_item",
+    get_list="get_terminal_config_list",
     entity=CONFIGURATION,
     repository=lambda services: services.entities.configurations,
     required=SIGNED,

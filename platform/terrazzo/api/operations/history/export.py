@@ -159,22 +159,28 @@ def _file_word(key: str | int) -> str:
     return "".join(letter if letter.isascii() and (letter.isalnum() or letter in "-_.") else "_" for letter in str(key))
 
 
-EXPORTS = {
-    "/export/mosaic/{object_id}": Operation(
+EXPORTS = (
+    Operation(
         name="export_mosaic",
         summary="All records of an object in a time range, as a file",
         request=MosaicExport,
         result=str,
         permission=Role.VIEWER,
         handler=handle_export_mosaic,
+        method="GET",
+        path="/export/mosaic/{object_id}",
+        media_types=tuple(MEDIA_TYPES.values()),
     ),
-    "/export/grid/{terminal_id}": Operation(
+    Operation(
         name="export_grid",
         summary="All records of a terminal in a time range, as a file",
         request=GridExport,
         result=str,
         permission=Role.VIEWER,
         handler=handle_export_grid,
+        method="GET",
+        path="/export/grid/{terminal_id}",
+        media_types=tuple(MEDIA_TYPES.values()),
     ),
-}
-"""Each path with its operation: GET, with the parameters in the query string."""
+)
+"""The parameters that aren't in the path come in the query string."""

@@ -130,37 +130,42 @@ def _json_of(body: bytes) -> msgspec.Raw:
     return msgspec.Raw(body.replace(b"\n", b" ") if b"\n" in body else body)
 
 
+GET_LAST_GRID = Operation(
+    name="get_last_grid",
+    summary="The latest record of a terminal",
+    request=GridQuery,
+    result=GridData,
+    permission=Role.VIEWER,
+    handler=handle_get_last_grid,
+)
+GET_GRID_ITEM = Operation(
+    name="get_grid_item",
+    summary="The first record of a terminal after a time",
+    request=GridItem,
+    result=GridData,
+    permission=Role.VIEWER,
+    handler=handle_get_grid_item,
+)
+GET_LAST_GRID_LIST = Operation(
+    name="get_last_grid_list",
+    summary="The latest records of a terminal, newest first",
+    request=LastGridList,
+    result=GridList,
+    permission=Role.VIEWER,
+    handler=handle_get_last_grid_list,
+)
+GET_GRID_LIST = Operation(
+    name="get_grid_list",
+    summary="The records of a terminal in a time range, newest first",
+    request=GridRange,
+    result=Paged[GridRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_grid_list,
+)
+
 OPERATIONS = (
-    Operation(
-        name="get_last_grid",
-        summary="The latest record of a terminal",
-        request=GridQuery,
-        result=GridData,
-        permission=Role.VIEWER,
-        handler=handle_get_last_grid,
-    ),
-    Operation(
-        name="get_grid_item",
-        summary="The first record of a terminal after a time",
-        request=GridItem,
-        result=GridData,
-        permission=Role.VIEWER,
-        handler=handle_get_grid_item,
-    ),
-    Operation(
-        name="get_last_grid_list",
-        summary="The latest records of a terminal, newest first",
-        request=LastGridList,
-        result=GridList,
-        permission=Role.VIEWER,
-        handler=handle_get_last_grid_list,
-    ),
-    Operation(
-        name="get_grid_list",
-        summary="The records of a terminal in a time range, newest first",
-        request=GridRange,
-        result=Paged[GridRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_grid_list,
-    ),
+    GET_LAST_GRID,
+    GET_GRID_ITEM,
+    GET_LAST_GRID_LIST,
+    GET_GRID_LIST,
 )

@@ -209,45 +209,51 @@ def _midnight_us(time_us: int, zone: tzinfo) -> int:
     return -round(offset.total_seconds() * 1_000_000) if offset else 0
 
 
+GET_LAST_MOSAIC = Operation(
+    name="get_last_mosaic",
+    summary="The newest value of each variable of an object",
+    request=MosaicQuery,
+    result=MosaicData,
+    permission=Role.VIEWER,
+    handler=handle_get_last_mosaic,
+)
+GET_MOSAIC_ITEM = Operation(
+    name="get_mosaic_item",
+    summary="The first record after a time that has one of an object's variables",
+    request=MosaicItem,
+    result=MosaicData,
+    permission=Role.VIEWER,
+    handler=handle_get_mosaic_item,
+)
+GET_LAST_MOSAIC_LIST = Operation(
+    name="get_last_mosaic_list",
+    summary="The latest records that have one of an object's variables, newest first",
+    request=LastMosaicList,
+    result=MosaicList,
+    permission=Role.VIEWER,
+    handler=handle_get_last_mosaic_list,
+)
+GET_MOSAIC_LIST = Operation(
+    name="get_mosaic_list",
+    summary="The records of a time range that have one of an object's variables, newest first",
+    request=MosaicRange,
+    result=Paged[MosaicRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_mosaic_list,
+)
+GET_MOSAIC_LIST_BY_KEY = Operation(
+    name="get_mosaic_list_by_key",
+    summary="An object's variables in a time range, in buckets of equal length, newest first",
+    request=MosaicBuckets,
+    result=Paged[MosaicRecord],
+    permission=Role.VIEWER,
+    handler=handle_get_mosaic_list_by_key,
+)
+
 OPERATIONS = (
-    Operation(
-        name="get_last_mosaic",
-        summary="The newest value of each variable of an object",
-        request=MosaicQuery,
-        result=MosaicData,
-        permission=Role.VIEWER,
-        handler=handle_get_last_mosaic,
-    ),
-    Operation(
-        name="get_mosaic_item",
-        summary="The first record after a time that has one of an object's variables",
-        request=MosaicItem,
-        result=MosaicData,
-        permission=Role.VIEWER,
-        handler=handle_get_mosaic_item,
-    ),
-    Operation(
-        name="get_last_mosaic_list",
-        summary="The latest records that have one of an object's variables, newest first",
-        request=LastMosaicList,
-        result=MosaicList,
-        permission=Role.VIEWER,
-        handler=handle_get_last_mosaic_list,
-    ),
-    Operation(
-        name="get_mosaic_list",
-        summary="The records of a time range that have one of an object's variables, newest first",
-        request=MosaicRange,
-        result=Paged[MosaicRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_mosaic_list,
-    ),
-    Operation(
-        name="get_mosaic_list_by_key",
-        summary="An object's variables in a time range, in buckets of equal length, newest first",
-        request=MosaicBuckets,
-        result=Paged[MosaicRecord],
-        permission=Role.VIEWER,
-        handler=handle_get_mosaic_list_by_key,
-    ),
+    GET_LAST_MOSAIC,
+    GET_MOSAIC_ITEM,
+    GET_LAST_MOSAIC_LIST,
+    GET_MOSAIC_LIST,
+    GET_MOSAIC_LIST_BY_KEY,
 )

@@ -23,7 +23,7 @@ from terrazzo.errors import BadParameter, Conflict
 from terrazzo.times import format_spaced
 
 
-class Shape(NamedTuple):
+class ColumnShape(NamedTuple):
     """How a record shows a column."""
 
     type: Any
@@ -31,13 +31,13 @@ class Shape(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Form:
+class ComponentColumns:
     """An entity's columns as one component has them."""
 
     entity: Entity
     hidden: Collection[str] = ()  # columns that the component doesn't have, besides the uid and the owner
     names: Mapping[str, str] = field(default_factory=dict)  # column -> its name here
-    shapes: Mapping[str, Shape] = field(default_factory=dict)  # by column
+    shapes: Mapping[str, ColumnShape] = field(default_factory=dict)  # by column
     booleans: Collection[str] = ()  # flags that are true and false here
     format_time: Callable[[int, tzinfo], str] = format_spaced
 
@@ -139,6 +139,6 @@ def joined(keys: Sequence[Any] | None) -> str:
     return ",".join(map(str, keys or ()))
 
 
-JOINED = Shape(str, joined)
-ARRAY = Shape(list[Any], lambda value: value or [])
-OBJECT = Shape(dict[str, Any] | list[Any], lambda value: {} if value is None else value)
+JOINED = ColumnShape(str, joined)
+ARRAY = ColumnShape(list[Any], lambda value: value or [])
+OBJECT = ColumnShape(dict[str, Any] | list[Any], lambda value: {} if value is None else value)

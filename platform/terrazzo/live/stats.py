@@ -18,6 +18,3 @@ class LiveStats(msgspec.Struct):
     gaps: int = 0  # times that a subscriber was told that frames are missing
     ended: int = 0  # subscriptions whose user lost the right to them
     refused: int = 0  # subscriptions over limits.ws_subscriptions
-
-
-GAUGES = frozenset({"subscriptions", "feeds", "bytes_kept"})

@@ -31,10 +31,6 @@ _AT_ONCE = 200  # objects, before others have their turn
 _MOST_SERIES = 100_000  # whose objects are remembered
 _NAP_S = 60.0  # at most, so that a clock that was set is noticed
 
-
-FLAG_GAUGES = frozenset({"known", "timed"})
-
-
 KIND = "object"
 """The kind of live frames that flags are."""
 

@@ -58,7 +58,7 @@ class Traffic(Collector):
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
         requests = CounterMetricFamily(
-            "terrazzo_api_requests", "Requests by operation and code", labels=["operation", "code"]
+            "terrazzo_api_requests_total", "Requests by operation and code", labels=["operation", "code"]
         )
         for (operation, code), count in self._requests.items():
             requests.add_metric([operation, str(code)], count)
@@ -66,7 +66,7 @@ class Traffic(Collector):
         for operation, durations in self._durations.items():
             seconds.add_metric([operation], durations.cumulated(), durations.sum_s)
         refusals = CounterMetricFamily(
-            "terrazzo_api_refused", "Requests that reached no operation, by HTTP status", labels=["status"]
+            "terrazzo_api_refused_total", "Requests that reached no operation, by HTTP status", labels=["status"]
         )
         for status, count in self._refusals.items():
             refusals.add_metric([str(status)], count)

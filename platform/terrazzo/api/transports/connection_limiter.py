@@ -71,9 +71,9 @@ class ConnectionLimiter(Collector):
         connections = GaugeMetricFamily("terrazzo_api_connections", "Open connections, by port", labels=["port"])
         for port, count in self._by_port.items():
             connections.add_metric([port], count)
-        cuts = CounterMetricFamily("terrazzo_api_cut", "Connections that the server ended", labels=["reason"])
+        cuts = CounterMetricFamily("terrazzo_api_cut_total", "Connections that the server ended", labels=["reason"])
         for why, count in self._cuts.items():
             cuts.add_metric([why.value], count)
-        pauses = CounterMetricFamily("terrazzo_api_pipeline_pauses", "Waits for limits.pipelined_requests")
+        pauses = CounterMetricFamily("terrazzo_api_pipeline_pauses_total", "Waits for limits.pipelined_requests")
         pauses.add_metric([], self.pauses)
         return connections, cuts, pauses

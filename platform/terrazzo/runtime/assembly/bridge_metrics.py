@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-import msgspec
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from terrazzo.ports.bridge import Bridge, BridgeStatus
+from terrazzo.ports.bridge import Bridge
 
-_GAUGES = frozenset({"queued", "queued_bytes"})
-_COUNTERS = [
-    field.name for field in msgspec.structs.fields(BridgeStatus) if field.type is int and field.name not in _GAUGES
-]
+_NUMBERS = {
+    "terrazzo_bridge_queued": "queued",
+    "terrazzo_bridge_queued_bytes": "queued_bytes",
+    "terrazzo_bridge_connects_total": "connects",
+    "terrazzo_bridge_sent_total": "sent",
+    "terrazzo_bridge_received_total": "received",
+    "terrazzo_bridge_dropped_total": "dropped",
+    "terrazzo_bridge_expired_total": "expired",
+    "terrazzo_bridge_refused_by_remote_total": "refused_by_remote",
+    "terrazzo_bridge_refused_here_total": "refused_here",
+    "terrazzo_bridge_looped_total": "looped",
+    "terrazzo_bridge_spool_failures_total": "spool_failures",
+}
+"""Each metric's name to the field of ``BridgeStatus``; those that end in ``_total`` are counters, the others gauges."""
 
 
 class BridgeCollector(Collector):
-    """``terrazzo_bridge_connected``, ``..._connected_since_seconds``, ``..._queued`` and the counters."""
+    """Whether each bridge is connected, since when, and its numbers."""
 
     def __init__(self, bridges: Sequence[Bridge]) -> None:
         self._bridges = bridges
@@ -26,19 +35,17 @@ class BridgeCollector(Collector):
         """What Prometheus scrapes."""
         statuses = [(bridge.name, bridge.status()) for bridge in self._bridges]
         since = {name: (status.connected_since_us or 0) / 1e6 for name, status in statuses}
-        yield _gauge("connected", {name: float(seconds > 0) for name, seconds in since.items()})
-        yield _gauge("connected_since_seconds", since)
-        for gauge in sorted(_GAUGES):
-            yield _gauge(gauge, {name: getattr(status, gauge) for name, status in statuses})
-        for counter in _COUNTERS:
-            family = CounterMetricFamily(f"terrazzo_bridge_{counter}", counter.replace("_", " "), labels=["bridge"])
-            for name, status in statuses:
-                family.add_metric([name], getattr(status, counter))
-            yield family
+        connected = {name: float(seconds > 0) for name, seconds in since.items()}
+        yield _family("terrazzo_bridge_connected", "connected", connected)
+        yield _family("terrazzo_bridge_connected_since_seconds", "connected since seconds", since)
+        for metric, field in _NUMBERS.items():
+            values = {name: getattr(status, field) for name, status in statuses}
+            yield _family(metric, field.replace("_", " "), values)
 
 
-def _gauge(name: str, values: dict[str, float]) -> Metric:
-    family = GaugeMetricFamily(f"terrazzo_bridge_{name}", name.replace("_", " "), labels=["bridge"])
+def _family(metric: str, text: str, values: Mapping[str, float]) -> Metric:
+    kind = CounterMetricFamily if metric.endswith("_total") else GaugeMetricFamily
+    family = kind(metric, text, labels=["bridge"])
     for bridge, value in values.items():
         family.add_metric([bridge], value)
     return family

@@ -11,18 +11,23 @@ Numbers = Mapping[str, float]
 
 
 class Numbered(Collector):
-    """A part's numbers under ``<prefix>_<name>``; those named in ``gauges`` may fall, the others only rise."""
+    """A part's plain numbers.
 
-    def __init__(self, prefix: str, read: Callable[[], Numbers], *, gauges: frozenset[str] = frozenset()) -> None:
-        self._prefix = prefix
-        self._read = read
-        self._gauges = gauges
+    Args:
+        names: the full name of each metric, to the field of ``stats`` that it is read from; names that end in
+            ``_total`` are counters, which only rise, the others gauges.
+        stats: what the part counts.
+    """
+
+    def __init__(self, names: Mapping[str, str], stats: object) -> None:
+        self._names = names
+        self._stats = stats
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
-        for name, value in self._read().items():
-            kind = GaugeMetricFamily if name in self._gauges else CounterMetricFamily
-            yield kind(f"{self._prefix}_{name}", name.replace("_", " "), value=value)
+        for name, field in self._names.items():
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            yield kind(name, field.replace("_", " "), value=getattr(self._stats, field))
 
 
 class Labelled(Collector):

@@ -9,13 +9,10 @@ from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.ingest.commit_group import IngestStats
-from terrazzo.live.stats import GAUGES, LiveStats
-from terrazzo.objects.flag_watch import FLAG_GAUGES
+from terrazzo.live.stats import LiveStats
+from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import Labelled, Numbered
 from terrazzo_broker.stats import Stats
-
-_BROKER_GAUGES = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes"})
-_INGEST_GAUGES = frozenset({"backlog", "backlog_bytes", "commit_seconds_max"})
 
 
 def part_metrics(
@@ -35,23 +32,19 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
-        Numbered("terrazzo_broker", broker.counters, gauges=_BROKER_GAUGES),
-        Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
-        Numbered("terrazzo_ingest", lambda: _numbers(ingest), gauges=_INGEST_GAUGES),
-        Labelled("terrazzo_ingest_rejects", "kind", lambda: ingest.rejects),
-        Numbered("terrazzo_mapping", lambda: _numbers(engine)),
-        Numbered("terrazzo_effects", lambda: _numbers(effect_queue), gauges=frozenset({"waiting"})),
-        Numbered("terrazzo_messenger", lambda: _numbers(messenger)),
-        Numbered("terrazzo_rules", lambda: _numbers(rules)),
-        Numbered("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
-        Labelled("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
-        Labelled("terrazzo_commands", "state", lambda: commands.steps),
-        Numbered("terrazzo_login", lambda: _numbers(login)),
-        Numbered("terrazzo_analysis", lambda: _numbers(analysis)),
-        Numbered("terrazzo_live", lambda: _numbers(live), gauges=GAUGES),
-        Numbered("terrazzo_flags", lambda: _numbers(flags), gauges=FLAG_GAUGES),
+        Numbered(names.BROKER, broker),
+        Labelled("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
+        Numbered(names.INGEST, ingest),
+        Labelled("terrazzo_ingest_rejects_total", "kind", lambda: ingest.rejects),
+        Numbered(names.MAPPING, engine),
+        Numbered(names.EFFECTS, effect_queue),
+        Numbered(names.MESSENGER, messenger),
+        Numbered(names.RULES, rules),
+        Numbered(names.CAMPAIGNS, campaigns),
+        Labelled("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
+        Labelled("terrazzo_commands_total", "state", lambda: commands.steps),
+        Numbered(names.LOGIN, login),
+        Numbered(names.ANALYSIS, analysis),
+        Numbered(names.LIVE, live),
+        Numbered(names.FLAGS, flags),
     ]
-
-
-def _numbers(stats: msgspec.Struct) -> dict[str, float]:
-    return {name: value for name, value in msgspec.structs.asdict(stats).items() if isinstance(value, int | float)}

@@ -1,0 +1,124 @@
+"""The names under which ``/metrics`` shows what the parts count, each with the field that it is read from.
+
+A name with ``_total`` at its end is a counter, which only rises; the others are gauges.
+"""
+
+from __future__ import annotations
+
+BROKER = {
+    "terrazzo_broker_connections": "connections",
+    "terrazzo_broker_clients": "clients",
+    "terrazzo_broker_accepted_total": "accepted",
+    "terrazzo_broker_connects_total": "connects",
+    "terrazzo_broker_connects_refused_total": "connects_refused",
+    "terrazzo_broker_takeovers_total": "takeovers",
+    "terrazzo_broker_messages_in_qos0_total": "messages_in_qos0",
+    "terrazzo_broker_messages_in_qos1_total": "messages_in_qos1",
+    "terrazzo_broker_messages_in_qos2_total": "messages_in_qos2",
+    "terrazzo_broker_messages_out_total": "messages_out",
+    "terrazzo_broker_messages_taken_total": "messages_taken",
+    "terrazzo_broker_publishes_refused_total": "publishes_refused",
+    "terrazzo_broker_subscribes_refused_total": "subscribes_refused",
+    "terrazzo_broker_subscriptions": "subscriptions",
+    "terrazzo_broker_bytes_in_total": "bytes_in",
+    "terrazzo_broker_bytes_out_total": "bytes_out",
+    "terrazzo_broker_protocol_errors_total": "protocol_errors",
+    "terrazzo_broker_keepalive_timeouts_total": "keepalive_timeouts",
+    "terrazzo_broker_connect_timeouts_total": "connect_timeouts",
+    "terrazzo_broker_limited_connections_total": "limited_connections",
+    "terrazzo_broker_limited_connect_rate_total": "limited_connect_rate",
+    "terrazzo_broker_limited_half_open_total": "limited_half_open",
+    "terrazzo_broker_handshakes_failed_total": "handshakes_failed",
+    "terrazzo_broker_proxy_headers_refused_total": "proxy_headers_refused",
+    "terrazzo_broker_upgrades_refused_total": "upgrades_refused",
+    "terrazzo_broker_wills_sent_total": "wills_sent",
+    "terrazzo_broker_storage_commits_total": "storage_commits",
+    "terrazzo_broker_storage_failures_total": "storage_failures",
+    "terrazzo_broker_storage_refusals_total": "storage_refusals",
+    "terrazzo_broker_rate_limited_total": "rate_limited",
+}
+
+INGEST = {
+    "terrazzo_ingest_messages_total": "messages",
+    "terrazzo_ingest_bytes_total": "bytes",
+    "terrazzo_ingest_clock_unset_total": "clock_unset",
+    "terrazzo_ingest_batches_total": "batches",
+    "terrazzo_ingest_commits_total": "commits",
+    "terrazzo_ingest_commit_seconds_total": "commit_seconds",
+    "terrazzo_ingest_commit_seconds_max": "commit_seconds_max",
+    "terrazzo_ingest_store_failures_total": "store_failures",
+    "terrazzo_ingest_store_refused_total": "store_refused",
+    "terrazzo_ingest_shaping_failures_total": "shaping_failures",
+    "terrazzo_ingest_pauses_total": "pauses",
+    "terrazzo_ingest_backlog": "backlog",
+    "terrazzo_ingest_backlog_bytes": "backlog_bytes",
+}
+
+MAPPING = {
+    "terrazzo_mapping_messages_total": "messages",
+    "terrazzo_mapping_records_total": "records",
+    "terrazzo_mapping_late_total": "late",
+    "terrazzo_mapping_events_total": "events",
+    "terrazzo_mapping_labels_opened_total": "labels_opened",
+    "terrazzo_mapping_labels_closed_total": "labels_closed",
+}
+
+EFFECTS = {
+    "terrazzo_effects_waiting": "waiting",
+    "terrazzo_effects_applied_total": "applied",
+    "terrazzo_effects_failures_total": "failures",
+    "terrazzo_effects_pauses_total": "pauses",
+}
+
+MESSENGER = {
+    "terrazzo_messenger_attempts_total": "attempts",
+    "terrazzo_messenger_sent_total": "sent",
+    "terrazzo_messenger_failed_total": "failed",
+    "terrazzo_messenger_unknown_total": "unknown",
+    "terrazzo_messenger_retries_total": "retries",
+    "terrazzo_messenger_refused_total": "refused",
+}
+
+RULES = {
+    "terrazzo_rules_notices_total": "notices",
+    "terrazzo_rules_messages_total": "messages",
+    "terrazzo_rules_reminders_total": "reminders",
+}
+
+CAMPAIGNS = {
+    "terrazzo_campaigns_running": "running",
+}
+
+LOGIN = {
+    "terrazzo_login_accepted_total": "accepted",
+    "terrazzo_login_wrong_credentials_total": "wrong_credentials",
+    "terrazzo_login_not_authorized_total": "not_authorized",
+    "terrazzo_login_bad_method_total": "bad_method",
+    "terrazzo_login_throttled_total": "throttled",
+}
+
+ANALYSIS = {
+    "terrazzo_analysis_pieces_total": "pieces",
+    "terrazzo_analysis_redone_total": "redone",
+    "terrazzo_analysis_late_marks_total": "late_marks",
+}
+
+LIVE = {
+    "terrazzo_live_subscriptions": "subscriptions",
+    "terrazzo_live_feeds": "feeds",
+    "terrazzo_live_bytes_kept": "bytes_kept",
+    "terrazzo_live_frames_published_total": "frames_published",
+    "terrazzo_live_frames_sent_total": "frames_sent",
+    "terrazzo_live_send_seconds_total": "send_seconds",
+    "terrazzo_live_frames_dropped_total": "frames_dropped",
+    "terrazzo_live_gaps_total": "gaps",
+    "terrazzo_live_ended_total": "ended",
+    "terrazzo_live_refused_total": "refused",
+}
+
+FLAGS = {
+    "terrazzo_flags_looks_total": "looks",
+    "terrazzo_flags_changes_total": "changes",
+    "terrazzo_flags_known": "known",
+    "terrazzo_flags_timed": "timed",
+}

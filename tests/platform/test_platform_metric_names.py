@@ -1,0 +1,94 @@
+"""Whoever searches the code for a metric finds the line that defines it; no number that a part counts is forgotten."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+import terrazzo
+from terrazzo.analysis.analysis import AnalysisStats
+from terrazzo.campaigns.runner import CampaignStats
+from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.ingest.commit_group import IngestStats
+from terrazzo.live.stats import LiveStats
+from terrazzo.mapping.effect_queue import EffectQueueStats
+from terrazzo.mapping.engine import MappingStats
+from terrazzo.messenger.project_sender import SenderStats
+from terrazzo.objects.flag_watch import FlagStats
+from terrazzo.ports.bridge import BridgeStatus
+from terrazzo.rules.notifier import NotifierStats
+from terrazzo.runtime.assembly import bridge_metrics, metric_names
+from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.terminals.login import LoginStats
+from terrazzo_broker.stats import Stats
+
+ROOT = Path(terrazzo.__file__).parent
+SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py")))
+
+PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
+    "broker": (Stats, metric_names.BROKER),
+    "ingest": (IngestStats, metric_names.INGEST),
+    "engine": (MappingStats, metric_names.MAPPING),
+    "effect_queue": (EffectQueueStats, metric_names.EFFECTS),
+    "messenger": (SenderStats, metric_names.MESSENGER),
+    "rules": (NotifierStats, metric_names.RULES),
+    "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
+    "login": (LoginStats, metric_names.LOGIN),
+    "analysis": (AnalysisStats, metric_names.ANALYSIS),
+    "live": (LiveStats, metric_names.LIVE),
+    "flags": (FlagStats, metric_names.FLAGS),
+}
+
+
+def numbers(stats: Any) -> dict[str, float]:
+    """The plain numbers that a part counts, by field."""
+    fields = dataclasses.fields(stats) if dataclasses.is_dataclass(stats) else msgspec.structs.fields(type(stats))
+    values = {field.name: getattr(stats, field.name) for field in fields}
+    return {name: value for name, value in values.items() if isinstance(value, int | float)}
+
+
+class _Bridge:
+    name = "north"
+
+    def status(self) -> BridgeStatus:
+        return BridgeStatus()
+
+
+def exposed() -> Iterator[tuple[str, float]]:
+    """The samples of a platform whose every number is another."""
+    parts = {part: kind() for part, (kind, _) in PARTS.items()}
+    counted = 0
+    for stats in parts.values():
+        for name in numbers(stats):
+            counted += 1
+            setattr(stats, name, counted)
+    registry = CollectorRegistry()
+    for collector in [*part_metrics(commands=CommandStats(), **parts), *bridge_metrics.bridge_metrics([_Bridge()])]:
+        registry.register(collector)
+    for family in text_string_to_metric_families(generate_latest(registry).decode()):
+        yield from ((sample.name, sample.value) for sample in family.samples)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_every_number_has_a_metric_of_its_own(part: str) -> None:
+    kind, names = PARTS[part]
+    assert sorted(names.values()) == sorted(numbers(kind()))
+
+
+def test_every_metric_is_written_out_once() -> None:
+    found = dict(exposed())
+    assert len(found) > len([name for _, names in PARTS.values() for name in names])
+    assert {name: SOURCE.count(f'"{name}"') for name in found} == dict.fromkeys(found, 1)
+
+
+def test_every_metric_shows_the_number_that_it_is_named_after() -> None:
+    values = dict(exposed())
+    wanted = [name for _, names in PARTS.values() for name in names]
+    assert [values[name] for name in wanted] == list(range(1, len(wanted) + 1))

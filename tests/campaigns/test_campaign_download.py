@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import pytest
 
 from api.api_rig import Rig, open_rig
-from terrazzo.api.transports.byte_ranges import Span, choose_span
+from terrazzo.api.transports.byte_ranges import ByteRange, choose_range
 from terrazzo.campaigns.download_links import SignedLinks
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.errors import BadParameter
@@ -132,26 +132,26 @@ async def test_other_methods_are_refused(rig: Rig) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("bytes=0-0", Span(206, 0, 1)),
-        ("bytes=5-", Span(206, 5, 10)),
-        ("bytes=-3", Span(206, 7, 10)),
-        ("bytes=-30", Span(206, 0, 10)),
-        ("bytes=8-99", Span(206, 8, 10)),
-        ("bytes=10-", Span(416, 0, 0)),
-        ("bytes=-0", Span(416, 0, 0)),
-        ("bytes=5-4", Span(200, 0, 10)),
-        ("bytes=-", Span(200, 0, 10)),
-        ("bytes=0-1,3-4", Span(200, 0, 10)),
-        ("lines=0-1", Span(200, 0, 10)),
-        ("", Span(200, 0, 10)),
+        ("bytes=0-0", ByteRange(206, 0, 1)),
+        ("bytes=5-", ByteRange(206, 5, 10)),
+        ("bytes=-3", ByteRange(206, 7, 10)),
+        ("bytes=-30", ByteRange(206, 0, 10)),
+        ("bytes=8-99", ByteRange(206, 8, 10)),
+        ("bytes=10-", ByteRange(416, 0, 0)),
+        ("bytes=-0", ByteRange(416, 0, 0)),
+        ("bytes=5-4", ByteRange(200, 0, 10)),
+        ("bytes=-", ByteRange(200, 0, 10)),
+        ("bytes=0-1,3-4", ByteRange(200, 0, 10)),
+        ("lines=0-1", ByteRange(200, 0, 10)),
+        ("", ByteRange(200, 0, 10)),
     ],
 )
-def test_ranges(text: str, expected: Span) -> None:
-    assert choose_span({"Range": text}, size=10, etag="e") == expected
-    assert choose_span({"Range": text}, size=10, etag="e", method="HEAD") == Span(200, 0, 10)
+def test_ranges(text: str, expected: ByteRange) -> None:
+    assert choose_range({"Range": text}, size=10, etag="e") == expected
+    assert choose_range({"Range": text}, size=10, etag="e", method="HEAD") == ByteRange(200, 0, 10)
 
 
 @pytest.mark.parametrize("text", ['"e"', 'W/"e"', '"a", "e"', "*"])
 def test_what_the_client_has_is_not_sent(text: str) -> None:
-    assert choose_span({"If-None-Match": text}, size=10, etag="e").status == 304
-    assert choose_span({"If-None-Match": text}, size=10, etag="f").status == (304 if text == "*" else 200)
+    assert choose_range({"If-None-Match": text}, size=10, etag="e").status == 304
+    assert choose_range({"If-None-Match": text}, size=10, etag="f").status == (304 if text == "*" else 200)

@@ -25,7 +25,7 @@ class Attachments(Parsed):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """Files don't come as JSON."""
+        """Takes what ``Components`` put there; JSON, which can't carry files, may only say null."""
         if isinstance(value, cls):
             return value
         if value is None:

@@ -36,10 +36,10 @@ class ByDay(msgspec.Struct, Generic[T]):
 
 
 def days_asked(services: Services, request: DayFilter) -> Days:
-    """The days that a request is about."""
+    """The last ``request.day`` days in ``time.zone``, today among them."""
     return last_days(request.day, now_us=now_us(), zone=services.zone)
 
 
 def by_day(days: Days, data: Sequence[T]) -> ByDay[T]:
-    """``data`` has something for each day."""
+    """The result of counts by day; ``data`` has one entry for each of ``days``."""
     return ByDay(list(days.names), dict(zip(days.names, data, strict=True)))

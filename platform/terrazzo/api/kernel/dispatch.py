@@ -40,7 +40,7 @@ class Head(msgspec.Struct):
 _heads = msgspec.json.Decoder(Head)
 
 
-class Asked(NamedTuple):
+class GatewayRequest(NamedTuple):
     """A request as far as it had to be read to know which operation it is for."""
 
     operation: Operation
@@ -112,7 +112,7 @@ class Gateway:
         asked = self.read(message)
         return asked if isinstance(asked, Answer) else await self.perform(asked, caller)
 
-    def read(self, message: bytes | str) -> Asked | Answer:
+    def read(self, message: bytes | str) -> GatewayRequest | Answer:
         """What a message asks for, or the answer to one that asks for nothing."""
         try:
             body = message if isinstance(message, str) else message.decode()
@@ -127,9 +127,9 @@ class Gateway:
         operation = self._table.find(name)
         if operation is None:
             return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
-        return Asked(operation, head, body)
+        return GatewayRequest(operation, head, body)
 
-    async def perform(self, asked: Asked, caller: Caller) -> Answer:
+    async def perform(self, asked: GatewayRequest, caller: Caller) -> Answer:
         """Does what was asked.
 
         A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.

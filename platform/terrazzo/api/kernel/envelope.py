@@ -127,11 +127,11 @@ class GatewayReply(msgspec.Struct, frozen=True):
     not_found: int = NOT_FOUND
 
     def success(self, result: Any) -> Answer:
-        """With the result."""
+        """The envelope of a success with its result."""
         return Answer(_encoder.encode(Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result)))
 
     def failure(self, failure: Failure) -> Answer:
-        """With an empty result, mostly."""
+        """The envelope of an error; its result is ``{}`` but for imports, whose report says which rows are wrong."""
         message = MESSAGES[failure.code]
         envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, failure.result)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
@@ -153,7 +153,7 @@ class ComponentReply(msgspec.Struct, frozen=True):
         return Answer(_encoder.encode(ComponentEnvelope(SUCCESS, MESSAGES[SUCCESS], "", self.shape(result))))
 
     def failure(self, failure: Failure) -> Answer:
-        """With an empty result."""
+        """The envelope of an error; its result is ``{}``."""
         envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], failure.info, {})
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 

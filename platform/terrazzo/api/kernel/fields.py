@@ -17,7 +17,6 @@ MOST_NAMES = 1000
 MOST_LEVELS = 128  # of a topic filter
 JSON_DEPTH = 64  # levels of JSON that a record keeps
 
-Number = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
 Key = Annotated[str, Meta(min_length=1, max_length=128)] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A record's ``uid``, or its ``id`` as a number or as text."""
@@ -28,6 +27,8 @@ KeyOrNone = Annotated[str, Meta(max_length=128, description="empty: none")] | An
 PageIndex = Annotated[int, Meta(ge=1, le=2**31 - 1, description="from 1; past the end is empty")]
 PageSize = Annotated[int, Meta(ge=1, le=1000)]
 Items = Annotated[int, Meta(ge=1, le=1000)]
+IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=128)]
+"""A second request with the same one does nothing."""
 
 
 class Parsed(ABC):
@@ -138,7 +139,7 @@ class KeyList(Json):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """A list of texts and integers."""
+        """Reads the three forms; the entries are checked where the list is used."""
         if isinstance(value, str) and value.strip() and not value.lstrip().startswith("["):
             value = [key.strip() for key in value.split(",")]
         found = super().parse(value, zone)
@@ -178,7 +179,7 @@ def schema_hook(wanted: type) -> dict[str, Any]:
 
 
 def kind(value: Any) -> str:
-    """What clients call a value's type."""
+    """The name of a value's JSON type as error texts have it: object, array, str, bool, int, float, null."""
     names = {dict: "object", list: "array", str: "str", bool: "bool", int: "int", float: "float", type(None): "null"}
     return names.get(type(value), type(value).__name__)
 

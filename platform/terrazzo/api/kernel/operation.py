@@ -47,7 +47,7 @@ def nothing(_result: Any) -> msgspec.UnsetType:
     return msgspec.UNSET
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Operation:
     """One thing that clients can ask for, at one place: an action of the gateway, or a method and path of HTTP.
 
@@ -128,7 +128,7 @@ class OperationTable:
         self._paths.add(place)
 
     def find(self, name: str) -> Operation | None:
-        """The action of this name or alias."""
+        """The action of this name or alias; None where there is none."""
         return self._actions.get(name)
 
     def __getitem__(self, name: str) -> Operation:

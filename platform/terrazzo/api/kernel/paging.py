@@ -41,5 +41,5 @@ def page_offset(request: AsksForPage) -> int:
 
 
 def paged(request: AsksForPage, data: list[T], total: int) -> Paged[T]:
-    """A page with its totals."""
+    """The result of a list: ``data`` of the page that was asked for, and how many records and pages there are."""
     return Paged(data, request.page_index, request.page_size, -(-total // request.page_size), total)

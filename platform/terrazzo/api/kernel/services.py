@@ -36,7 +36,14 @@ class Scripts(Repository, Protocol):
     """Stored scripts, which are started and stopped."""
 
     async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
-        """Starts or stops a script."""
+        """Starts or stops a script.
+
+        Returns:
+            Its row.
+
+        Raises:
+            NotFound: there is none of this id or uid in the actor's company.
+        """
 
 
 class StampedRecords(Repository, Protocol):
@@ -50,11 +57,16 @@ class CampaignRecords(Repository, Protocol):
     """Firmware campaigns, which are started, paused and aborted."""
 
     async def set_state(self, actor: Actor, key: int | str, state: CampaignState, *, reason: str = "") -> Row:
-        """Brings a campaign into a state."""
+        """Brings a campaign into a state, and says why.
+
+        Raises:
+            NotFound: there is none of this id or uid in the actor's company.
+            Conflict: it can't come from its state into this one.
+        """
 
 
 class EntityStores(Protocol):
-    """The stored entities."""
+    """The repositories of the stored entities, one for each."""
 
     @property
     def companies(self) -> Repository: ...
@@ -142,7 +154,7 @@ class LoginService(Protocol):
 
 
 class TokenService(Protocol):
-    """Says whose a token is."""
+    """Checks and ends tokens."""
 
     async def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
@@ -168,7 +180,7 @@ class CommandService(Protocol):
         page_index: int = 1,
         page_size: int = 20,
     ) -> Rows:
-        """Commands, newest first."""
+        """A page of the journal, newest first: of the actor's company, one terminal or one state."""
 
 
 class AuditLogReader(Protocol):
@@ -193,14 +205,14 @@ class PusherService(Protocol):
     """Turns commands for objects into commands to their terminals."""
 
     async def publish(self, actor: Actor, requests: Sequence[ObjectRequest]) -> Sequence[Row]:
-        """Journals all of them or none."""
+        """Journals all commands or, where one of them is wrong, none; returns their rows."""
 
 
 class FileService(Protocol):
-    """Uploaded files."""
+    """The files that users upload."""
 
     async def add(self, actor: Actor, name: str, pieces: AsyncIterator[bytes]) -> Row:
-        """Keeps a file."""
+        """Stores a file that arrives in ``pieces``; returns its row."""
 
     async def open_for(self, actor: Actor, uid: str) -> StoredFile:
         """Where a file stands, and what it is."""
@@ -213,14 +225,14 @@ class CampaignProgress(Protocol):
     """How the terminals of campaigns fare."""
 
     async def counts(self, campaign_ids: Sequence[int]) -> Mapping[int, dict[str, int]]:
-        """Terminals by state."""
+        """How many terminals are in each state, by the campaign's id."""
 
     async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
         """Terminals in the order of their waves."""
 
 
 class FirmwareService(Protocol):
-    """What terminals download."""
+    """The files that terminals download under signed addresses."""
 
     async def redeem(self, ticket: Ticket, signature: str) -> StoredFile:
         """The file that a signed address leads to."""
@@ -256,7 +268,7 @@ class ApiLimits(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The seams, one field each."""
+    """What the operations may use: the parts of the platform, one field each."""
 
     entities: EntityStores
     registry: Registry

@@ -13,7 +13,7 @@ BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 1
 
 
 class Durations:
-    """A histogram of seconds."""
+    """A histogram of durations in seconds, with the bounds ``BOUNDS_S``."""
 
     __slots__ = ("counts", "sum_s")
 
@@ -22,7 +22,7 @@ class Durations:
         self.sum_s = 0.0
 
     def add(self, seconds: float) -> None:
-        """Counts one."""
+        """Counts one duration."""
         self.counts[bisect_left(BOUNDS_S, seconds)] += 1
         self.sum_s += seconds
 

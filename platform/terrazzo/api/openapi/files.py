@@ -24,7 +24,7 @@ def file_operations() -> list[Operation]:
 
 
 def describe_files(schemas: Schemas, security: list[Schema], refused: dict[str, Any]) -> Schema:
-    """The paths by address and method."""
+    """The document's paths of files, by address and method."""
     found: Schema = {}
     for path in file_operations():
         gives, method = path.media_types, path.method.lower()

@@ -37,7 +37,7 @@ the envelope and the codes are in [gateway.md](gateway.md). Fields that aren't n
 
 
 def render() -> str:
-    """The whole document."""
+    """The text of ``docs/actions.md``."""
     parts = [_HEAD, "\n## Actions\n"]
     for operation in TABLE:
         parts += _operation(operation)
@@ -141,7 +141,7 @@ def _examples() -> Iterator[str]:
 
 
 def _laid_out(value: Any, indent: str = "") -> str:
-    """JSON, on one line where it fits."""
+    """JSON text, on one line where it isn't longer than ``_WIDTH``."""
     line = json.dumps(value, ensure_ascii=False)
     if len(indent) + len(line) <= _WIDTH or not isinstance(value, dict | list) or not value:
         return line

@@ -79,11 +79,11 @@ class Schemas:
         return self.resolve(self._by_type[_key(request)])
 
     def result(self, kind: Any) -> Schema:
-        """The schema of a result's type."""
+        """The schema of the type of a result."""
         return self._by_type[_key(kind)]
 
     def resolve(self, schema: Schema) -> Schema:
-        """What a schema refers to."""
+        """The schema that a reference names; any other as it is."""
         reference = schema.get("$ref")
         return self.components[reference.removeprefix(_AT)] if reference else schema
 
@@ -138,7 +138,7 @@ def _with_service(envelope: Schema) -> Schema:
 
 
 def reference(name: str) -> Schema:
-    """A reference to a component."""
+    """A reference to a schema of the document's components."""
     return {"$ref": _AT + name}
 
 

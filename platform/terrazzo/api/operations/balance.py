@@ -47,14 +47,14 @@ class BalanceResultList(ListRequest):
 async def handle_get_balance_result_list(
     services: Services, actor: Actor, request: BalanceResultList
 ) -> Paged[BalanceResultRecord]:
-    """All windows."""
+    """A page of all windows, newest first unless ordered otherwise."""
     return await _page(services, actor, request)
 
 
 async def handle_get_last_balance_result(
     services: Services, actor: Actor, request: BalanceResultList
 ) -> Paged[BalanceResultRecord]:
-    """The latest window of each script and object."""
+    """A page of the latest windows, one of each script and object."""
     other = BALANCE_RESULT.alias("other")
     same = [other.c[name] == BALANCE_RESULT.c[name] for name in ("project_id", "object_id")]
     newest = sa.select(sa.func.max(other.c.start_time)).where(*same)

@@ -67,12 +67,12 @@ class KickResult(msgspec.Struct):
 
 
 async def handle_get_broker_status(services: Services, actor: Actor, request: BrokerStatusQuery) -> BrokerStatus:
-    """Of all companies together."""
+    """The broker's counters, of all companies together."""
     return BrokerStatus(dict(services.broker.counters()))
 
 
 async def handle_get_client_list(services: Services, actor: Actor, request: ClientList) -> Paged[ClientRecord]:
-    """By client id."""
+    """A page of the connected clients that the actor may see, by client id."""
     found = await _seen(services, actor, request.terminal_id, services.broker.clients())
     return _page(request, sorted(found, key=lambda each: each.client_id), lambda each: _shown(each, services.zone))
 
@@ -80,13 +80,13 @@ async def handle_get_client_list(services: Services, actor: Actor, request: Clie
 async def handle_get_subscription_list(
     services: Services, actor: Actor, request: ClientList
 ) -> Paged[BrokerSubscription]:
-    """By client id and filter, those of absent clients included."""
+    """A page of subscriptions by client id and filter, those of absent clients included."""
     found = await _seen(services, actor, request.terminal_id, services.broker.subscriptions())
     return _page(request, sorted(found, key=lambda each: (each.client_id, each.filter)), lambda each: each)
 
 
 async def handle_kick_client(services: Services, actor: Actor, request: KickRequest) -> KickResult:
-    """The client may come back at once; to keep it out, set ``is_available`` to 0."""
+    """Ends a client's connection. It may come back at once; to keep it out, set ``is_available`` to 0."""
     try:
         uid = await find_terminal(services, actor, request.client_id)
     except NotFound:
@@ -104,7 +104,7 @@ def _kick_entry(services: Services, actor: Actor, uid: str) -> AuditEntry:
 
 
 async def _seen(services: Services, actor: Actor, key: str | int | None, found: Iterable[_Seen]) -> list[_Seen]:
-    """Those of the actor's company."""
+    """Connections or subscriptions of one terminal, or of all terminals of the actor's company."""
     if key is not None:
         uid = await find_terminal(services, actor, key)
         return [each for each in found if each.client_id == uid]

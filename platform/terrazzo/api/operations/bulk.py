@@ -49,7 +49,7 @@ class ExportOptions(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class BulkUpload:
     """A body that is read once it is known that the caller may import."""
 
     options: ImportOptions
@@ -96,18 +96,22 @@ class BulkOperations:
         )
 
     async def handle_import(self, services: Services, actor: Actor, request: ImportRecords) -> Report:
-        """Imports the rows of a request."""
+        """Imports the rows of a request, all together or, where one is wrong, none."""
         given = request.rows
         rows = read_text(given) if isinstance(given, str) else read_objects(given)
         return await self._import(services, actor, rows, request, _unheard)
 
-    async def handle_upload(self, services: Services, actor: Actor, request: Upload) -> Report:
-        """Imports an upload."""
+    async def handle_upload(self, services: Services, actor: Actor, request: BulkUpload) -> Report:
+        """Imports an uploaded file, which is read here: only whoever may import uploads anything."""
         rows = read_upload(await request.read())
         return await self._import(services, actor, rows, request.options, request.on_progress)
 
     async def handle_export(self, services: Services, actor: Actor, request: ExportOptions) -> AsyncIterator[bytes]:
-        """The pieces of a file."""
+        """All records of the actor's company as the pieces of a file.
+
+        Raises:
+            NotPermitted: asks for secrets without being an administrator.
+        """
         if request.secrets and not actor.may(Role.ADMIN):
             raise NotPermitted(f"secrets: needs the role admin, {actor.username} is {actor.role.name.lower()}")
         repository = self.of.repository(services.entities)
@@ -147,7 +151,7 @@ BULK = tuple(BulkOperations(each, *_NAMES[each.name]) for each in BULK_ENTITIES)
 
 
 def _unheard(stage: str, done: int, total: int) -> None:
-    """An action tells of no progress."""
+    """Takes the progress of an import that nobody follows: an action's."""
 
 
 OPERATIONS = tuple(each.action() for each in BULK)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.envelope import Empty
-from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.fields import IdempotencyKey, Key
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, paged
 from terrazzo.api.kernel.scope import find_terminal
@@ -30,7 +30,7 @@ class TerminalCommand(msgspec.Struct, kw_only=True):
     terminal_id: Key
     command: Annotated[str, Meta(min_length=1, max_length=64)]
     value: str | int | float | bool
-    idempotency_key: Annotated[str, Meta(min_length=1, max_length=128)] | None = None
+    idempotency_key: IdempotencyKey | None = None
 
 
 class CommandList(PageRequest):
@@ -70,7 +70,7 @@ async def handle_publish_terminal_command(services: Services, actor: Actor, requ
 
 
 async def handle_get_command_list(services: Services, actor: Actor, request: CommandList) -> Paged[CommandRecord]:
-    """The journal, newest first."""
+    """A page of the journal of commands, newest first."""
     uid = None if request.terminal_id is None else await find_terminal(services, actor, request.terminal_id)
     rows = await services.commands.page(
         actor,

@@ -53,51 +53,59 @@ class CommentEvent(ById):
 
 
 async def handle_get_event_list(services: Services, actor: Actor, request: HappeningList) -> Paged[EventRecord]:
-    """A page of events."""
+    """A page of events, newest first unless ordered otherwise."""
     rows = await services.events.page(
         actor,
         page_index=request.page_index,
         page_size=request.page_size,
-        conditions=await happening_conditions(services, actor, request, moment="created"),
+        conditions=await conditions_in_time(services, actor, request, moment="created"),
         order_by=request.order_by.by,
     )
     return paged(request, [event_record(row, services.zone) for row in rows.rows], rows.total)
 
 
 async def handle_get_event_item(services: Services, actor: Actor, request: ById) -> EventRecord:
-    """One event."""
+    """One event of the actor's company."""
     return _present(services, await services.events.item(actor, record_id(request.id)))
 
 
 async def handle_acknowledge_event(services: Services, actor: Actor, request: HandleEvent) -> EventRecord:
-    """Somebody cares."""
+    """Notes that somebody takes care of an event."""
     return await _move(services, actor, request, ACKNOWLEDGED)
 
 
 async def handle_clear_event(services: Services, actor: Actor, request: HandleEvent) -> EventRecord:
-    """It is dealt with."""
+    """Notes that an event is dealt with."""
     return await _move(services, actor, request, CLEARED)
 
 
 async def handle_comment_event(services: Services, actor: Actor, request: CommentEvent) -> EventRecord:
-    """Adds a comment."""
+    """Adds a comment to an event, which stays in its state."""
     comment = _storable(request.comment)
     return _present(services, await services.events.comment(actor, record_id(request.id), comment))
 
 
 async def handle_get_event_quantity(services: Services, actor: Actor, request: Filter) -> Quantity:
-    """How many events there are."""
+    """How many events meet the conditions."""
     return Quantity(await services.events.count(actor, conditions_of(request)))
 
 
 async def handle_get_event_quantity_by_day(services: Services, actor: Actor, request: DayFilter) -> ByDay[int]:
-    """How many events were raised each day."""
+    """How many events that meet the conditions were raised on each of the last days."""
     days = days_asked(services, request)
     return by_day(days, await services.events.count_by_day(actor, days, conditions_of(request)))
 
 
-async def happening_conditions(services: Services, actor: Actor, request: HappeningList, *, moment: str) -> Conditions:
-    """All that a list request asks for; ``moment`` is the column that its times are about."""
+async def conditions_in_time(services: Services, actor: Actor, request: HappeningList, *, moment: str) -> Conditions:
+    """The conditions of a list request, its object and its time range.
+
+    Args:
+        moment: the column of times, in UTC microseconds, that the range is about.
+
+    Raises:
+        BadParameter: the range is reversed.
+        NotFound: the object isn't one of the actor's company.
+    """
     start, end = request.start_time, request.end_time
     if start and end and start.time_us > end.time_us:
         raise BadParameter("start_time", "is after end_time")

@@ -42,24 +42,24 @@ class Uploaded(msgspec.Struct):
 
 
 class FileBody(Protocol):
-    """A body's file as it arrives."""
+    """The file in a request's body, as it arrives."""
 
     async def begin(self) -> str:
-        """Comes to the file; its name, empty where the body doesn't say it."""
+        """Reads up to the file; returns its name, empty where the body doesn't say it."""
 
     def pieces(self) -> AsyncIterator[bytes]:
-        """Its bytes."""
+        """The file's bytes, in the pieces that arrive."""
 
 
-class Upload(NamedTuple):
-    """An upload that is arriving."""
+class FileUpload(NamedTuple):
+    """What the handler of uploads gets: the query's fields, and a file that is still arriving."""
 
     request: Uploading
     body: FileBody
 
 
-async def handle_upload(services: Services, actor: Actor, request: Upload) -> Uploaded:
-    """Keeps the file."""
+async def handle_upload(services: Services, actor: Actor, request: FileUpload) -> Uploaded:
+    """Stores the file as it arrives."""
     found = await request.body.begin()
     name = request.request.name or found
     if not name:
@@ -70,12 +70,16 @@ async def handle_upload(services: Services, actor: Actor, request: Upload) -> Up
 
 
 async def handle_download(services: Services, actor: Actor, request: FileKey) -> StoredFile:
-    """Where the content stands, and what it is."""
+    """Where the file stands on disk, and what it is.
+
+    Raises:
+        NotFound: there is none in the actor's company.
+    """
     return await services.files.open_for(actor, _uid(request))
 
 
 async def handle_discard(services: Services, actor: Actor, request: FileKey) -> Empty:
-    """Deletes the file for good."""
+    """Deletes a file that no record names, for good."""
     await services.files.remove(actor, _uid(request))
     return Empty()
 

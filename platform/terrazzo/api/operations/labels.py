@@ -14,7 +14,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
-from terrazzo.api.operations.events import ById, HappeningList, happening_conditions, record_id
+from terrazzo.api.operations.events import ById, HappeningList, conditions_in_time, record_id
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.event_records import LabelRecord, label_record
@@ -39,24 +39,24 @@ class CloseLabel(msgspec.Struct, kw_only=True):
 async def handle_get_retainer_label_list(
     services: Services, actor: Actor, request: HappeningList
 ) -> Paged[LabelRecord]:
-    """A page of labels."""
+    """A page of labels, those that opened last first unless ordered otherwise."""
     rows = await services.labels.page(
         actor,
         page_index=request.page_index,
         page_size=request.page_size,
-        conditions=await happening_conditions(services, actor, request, moment="opened_at"),
+        conditions=await conditions_in_time(services, actor, request, moment="opened_at"),
         order_by=request.order_by.by,
     )
     return paged(request, [_present(services, row) for row in rows.rows], rows.total)
 
 
 async def handle_get_retainer_label_item(services: Services, actor: Actor, request: ById) -> LabelRecord:
-    """One label."""
+    """One label of the actor's company."""
     return _present(services, await services.labels.item(actor, record_id(request.id)))
 
 
 async def handle_get_open_retainer_list(services: Services, actor: Actor, request: OpenLabelList) -> Paged[LabelRecord]:
-    """The labels that are open."""
+    """A page of the labels that are open, as many as a page holds unless asked otherwise."""
     conditions = conditions_of(request)
     rows = await services.labels.page(
         actor,
@@ -69,7 +69,11 @@ async def handle_get_open_retainer_list(services: Services, actor: Actor, reques
 
 
 async def handle_close_retainer(services: Services, actor: Actor, request: CloseLabel) -> LabelRecord:
-    """Closes a label by hand."""
+    """Closes an open label by hand.
+
+    Raises:
+        NotFound: no such object or script, or no label of this code is open.
+    """
     object_id = await find_object(services, actor, request.object_id)
     try:
         script = await services.entities.retainers.item(actor, request.template_id)
@@ -79,12 +83,12 @@ async def handle_close_retainer(services: Services, actor: Actor, request: Close
 
 
 async def handle_get_retainer_quantity(services: Services, actor: Actor, request: Filter) -> Quantity:
-    """How many labels there are."""
+    """How many labels meet the conditions, open and closed."""
     return Quantity(await services.labels.count(actor, conditions_of(request)))
 
 
 async def handle_get_retainer_quantity_by_day(services: Services, actor: Actor, request: DayFilter) -> ByDay[int]:
-    """How many labels opened each day."""
+    """How many labels that meet the conditions opened on each of the last days."""
     days = days_asked(services, request)
     return by_day(days, await services.labels.count_by_day(actor, days, conditions_of(request)))
 

@@ -36,7 +36,7 @@ class Kinds(Names):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """Each is known."""
+        """Reads at least one name of ``LiveKind``."""
         kinds = super().parse(value, zone)
         if not kinds.names:
             raise ValueError(f"expected at least {_ONE_OF}")

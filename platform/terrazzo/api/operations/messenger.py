@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.envelope import ServiceAnswer
-from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.fields import IdempotencyKey, Key
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.email_files import gather_files
-from terrazzo.api.operations.messenger_fields import Addresses, Android, Email, Ios, Recipients, Sms, Template
+from terrazzo.api.operations.messenger_fields import (
+    Android,
+    Email,
+    EmailAddresses,
+    Group,
+    Ios,
+    Recipients,
+    Sms,
+    Template,
+)
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import MessageDraft
@@ -23,7 +32,6 @@ from terrazzo.messenger.message import MessageState
 from terrazzo.times import format_spaced
 
 ProjectId = Annotated[int, Meta(ge=1, le=2**31 - 1, description="the messenger's project")]
-IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=128)]
 
 
 class Sending(msgspec.Struct, kw_only=True):
@@ -39,7 +47,7 @@ class SendEmail(msgspec.Struct, kw_only=True):
 
     project_id: ProjectId
     email_group: Email
-    send_user_group: Addresses
+    send_user_group: EmailAddresses
     object_id: Key
     idempotency_key: IdempotencyKey | None = None
     attachments: Attachments = msgspec.field(default_factory=Attachments)
@@ -90,7 +98,7 @@ class EmailSent(msgspec.Struct):
 
 
 async def handle_send_email(services: Services, actor: Actor, request: SendEmail) -> ServiceAnswer:
-    """One mail to all."""
+    """Sends one e-mail to all recipients, with the files that it names and those of the form."""
     group = request.email_group.value
     files = await gather_files(services, actor, group.EmailFile, request.attachments.files)
     content = {**msgspec.to_builtins(group), "EmailFile": [file.name for file in files]}
@@ -101,7 +109,7 @@ async def handle_send_email(services: Services, actor: Actor, request: SendEmail
 
 
 async def handle_send_sms(services: Services, actor: Actor, request: SendSms) -> ServiceAnswer:
-    """Variant B has to say more."""
+    """Sends an SMS; a project of variant B needs all attributes of ``sms_group`` (section 2 "Messenger")."""
     group = request.sms_group.value
     project = services.messenger.projects.find(actor.company_id, request.project_id, "sms")
     if project.sms_variant == "b":
@@ -114,28 +122,40 @@ async def handle_send_sms(services: Services, actor: Actor, request: SendSms) ->
 
 
 async def handle_send_app_push(services: Services, actor: Actor, request: SendPush) -> ServiceAnswer:
-    """To the devices of each kind that are named."""
-    wanted = [
-        ("android", request.android_msg_group, request.send_android_user_group.names),
-        ("ios", request.ios_msg_group, request.send_ios_user_group.names),
-    ]
-    parts = [(channel, group, names) for channel, group, names in wanted if names]
+    """Sends a push to Android and to iOS devices, whichever are named: a message for each kind."""
+    parts = [part for part in _push_parts(request) if part.devices]
     if not parts:
         raise BadParameter("send_android_user_group", "names no device, and send_ios_user_group doesn't either")
-    for channel, group, _ in parts:
-        if group is None:
-            raise BadParameter(f"{channel}_msg_group", "is required")
-        services.messenger.projects.find(actor.company_id, request.project_id, channel)
+    for part in parts:
+        if part.group is None:
+            raise BadParameter(part.group_field, "is required")
+        services.messenger.projects.find(actor.company_id, request.project_id, part.channel)
     rows: list[Row] = []
-    for channel, group, names in parts:
-        assert group is not None
-        content = {"id": request.id, "type": request.type, **msgspec.to_builtins(group.value)}
-        rows += await _submit(services, actor, request, channel, names, content, field=f"send_{channel}_user_group")
+    for part in parts:
+        assert part.group is not None
+        content = {"id": request.id, "type": request.type, **msgspec.to_builtins(part.group.value)}
+        rows += await _submit(services, actor, request, part.channel, part.devices, content, field=part.devices_field)
     return _answer(rows, "")
 
 
+class _PushPart(NamedTuple):
+    """What a push says to one kind of device: the message, the devices, and the fields that they came in."""
+
+    channel: str
+    group: Group[Any] | None
+    group_field: str
+    devices: tuple[str, ...]
+    devices_field: str
+
+
+def _push_parts(request: SendPush) -> Iterator[_PushPart]:
+    android, ios = request.send_android_user_group.names, request.send_ios_user_group.names
+    yield _PushPart("android", request.android_msg_group, "android_msg_group", android, "send_android_user_group")
+    yield _PushPart("ios", request.ios_msg_group, "ios_msg_group", ios, "send_ios_user_group")
+
+
 async def handle_send_wechat(services: Services, actor: Actor, request: SendWechat) -> ServiceAnswer:
-    """To followers of the official account."""
+    """Sends a message of the official account to the followers ``open_ids``."""
     data = msgspec.to_builtins(request.data_msg.value)
     content = {"data_msg": data, **data}
     rows = await _submit(services, actor, request, "wechat", request.open_ids.names, content, field="open_ids")
@@ -172,7 +192,11 @@ async def _submit(
 
 
 def _answer(rows: Sequence[Row], result: Any) -> ServiceAnswer:
-    """What the providers said: of the first message that wasn't sent, if there is one."""
+    """The answer of the provider.
+
+    Raises:
+        ServiceFailed: a message wasn't sent; it says why the first of these wasn't.
+    """
     uids = ",".join(row["uid"] for row in rows)
     unsent = next((row for row in rows if row["state"] != MessageState.SENT.value), None)
     said = unsent or rows[-1]

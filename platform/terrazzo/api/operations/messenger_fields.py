@@ -78,7 +78,7 @@ class IosGroup(msgspec.Struct):
     DesText: Words = ""
 
 
-class Entry(msgspec.Struct):
+class TemplateEntry(msgspec.Struct):
     """One entry of an official-account message."""
 
     value: Words
@@ -88,16 +88,16 @@ class Entry(msgspec.Struct):
 class TemplateData(msgspec.Struct, omit_defaults=True):
     """Keyed per template; which entries there are is the template's to say."""
 
-    first: Entry | None = None
-    keyword1: Entry | None = None
-    keyword2: Entry | None = None
-    keyword3: Entry | None = None
-    keyword4: Entry | None = None
-    remark: Entry | None = None
+    first: TemplateEntry | None = None
+    keyword1: TemplateEntry | None = None
+    keyword2: TemplateEntry | None = None
+    keyword3: TemplateEntry | None = None
+    keyword4: TemplateEntry | None = None
+    remark: TemplateEntry | None = None
 
 
 class Group(Parsed, Generic[S]):
-    """A Struct as JSON or as its text."""
+    """A field that is a Struct ``shape``: a JSON object, or its text."""
 
     shape: ClassVar[type[msgspec.Struct]]
     schema: ClassVar[dict[str, Any]] = {
@@ -121,35 +121,35 @@ class Group(Parsed, Generic[S]):
 
 
 class Email(Group[EmailGroup]):
-    """``email_group``."""
+    """The field ``email_group`` of e-mails."""
 
     shape = EmailGroup
     __slots__ = ()
 
 
 class Sms(Group[SmsGroup]):
-    """``sms_group``."""
+    """The field ``sms_group`` of SMS."""
 
     shape = SmsGroup
     __slots__ = ()
 
 
 class Android(Group[AndroidGroup]):
-    """``android_msg_group``."""
+    """The field ``android_msg_group`` of pushes."""
 
     shape = AndroidGroup
     __slots__ = ()
 
 
 class Ios(Group[IosGroup]):
-    """``ios_msg_group``."""
+    """The field ``ios_msg_group`` of pushes."""
 
     shape = IosGroup
     __slots__ = ()
 
 
 class Template(Group[TemplateData]):
-    """``data_msg``."""
+    """The field ``data_msg`` of official-account messages."""
 
     shape = TemplateData
     __slots__ = ()
@@ -169,7 +169,7 @@ class Recipients(Parsed):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """At most ``MOST_RECIPIENTS``."""
+        """Reads an array of at most ``MOST_RECIPIENTS`` recipients, or one recipient."""
         found = parse_json_text(value) if isinstance(value, str) and value.lstrip()[:1] in ("[", "") else value
         found = [found] if isinstance(found, str) else [] if found is None else found
         if not isinstance(found, list):
@@ -190,16 +190,16 @@ class Recipients(Parsed):
 
     @classmethod
     def check(cls, position: int, name: str) -> None:
-        """What else a recipient has to be."""
+        """Raises ``ValueError`` for a recipient that can't be one; ``position`` counts from 1."""
 
 
-class Addresses(Recipients):
-    """E-mail addresses."""
+class EmailAddresses(Recipients):
+    """Recipients that are e-mail addresses."""
 
     __slots__ = ()
 
     @classmethod
     def check(cls, position: int, name: str) -> None:
-        """``name@host``, and nothing around it."""
+        """Raises ``ValueError`` for what isn't ``name@host``."""
         if not _ADDRESS.fullmatch(name):
             raise ValueError(f"entry {position}: {name[:64]!r} is not an e-mail address")

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, UnsetType
 
 from terrazzo.api.kernel.envelope import Empty
-from terrazzo.api.kernel.fields import Key, Parsed, parse_json_text
+from terrazzo.api.kernel.fields import IdempotencyKey, Key, Parsed, parse_json_text
 from terrazzo.api.kernel.operation import Operation, nothing
 from terrazzo.api.kernel.services import Services
 from terrazzo.commands.pusher import ObjectRequest
@@ -19,7 +19,6 @@ from terrazzo.metadata.repositories.projects import DEFAULT_PROJECT
 
 Command = Annotated[str, Meta(min_length=1, max_length=64, description="a code of the object's control script")]
 Value = str | int | float | bool
-IdempotencyKey = Annotated[str, Meta(min_length=1, max_length=128)]
 MOST_AT_ONCE = 1_000
 
 

@@ -73,7 +73,7 @@ class ReplayRecord(msgspec.Struct):
 
 
 async def handle_replay(services: Services, actor: Actor, request: StartReplay) -> StartedReplay:
-    """Has it done; the answer comes at once."""
+    """Queues a replay, which runs in the background; the answer comes at once."""
     object_id = await find_object(services, actor, request.object_id)
     whose = await services.entities.objects.item(actor, object_id)
     end_us = None if request.end_time is None else request.end_time.time_us
@@ -83,17 +83,17 @@ async def handle_replay(services: Services, actor: Actor, request: StartReplay) 
 
 
 async def handle_cancel_replay(services: Services, actor: Actor, request: ById) -> ReplayRecord:
-    """Ends one that has not ended; one that has stays as it is."""
+    """Ends a replay that waits or runs; one that has ended stays as it is."""
     return _present(services, await services.replays.cancel(actor, record_id(request.id)))
 
 
 async def handle_get_replay_item(services: Services, actor: Actor, request: ById) -> ReplayRecord:
-    """One replay, and how far it is."""
+    """One replay of the actor's company, and how far it is."""
     return _present(services, await services.replays.item(actor, record_id(request.id)))
 
 
 async def handle_get_replay_list(services: Services, actor: Actor, request: ReplayList) -> Paged[ReplayRecord]:
-    """A page of replays."""
+    """A page of replays, newest first unless ordered otherwise."""
     conditions = conditions_of(request)
     if request.object_id is not None:
         object_id = await find_object(services, actor, request.object_id)

@@ -101,11 +101,11 @@ class ResultActions:
 
     @property
     def table(self) -> sa.Table:
-        """Where they are."""
+        """The table of the results, a row for each variable of each finished period."""
         return VARIABLES[self.kind]
 
     def operations(self) -> Iterable[Operation]:
-        """Its rows in the table."""
+        """The rows of its two actions."""
         yield Operation(
             name=self.get_last,
             summary=f"The latest results of a {self.title} script",

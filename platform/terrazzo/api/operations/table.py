@@ -1,4 +1,4 @@
-"""All operations."""
+"""The table of the gateway's actions, in the order of the documents."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from terrazzo.times import format_spaced
 
 
 class ColumnShape(NamedTuple):
-    """How a record shows a column."""
+    """How records of a component show a column: the type, and what makes it of the stored value."""
 
     type: Any
     make: Callable[[Any], Any]
@@ -72,17 +72,17 @@ class ComponentColumns:
         return struct_of(name, summary, columns)
 
     def record_type(self, name: str, summary: str) -> type[msgspec.Struct]:
-        """The Struct of a record."""
+        """The Struct of a record: ``id`` and the columns that are shown."""
         return struct_of(
             name, summary, [("id", int), *((self.name(each.name), self._read(each)) for each in self.shown)]
         )
 
     def values(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What a client wrote, by column."""
+        """The values of a request, by column instead of by the component's names."""
         return {self.columns.get(name, name): value for name, value in given.items()}
 
     def record(self, row: Row, actor: Actor, zone: tzinfo) -> dict[str, Any]:
-        """What this actor sees of a row."""
+        """A row as the component shows it to this actor: times as text in ``zone``, secrets masked."""
         found: dict[str, Any] = {"id": row["id"]}
         for each in self.shown:
             value = row[each.name]
@@ -135,7 +135,7 @@ class ComponentColumns:
 
 
 def joined(keys: Sequence[Any] | None) -> str:
-    """A list as text with commas."""
+    """A list of keys as text with commas, empty for none."""
     return ",".join(map(str, keys or ()))
 
 

@@ -43,12 +43,16 @@ class ByCategory(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class DashboardLinks:
-    """The handlers."""
+    """The handlers of the three paths that put dashboards on objects."""
 
     dashboards: EntityPaths
 
     async def handle_add(self, services: Services, actor: Actor, request: AddDashboard) -> Empty:
-        """Puts a dashboard on an object."""
+        """Puts a dashboard on an object.
+
+        Raises:
+            Conflict: it is on this object already.
+        """
         if await _links(services, actor, dashboard_id=request.dashboard_id, object_id=request.object_id):
             raise Conflict(f"dashboard_id: {request.dashboard_id} is on this object already")
         await services.entities.object_dashboards.create(actor, msgspec.structs.asdict(request))
@@ -80,7 +84,7 @@ async def _links(services: Services, actor: Actor, **where: int | str) -> list[R
 
 
 def dashboard_paths(objects: EntityPaths, dashboards: EntityPaths) -> Iterable[Operation]:
-    """The three paths."""
+    """The rows of the three paths."""
     links, record = DashboardLinks(dashboards), dashboards.record_type
     yield objects.change(
         "/object/api/v1/object/addDashboard", "Puts a dashboard on an object", AddDashboard, links.handle_add

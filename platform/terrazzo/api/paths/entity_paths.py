@@ -25,7 +25,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotFound
 from terrazzo.metadata.lookup import as_id
 
-Extend = Callable[[Services, Sequence[Row]], Any]
+ExtendRows = Callable[[Services, Sequence[Row]], Any]
 """``await extend(services, rows)``: for each row the columns that no table has."""
 
 
@@ -50,11 +50,11 @@ class EntityPaths:
     repository: Callable[[Services], Any]  # a Repository
     writers: Role = Role.ADMIN
     more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
-    extend: Extend | None = None  # fills them
+    extend: ExtendRows | None = None  # fills them
 
     @cached_property
     def record_type(self) -> Any:
-        """The Struct of a record."""
+        """The Struct of a record: the component's columns, and those of ``more``."""
         known = self.columns.record_type(f"component_{self.name}", f"A {self.title}.")
         if not self.more:
             return known
@@ -101,13 +101,13 @@ class EntityPaths:
         )
 
     async def handle_add(self, services: Services, actor: Actor, request: msgspec.Struct) -> Empty:
-        """Adds a record."""
+        """Adds a record to the actor's company; errors name fields as the component does."""
         with self.columns.errors():
             await self.repository(services).create(actor, self.columns.values(given(request)))
         return Empty()
 
     async def handle_edit(self, services: Services, actor: Actor, request: msgspec.Struct) -> Empty:
-        """Changes the given fields."""
+        """Changes the given columns of a record; what is not given stays as it is."""
         values = given(request)
         key = number_of(values.pop("id"))
         with self.columns.errors(), naming(key):
@@ -115,14 +115,14 @@ class EntityPaths:
         return Empty()
 
     async def handle_delete(self, services: Services, actor: Actor, request: EntityById) -> Empty:
-        """Deletes a record."""
+        """Deletes a record that no other names."""
         key = number_of(request.id)
         with naming(key):
             await self.repository(services).delete(actor, key)
         return Empty()
 
     async def handle_get_item(self, services: Services, actor: Actor, request: EntityById) -> dict[str, Any]:
-        """One record."""
+        """One record of the actor's company."""
         key = number_of(request.id)
         with naming(key):
             row = await self.repository(services).item(actor, key)
@@ -141,7 +141,7 @@ class EntityPaths:
         return paged(request, await self.present(services, actor, rows.rows), rows.total)
 
     async def present(self, services: Services, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
-        """Records as this actor sees them."""
+        """Rows as the component shows them to this actor."""
         records = [self.columns.record(row, actor, services.zone) for row in rows]
         if self.extend is not None:
             for record, more in zip(records, await self.extend(services, rows), strict=True):

@@ -52,12 +52,12 @@ class LabelItem(msgspec.Struct):
 
 
 def event_item(record: EventRecord) -> EventItem:
-    """An event in the component's shape."""
+    """An event as section 2 has it: ``object_id`` is a number."""
     return record_of(EventItem, msgspec.structs.asdict(record), {"object_id": int(record.object_id)})
 
 
 def label_item(record: LabelRecord) -> LabelItem:
-    """A label in the component's shape."""
+    """A label as section 2 has it: ``object_id`` is a number."""
     return record_of(LabelItem, msgspec.structs.asdict(record), {"object_id": int(record.object_id)})
 
 

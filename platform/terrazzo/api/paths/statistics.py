@@ -95,7 +95,11 @@ async def handle_get_period_list(services: Services, actor: Actor, request: Peri
 
 
 async def handle_get_period_item(services: Services, actor: Actor, request: PeriodItem) -> PeriodRecord:
-    """One finished period."""
+    """One finished period.
+
+    Raises:
+        NotFound: the script has no result of exactly this period on the object.
+    """
     where = [
         *await _named(services, actor, request),
         PERIOD.c.start_time == request.start.time_us,

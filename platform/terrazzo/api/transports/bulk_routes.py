@@ -15,7 +15,7 @@ from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.operations.bulk import BULK, ExportOptions, ImportOptions, Upload
+from terrazzo.api.operations.bulk import BULK, BulkUpload, ExportOptions, ImportOptions
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.bulk.exporting import MEDIA_TYPES
 from terrazzo.errors import BadParameter
@@ -51,10 +51,10 @@ class BulkRoutes:
             body = _Body(request, self.upload_bytes)
             stage = _Stage()
 
-            def decode() -> Upload:
+            def decode() -> BulkUpload:
                 options: ImportOptions = self.validator.from_query(operation, dict(request.query))
                 stage.is_wanted = bool(options.progress)
-                return Upload(options, body.read, stage.set)
+                return BulkUpload(options, body.read, stage.set)
 
             async def perform() -> Answer:
                 reply = GatewayReply(operation.name, EMPTY_TEXT)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-from terrazzo.api.kernel.dispatch import Asked, Gateway
+from terrazzo.api.kernel.dispatch import Gateway, GatewayRequest
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
 
@@ -67,7 +67,7 @@ class Conversation:
         """Waits until everything that was taken is answered. Raises what ``Send`` raises."""
         await self._wait(lambda: not self._under_way)
 
-    async def _begin(self, asked: Asked) -> None:
+    async def _begin(self, asked: GatewayRequest) -> None:
         if len(self._under_way) >= self._most:
             self._on_full()
             await self._wait(lambda: len(self._under_way) < self._most)

@@ -16,7 +16,7 @@ from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import Answer, ComponentReply, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, Upload
+from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, FileUpload
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
 from terrazzo.files.folder import PIECE_BYTES
@@ -53,8 +53,8 @@ class FileRoutes:
     async def _upload(self, request: web.Request) -> web.StreamResponse:
         body = UploadBody(request, most_bytes=self.upload_bytes, timeout_s=self.timeout_s)
 
-        def decode() -> Upload:
-            return Upload(self.validator.from_query(UPLOAD, dict(request.query)), body)
+        def decode() -> FileUpload:
+            return FileUpload(self.validator.from_query(UPLOAD, dict(request.query)), body)
 
         answer = await self.performer.perform(UPLOAD, self.caller_of(request), decode, ComponentReply())
         return self.respond(msgspec.structs.replace(answer, status=413) if body.is_too_long else answer)

@@ -12,7 +12,7 @@ from aiohttp.typedefs import Handler
 
 from terrazzo.api.kernel.envelope import NOT_FOUND, NOT_PERMITTED, UNREAD, Failure
 from terrazzo.api.kernel.services import FirmwareService
-from terrazzo.api.transports.byte_ranges import Span, choose_span
+from terrazzo.api.transports.byte_ranges import ByteRange, choose_range
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import NotFound, NotPermitted
@@ -51,7 +51,7 @@ def _refuse(failure: Failure) -> web.Response:
 
 
 async def _send(request: web.Request, file: StoredFile) -> web.StreamResponse:
-    span = choose_span(request.headers, size=file.size, etag=file.etag, method=request.method)
+    span = choose_range(request.headers, size=file.size, etag=file.etag, method=request.method)
     response = web.StreamResponse(status=span.status, headers=_headers(file, span))
     if span.status in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
         response.content_length = span.end - span.start
@@ -68,7 +68,7 @@ async def _send(request: web.Request, file: StoredFile) -> web.StreamResponse:
     return response
 
 
-def _headers(file: StoredFile, span: Span) -> dict[str, str]:
+def _headers(file: StoredFile, span: ByteRange) -> dict[str, str]:
     headers = {"ETag": f'"{file.etag}"', "Accept-Ranges": "bytes", "Cache-Control": "private, no-cache"}
     headers["Content-Type"] = "application/octet-stream"
     headers["X-Content-Type-Options"] = "nosniff"
@@ -79,7 +79,7 @@ def _headers(file: StoredFile, span: Span) -> dict[str, str]:
     return headers
 
 
-async def _pieces(source: BinaryIO, span: Span) -> AsyncGenerator[bytes, None]:
+async def _pieces(source: BinaryIO, span: ByteRange) -> AsyncGenerator[bytes, None]:
     at = span.start
     await asyncio.to_thread(source.seek, at)
     while at < span.end:

@@ -29,7 +29,7 @@ _DRAIN_S = 3.0  # for requests under way when the server stops
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 60_000))
 
 
-class Channel(asyncio.Protocol):
+class TcpConnection(asyncio.Protocol):
     """One connection's bytes: lines in, lines out. Serves as the ``Sink`` of its live frames too."""
 
     framing: Framing = staticmethod(as_line)
@@ -180,7 +180,7 @@ class TcpServer:
         self._connection_limiter = connection_limiter
         self._open_session = open_session
         self._server: asyncio.Server | None = None
-        self._serving: dict[Channel, asyncio.Task[None]] = {}
+        self._serving: dict[TcpConnection, asyncio.Task[None]] = {}
 
     @property
     def is_listening(self) -> bool:
@@ -194,7 +194,7 @@ class TcpServer:
             OSError: the address is taken or not ours.
         """
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Channel(self), host, port, backlog=1024)
+        self._server = await loop.create_server(lambda: TcpConnection(self), host, port, backlog=1024)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def stop(self) -> None:
@@ -212,7 +212,7 @@ class TcpServer:
         if tasks:
             await asyncio.wait(tasks)
 
-    def on_connected(self, channel: Channel) -> None:
+    def on_connected(self, channel: TcpConnection) -> None:
         """A peer has connected; who is one too many is told so."""
         if not self._connection_limiter.enter(PORT, channel.address):
             channel.hear_no_more(
@@ -222,7 +222,7 @@ class TcpServer:
         name = f"TCP connection of {channel.address}"
         self._serving[channel] = asyncio.create_task(self._serve(channel), name=name)
 
-    async def _serve(self, channel: Channel) -> None:
+    async def _serve(self, channel: TcpConnection) -> None:
         caller = Caller(channel.address)
         caller.live = self._open_session(caller, channel)
         talk = Conversation(
@@ -247,7 +247,7 @@ class TcpServer:
             del self._serving[channel]
             self._connection_limiter.leave(PORT)
 
-    async def _answer(self, channel: Channel, live: LiveSession, talk: Conversation) -> None:
+    async def _answer(self, channel: TcpConnection, live: LiveSession, talk: Conversation) -> None:
         """Answers line by line until there is a reason to close, which is said where there is something to say."""
         while True:
             try:
@@ -269,7 +269,7 @@ class TcpServer:
         channel.hear_no_more(_refusal(413 if why is Cut.TOO_LONG else 408, info))
         await channel.wait_lost()
 
-    def _lateness(self, channel: Channel) -> tuple[Cut, str]:
+    def _lateness(self, channel: TcpConnection) -> tuple[Cut, str]:
         if channel.is_partial:
             timeout_s = self.limits.request_timeout_s
             return Cut.BODY_TIMEOUT, f"body: the line was not complete within {timeout_s} s (limits.request_timeout_s)"

@@ -79,7 +79,7 @@ class EntityActions:
         object.__setattr__(self, "_view", RecordView(self.entity, self.format_time))
 
     def operations(self) -> Iterable[Operation]:
-        """Its rows in the table."""
+        """The rows of its five actions."""
         name, title, entity = self.name, self.title, self.entity
         record = record_type(name, title, entity, self.more)
         key, more = key_type(name, self.keys), [*self.written.items()]
@@ -105,28 +105,33 @@ class EntityActions:
             )
 
     async def handle_create(self, services: Services, actor: Actor, request: msgspec.Struct) -> Created:
-        """Adds a record."""
+        """Adds a record to the actor's company.
+
+        Raises:
+            BadParameter: a value that a column can't have.
+            Conflict: a value that another record has already.
+        """
         row = await self.repository(services).create(actor, given(request))
         return Created(row["id"], row[self.entity.uid_name])
 
     async def handle_update(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
-        """Changes the given fields."""
+        """Changes the given columns of a record; what is not given stays as it is."""
         values = given(request)
         key = take_key(values, self.keys)
         return await self._say(services, actor, request, await self.repository(services).update(actor, key, values))
 
     async def handle_delete(self, services: Services, actor: Actor, request: msgspec.Struct) -> Any:
-        """Deletes a record."""
+        """Deletes a record that no other names."""
         key = take_key(given(request), self.keys)
         return await self._say(services, actor, request, await self.repository(services).delete(actor, key))
 
     async def handle_get_item(self, services: Services, actor: Actor, request: msgspec.Struct) -> dict[str, Any]:
-        """One record."""
+        """One record of the actor's company."""
         row = await self.repository(services).item(actor, take_key(given(request), self.keys))
         return (await self._present(services, actor, request, [row]))[0]
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:
-        """A page of records."""
+        """A page of records, or a bare array of them where the entity isn't paged."""
         repository: Repository = self.repository(services)
         rows = await repository.page(
             actor,
@@ -157,5 +162,5 @@ class EntityActions:
 
 
 def plural(title: str) -> str:
-    """Of an entity's title."""
+    """The plural of an entity's title, such as ``companies``."""
     return f"{title[:-1]}ies" if title.endswith("y") else f"{title}s"

@@ -78,7 +78,7 @@ class _StateChange:
     reason: str = ""
 
     def operation(self) -> Operation:
-        """Its row in the table."""
+        """The row of the action."""
         return Operation(
             name=self.name,
             summary=self.summary,

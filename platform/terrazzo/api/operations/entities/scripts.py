@@ -28,7 +28,7 @@ class Switch:
     stop: str
 
     def operations(self) -> Iterable[Operation]:
-        """Its rows in the table."""
+        """The rows of the two actions."""
         actions = self.actions
         for name, summary, handler in (
             (self.start, f"Starts a {actions.title}", self.handle_start),
@@ -44,11 +44,11 @@ class Switch:
             )
 
     async def handle_start(self, services: Services, actor: Actor, request: msgspec.Struct) -> Changed | Empty:
-        """Sets ``is_active``."""
+        """Starts a script: sets its ``is_active``."""
         return await self._set_active(services, actor, request, True)
 
     async def handle_stop(self, services: Services, actor: Actor, request: msgspec.Struct) -> Changed | Empty:
-        """Clears ``is_active``."""
+        """Stops a script: clears its ``is_active``."""
         return await self._set_active(services, actor, request, False)
 
     async def _set_active(

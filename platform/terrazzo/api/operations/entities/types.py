@@ -14,8 +14,8 @@ from terrazzo.database.entity import COMPANY, Entity
 from terrazzo.database.field import Field, FieldKind
 from terrazzo.errors import BadParameter
 
-Column = tuple[Any, ...]
-"""Name, type and, where it may be left out, default."""
+StructColumn = tuple[Any, ...]
+"""A field of a Struct that is made here: name, type and, where it may be left out, default."""
 
 
 class ByUid(msgspec.Struct, kw_only=True):
@@ -30,17 +30,22 @@ def key_type(name: str, keys: tuple[str, ...]) -> type[msgspec.Struct]:
     return ByUid if keys == ByUid.__struct_fields__ else struct_of(f"{name}_key", "Which record.", _keys(keys))
 
 
-def create_type(name: str, title: str, entity: Entity, required: Collection[str], more: Iterable[Column]) -> Any:
-    """The request of ``create_``; ``more`` are columns that no record shows."""
+def create_type(name: str, title: str, entity: Entity, required: Collection[str], more: Iterable[StructColumn]) -> Any:
+    """The Struct of a request that creates a record; ``more`` are columns that no record shows."""
     company = (COMPANY, Key | None | UnsetType, UNSET)  # a super user's choice
     required = {*required, *(field.name for field in entity.writable() if field.required)}
     return struct_of(f"create_{name}", f"A new {title}.", [*more, *_written(entity, required), company])
 
 
 def update_type(
-    name: str, title: str, entity: Entity, required: Collection[str], more: Iterable[Column], keys: tuple[str, ...]
+    name: str,
+    title: str,
+    entity: Entity,
+    required: Collection[str],
+    more: Iterable[StructColumn],
+    keys: tuple[str, ...],
 ) -> Any:
-    """The request of ``update_``."""
+    """The Struct of a request that changes a record; ``more`` are columns that no record shows."""
     columns = [column for column in _written(entity, required) if column[0] not in (*keys, entity.uid_name)]
     number = [("id", Key)] if "id" in required else []
     optional = [(column, of | None | UnsetType, UNSET) for column, of, *_ in more]
@@ -86,11 +91,11 @@ def struct_of(name: str, summary: str, columns: list[Any]) -> type[msgspec.Struc
     return msgspec.defstruct(title, columns, kw_only=True, namespace={"__doc__": summary}, module=__name__)
 
 
-def _keys(keys: tuple[str, ...]) -> list[Column]:
+def _keys(keys: tuple[str, ...]) -> list[StructColumn]:
     return [(key, Key) if len(keys) == 1 else (key, Key | None | UnsetType, UNSET) for key in keys]
 
 
-def _written(entity: Entity, required: Collection[str]) -> list[Column]:
+def _written(entity: Entity, required: Collection[str]) -> list[StructColumn]:
     """Required ones first, as in the documents."""
     columns = [field for field in entity.writable() if field.name != COMPANY]
     first = [(field.name, written_type(field)) for field in columns if field.name in required]
@@ -99,7 +104,7 @@ def _written(entity: Entity, required: Collection[str]) -> list[Column]:
 
 
 def written_type(field: Field) -> Any:
-    """What a client may send for a column."""
+    """The type of a column in requests."""
     match field.kind:
         case FieldKind.INTEGER:
             return Annotated[int, Meta(ge=field.minimum, le=field.maximum)]
@@ -114,7 +119,7 @@ def written_type(field: Field) -> Any:
 
 
 def read_type(field: Field) -> Any:
-    """What a record shows of a column."""
+    """The type of a column in records."""
     match field.kind:
         case FieldKind.INTEGER | FieldKind.FLAG:
             return int | None if field.default is None and not field.required else int

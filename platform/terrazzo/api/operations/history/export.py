@@ -49,7 +49,7 @@ class GridExport(ExportOptions):
 
 
 class Export(NamedTuple):
-    """A file on its way."""
+    """A file that is made while it is sent."""
 
     pieces: AsyncGenerator[bytes, None]
     media_type: str

@@ -77,25 +77,29 @@ class GridList(msgspec.Struct):
 
 
 async def handle_get_last_grid(services: Services, actor: Actor, request: GridQuery) -> GridData:
-    """The latest record."""
+    """The latest record of the terminal, or none."""
     records = await services.store.latest(await grid_series(services, actor, request), 1)
     return GridData(_present(records, services.zone))
 
 
 async def handle_get_grid_item(services: Services, actor: Actor, request: GridItem) -> GridData:
-    """The record that follows a time."""
+    """The first record that is strictly later than a time, or none."""
     record = await services.store.first_after(await grid_series(services, actor, request), request.time.time_us)
     return GridData(_present([record] if record else [], services.zone))
 
 
 async def handle_get_last_grid_list(services: Services, actor: Actor, request: LastGridList) -> GridList:
-    """The latest records."""
+    """The newest records, newest first."""
     records = await services.store.latest(await grid_series(services, actor, request), request.items)
     return GridList(_present(records, services.zone), request.items)
 
 
 async def handle_get_grid_list(services: Services, actor: Actor, request: GridRange) -> Paged[GridRecord]:
-    """The records of a time range."""
+    """A page of the records of a time range, newest first.
+
+    Raises:
+        BadParameter: the range is reversed.
+    """
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
@@ -115,7 +119,7 @@ async def grid_series(services: Services, actor: Actor, request: AsksForGrid) ->
 
 
 def _selects(topic_filter: str, topic: str, own: str) -> bool:
-    """A filter counts from ``g/`` or from the channel on."""
+    """Whether a filter selects a topic: it may begin with ``g/`` and the terminal, or with the channel."""
     return matches(topic_filter, topic) or matches(topic_filter, topic.removeprefix(own))
 
 

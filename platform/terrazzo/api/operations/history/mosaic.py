@@ -41,7 +41,7 @@ class Keys(Names):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """Each once, in the order given."""
+        """Reads codes of variables, each once, in the order given."""
         keys = super().parse(value, zone)
         if not keys.names:
             raise ValueError("names no variable")
@@ -62,7 +62,7 @@ class Duration(Parsed):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """From a millisecond to ten years."""
+        """Reads a length from a millisecond to ten years; null and empty text are none."""
         return cls() if value is None or value == "" else cls(parse_duration(value))
 
 
@@ -125,21 +125,25 @@ async def handle_get_last_mosaic(services: Services, actor: Actor, request: Mosa
 
 
 async def handle_get_mosaic_item(services: Services, actor: Actor, request: MosaicItem) -> MosaicData:
-    """The record that follows a time."""
+    """The first record strictly later than a time that has one of the variables, or none."""
     series, keys = await _series(services, actor, request), request.keys.names
     record = await services.store.first_after([series], request.time.time_us, keys=keys)
     return MosaicData(_present([record] if record else [], keys, services.zone))
 
 
 async def handle_get_last_mosaic_list(services: Services, actor: Actor, request: LastMosaicList) -> MosaicList:
-    """The latest records."""
+    """The newest records that have one of the variables, newest first."""
     series, keys = await _series(services, actor, request), request.keys.names
     records = await services.store.latest([series], request.items, keys=keys)
     return MosaicList(_present(records, keys, services.zone), request.items)
 
 
 async def handle_get_mosaic_list(services: Services, actor: Actor, request: MosaicRange) -> Paged[MosaicRecord]:
-    """The records of a time range."""
+    """A page of the records of a time range that have one of the variables, newest first.
+
+    Raises:
+        BadParameter: the range is reversed.
+    """
     start_us, end_us = span_of(request)
     series, keys = await _series(services, actor, request), request.keys.names
     page = await services.store.page(

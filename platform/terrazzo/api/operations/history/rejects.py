@@ -50,7 +50,7 @@ _bodies = msgspec.msgpack.Decoder(RejectBody)
 
 
 async def handle_get_reject_list(services: Services, actor: Actor, request: RejectList) -> Paged[RejectRecord]:
-    """Rejects by time of arrival, newest first."""
+    """A page of payloads that could not be decoded, by time of arrival, newest first."""
     start_us = request.start_time.time_us if request.start_time else 0
     end_us = request.end_time.time_us if request.end_time else LATEST_US
     if start_us > end_us:

@@ -23,6 +23,7 @@ from terrazzo.mapping.engine import MappingStats
 from terrazzo.messenger.project_sender import SenderStats
 from terrazzo.objects.flag_watch import FlagStats
 from terrazzo.ports.bridge import BridgeStatus
+from terrazzo.ports.store import StoreStats
 from terrazzo.rules.notifier import NotifierStats
 from terrazzo.runtime.assembly import bridge_metrics, metric_names
 from terrazzo.runtime.assembly.part_metrics import part_metrics
@@ -33,6 +34,7 @@ ROOT = Path(terrazzo.__file__).parent
 SOURCE = "\n".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.rglob("*.py")))
 
 PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
+    "store": (StoreStats, metric_names.STORE),
     "broker": (Stats, metric_names.BROKER),
     "ingest": (IngestStats, metric_names.INGEST),
     "engine": (MappingStats, metric_names.MAPPING),
@@ -70,7 +72,9 @@ def exposed() -> Iterator[tuple[str, float]]:
             counted += 1
             setattr(stats, name, counted)
     registry = CollectorRegistry()
-    for collector in [*part_metrics(commands=CommandStats(), **parts), *bridge_metrics.bridge_metrics([_Bridge()])]:
+    store = parts.pop("store")
+    own = part_metrics(commands=CommandStats(), store=lambda: store, **parts)
+    for collector in [*own, *bridge_metrics.bridge_metrics([_Bridge()])]:
         registry.register(collector)
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
         yield from ((sample.name, sample.value) for sample in family.samples)

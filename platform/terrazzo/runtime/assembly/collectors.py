@@ -14,20 +14,21 @@ class Numbered(Collector):
     """A part's plain numbers.
 
     Args:
-        names: the full name of each metric, to the field of ``stats`` that it is read from; names that end in
-            ``_total`` are counters, which only rise, the others gauges.
-        stats: what the part counts.
+        names: the full name of each metric, to the field that it is read from; names that end in ``_total`` are
+            counters, which only rise, the others gauges.
+        read: what the part counts, as an object with these fields.
     """
 
-    def __init__(self, names: Mapping[str, str], stats: object) -> None:
+    def __init__(self, names: Mapping[str, str], read: Callable[[], object]) -> None:
         self._names = names
-        self._stats = stats
+        self._read = read
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
+        stats = self._read()
         for name, field in self._names.items():
             kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
-            yield kind(name, field.replace("_", " "), value=getattr(self._stats, field))
+            yield kind(name, field.replace("_", " "), value=getattr(stats, field))
 
 
 class Labelled(Collector):

@@ -5,6 +5,13 @@ A name with ``_total`` at its end is a counter, which only rises; the others are
 
 from __future__ import annotations
 
+STORE = {
+    "terrazzo_store_spooled_records_total": "spooled_records",
+    "terrazzo_store_refused_records_total": "refused_records",
+    "terrazzo_store_spool_batches": "spool_batches",
+    "terrazzo_store_spool_bytes": "spool_bytes",
+}
+
 BROKER = {
     "terrazzo_broker_connections": "connections",
     "terrazzo_broker_clients": "clients",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from prometheus_client.registry import Collector
 
@@ -10,6 +12,7 @@ from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
+from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import Labelled, Numbered
 from terrazzo_broker.stats import Stats
@@ -17,6 +20,7 @@ from terrazzo_broker.stats import Stats
 
 def part_metrics(
     *,
+    store: Callable[[], StoreStats],
     broker: Stats,
     ingest: IngestStats,
     commands: CommandStats,
@@ -32,19 +36,20 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
-        Numbered(names.BROKER, broker),
+        Numbered(names.STORE, store),
+        Numbered(names.BROKER, lambda: broker),
         Labelled("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
-        Numbered(names.INGEST, ingest),
+        Numbered(names.INGEST, lambda: ingest),
         Labelled("terrazzo_ingest_rejects_total", "kind", lambda: ingest.rejects),
-        Numbered(names.MAPPING, engine),
-        Numbered(names.EFFECTS, effect_queue),
-        Numbered(names.MESSENGER, messenger),
-        Numbered(names.RULES, rules),
-        Numbered(names.CAMPAIGNS, campaigns),
+        Numbered(names.MAPPING, lambda: engine),
+        Numbered(names.EFFECTS, lambda: effect_queue),
+        Numbered(names.MESSENGER, lambda: messenger),
+        Numbered(names.RULES, lambda: rules),
+        Numbered(names.CAMPAIGNS, lambda: campaigns),
         Labelled("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
         Labelled("terrazzo_commands_total", "state", lambda: commands.steps),
-        Numbered(names.LOGIN, login),
-        Numbered(names.ANALYSIS, analysis),
-        Numbered(names.LIVE, live),
-        Numbered(names.FLAGS, flags),
+        Numbered(names.LOGIN, lambda: login),
+        Numbered(names.ANALYSIS, lambda: analysis),
+        Numbered(names.LIVE, lambda: live),
+        Numbered(names.FLAGS, lambda: flags),
     ]

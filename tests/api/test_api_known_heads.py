@@ -19,7 +19,7 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.known_heads import MOST_HEADS, KnownHead, KnownHeads
 from terrazzo.api.transports.server import HttpServer
-from waiting import until
+from waiting import close, until
 
 KNOWN = "request with a known head"  # what a task that answers one is called
 PING = b'{"action":"ping","message":"x"}'
@@ -65,7 +65,7 @@ class Site:
         try:
             yield Line(reader, writer)
         finally:
-            writer.close()
+            await close(writer)
 
     def request(self, body: bytes = PING, *headers: str, who: str = "viewer", length: int = 0) -> bytes:
         token = f"Authorization: Bearer {self.rig.tokens[who]}"

@@ -38,7 +38,7 @@ async def test_acknowledged_only_when_stored_and_spooled(tmp_path: Path, monkeyp
             await until(lambda: status.connected_since_us, "connected")
             here = await asyncio.to_thread(Peer, port, "t1", username="u-t1", password="pin-t1")
             infos = [here.client.publish("g/t1/r", json.dumps({"n": number}), qos=1) for number in range(50)]
-            await until(lambda: platform.lines.ingest.stats.messages == 50, "stored")
+            await until(lambda: platform.messaging.ingest.stats.messages == 50, "stored")
             await until(lambda: status.spool_failures >= 2, "two attempts")
             assert not any(info.is_published() for info in infos)
             assert there.messages == []

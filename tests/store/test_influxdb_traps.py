@@ -11,7 +11,7 @@ from store_locations import InfluxLocation
 
 from influx_server import InfluxServer
 from terrazzo.ports.store import Page, Record, RecordsRefused, StoreUnavailable
-from waiting import until
+from waiting import close, until
 
 T0 = 1_700_000_000_000_000
 NAME = "g/T1/r"
@@ -182,7 +182,7 @@ async def test_what_is_no_influxdb_is_said(tmp_path):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
         await writer.drain()
-        writer.close()
+        await close(writer)
 
     other = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = other.sockets[0].getsockname()[1]

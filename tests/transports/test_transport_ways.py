@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from api.api_rig import Rig, open_rig
-from lasting import limits
+from own_platform import Ports
 from terrazzo.api.transports import http
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
@@ -189,7 +189,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def rig(tmp_path: Path, clock: Clock) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path, clock=clock, limits=limits(body_bytes=BODY_BYTES)) as opened:
+    async with open_rig(tmp_path, ports=Ports(clock=clock), limits={"body_bytes": BODY_BYTES}) as opened:
         await opened.add_terminal("t1")
         yield opened
 

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from terrazzo.config.bridge import BridgeSection, bridge_settings
 from terrazzo.config.broker import check_is_served
-from terrazzo.config.messenger import EmailSection
+from terrazzo.config.messenger import EmailSection, MessengerSection
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
+from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
 from terrazzo.ports.bridge import Bridge
+from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import Tasks
 from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
@@ -37,20 +39,20 @@ from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMail
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.listeners.certificates import CertificateError
 
-__all__ = ["Addresses", "Platform", "new_bridge", "new_mailer"]
+__all__ = ["Addresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
 
 _log = logging.getLogger(__name__)
 
 _RETENTION_S = 3_600.0
-_GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
 
 
 class Platform:
     """One platform in one process: ``start``, then ``stop``. What a start made is undone in reverse order."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, ports: Ports | None = None) -> None:
         check_is_served(config)
         self.config = config
+        self._ports = ports or Ports()
         self._lifetime = Lifetime()
         self.failed = self._lifetime.failed
         self.tasks = Supervisor(on_stop=self.failed.set)
@@ -63,14 +65,10 @@ class Platform:
         """
         try:
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            addresses = await self._start_parts()
+            return await self._start_parts()
         except BaseException:  # what was started must not stay behind, whatever ended the start
             await self.stop()
             raise
-        gc.collect()
-        gc.freeze()  # what lives as long as the process need not be looked at again
-        gc.set_threshold(_GC_AFTER, 20, 50)
-        return addresses
 
     def before_stop(self, undo: Callable[[], Awaitable[object]]) -> None:
         """Has ``undo`` awaited at the beginning of the stop."""
@@ -91,21 +89,33 @@ class Platform:
 
     async def _start_parts(self) -> Addresses:
         """Whoever listens to a part does so before that part runs."""
-        config, lifetime = self.config, self._lifetime
+        config, lifetime, clock = self.config, self._lifetime, self._ports.clock
         self.store = store = await self._open_store()
-        self.metadata = metadata = await open_metadata(config, lifetime)
+        self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
         files = await self._open_files()
         messenger = await self._open_messenger()
-        objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger)
-        self.messaging = messaging = new_messaging(config, store=store, metadata=metadata, files=files, objects=objects)
-        views = start_views(config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging)
-        campaigns = new_campaigns(store=store, metadata=metadata, messaging=messaging)
+        objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger, clock=clock)
+        self.messaging = messaging = new_messaging(
+            config,
+            store=store,
+            metadata=metadata,
+            files=files,
+            objects=objects,
+            clock=clock,
+            intake_limits=self._ports.intake_limits,
+        )
+        views = start_views(
+            config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging, clock=clock
+        )
+        campaigns = new_campaigns(store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
         )
-        replays = start_replays(config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging)
-        parts = GatewayParts(
+        replays = start_replays(
+            config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
+        )
+        self.parts = parts = GatewayParts(
             store=store,
             metadata=metadata,
             files=files,
@@ -117,7 +127,8 @@ class Platform:
             terminals=self.terminals,
             replays=replays,
         )
-        addresses = await Gateway(config, parts).listen(lifetime)
+        self.gateway = Gateway(config, parts, clock=clock)
+        addresses = await self.gateway.listen(lifetime)
         if not config.http.public_url:
             messaging.links.base_url = addresses.http
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
@@ -125,11 +136,11 @@ class Platform:
         return addresses
 
     async def _open_store(self) -> TimeSeriesStore:
-        store = await open_store(self.config, self.tasks)
+        store, clock = await self._ports.open_store(self.config, self.tasks), self._ports.clock
         self._lifetime.push_async_callback(store.close)
         days = self.config.store.retention_days
         if days:
-            self._lifetime.repeat("retention", _RETENTION_S, lambda: store.drop_before(now_us() - days * DAY_US))
+            self._lifetime.repeat("retention", _RETENTION_S, lambda: store.drop_before(clock() - days * DAY_US))
         return store
 
     async def _open_files(self) -> FileLibrary:
@@ -141,15 +152,16 @@ class Platform:
         return files
 
     async def _open_messenger(self) -> Messenger:
-        section, metadata = self.config.messenger, self.metadata
-        caller = GuardedHttp(Guard(section.allow_private))
+        section, metadata, ports = self.config.messenger, self.metadata, self._ports
+        caller = ports.new_caller(section)
         rules = metadata.entities.rules
         messenger = Messenger(
             MessageJournal(metadata.database, zone=self.config.zone),
-            build_projects(section, mailer_of=new_mailer, caller=caller),
-            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s),
+            build_projects(section, mailer_of=ports.new_mailer, caller=caller),
+            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s, clock=ports.clock),
             queued_messages=section.queued_messages,
             attachment_bytes=section.attachment_bytes,
+            clock=ports.clock,
         )
         rules.vet_with(messenger.projects.find)
         await messenger.start()
@@ -200,3 +212,27 @@ def new_mailer(section: EmailSection) -> SmtpMailer:
     """A mail server by its section of the configuration."""
     given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
     return SmtpMailer(MailServer(**given))
+
+
+def new_caller(section: MessengerSection) -> HttpCaller:
+    """What makes requests to providers and webhooks, kept away from addresses that the section does not allow."""
+    return GuardedHttp(Guard(section.allow_private))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Ways into the world that are no part of the configuration; the defaults are those of ``terrazzo serve``.
+
+    Attributes:
+        clock: UTC microseconds.
+        open_store: opens the time series store of a configuration; raises ``StoreUnavailable``.
+        new_mailer: a mail server by its section.
+        new_caller: what calls HTTP providers and webhooks.
+        intake_limits: when reading from terminals pauses, and how much one commit takes.
+    """
+
+    clock: Callable[[], int] = now_us
+    open_store: Callable[[Config, Tasks], Awaitable[TimeSeriesStore]] = open_store
+    new_mailer: Callable[[EmailSection], Mailer] = new_mailer
+    new_caller: Callable[[MessengerSection], HttpCaller] = new_caller
+    intake_limits: IngestLimits = field(default_factory=IngestLimits)

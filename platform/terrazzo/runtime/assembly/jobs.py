@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.campaigns.terminal_records import CampaignTerminals
 from terrazzo.config.sections import Config
@@ -14,13 +16,16 @@ from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import now_us
 
 
-def new_campaigns(*, store: TimeSeriesStore, metadata: Metadata, messaging: TerminalMessaging) -> CampaignRunner:
+def new_campaigns(
+    *, store: TimeSeriesStore, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
+) -> CampaignRunner:
     """Campaigns, which hear of reports, connections, commands and downloads; they don't run yet."""
     terminal_records = CampaignTerminals(metadata.database)
-    campaigns = CampaignRunner(metadata.entities.campaigns, terminal_records, commands=messaging.commands, store=store)
+    campaigns = CampaignRunner(
+        metadata.entities.campaigns, terminal_records, commands=messaging.commands, store=store, clock=clock
+    )
     messaging.ingest.listen(campaigns.on_records)
     messaging.presence.watch(campaigns.on_presence)
     messaging.commands.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
@@ -36,11 +41,12 @@ def start_replays(
     metadata: Metadata,
     objects: Objects,
     messaging: TerminalMessaging,
+    clock: Callable[[], int],
 ) -> ReplayRunner:
     """Replays; those that an earlier run left begin anew."""
     live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
     journal = ReplayJournal(metadata.database, zone=config.zone)
-    replays = ReplayRunner(journal, ReplayParts(store, metadata.database, live, objects.analysis, now_us))
+    replays = ReplayRunner(journal, ReplayParts(store, metadata.database, live, objects.analysis, clock))
     replays.start()
     lifetime.push_async_callback(replays.stop)
     return replays

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.access.tokens import Tokens, load_token_key
@@ -16,7 +17,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import DAY_US, now_us
+from terrazzo.times import DAY_US
 
 _log = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ class Metadata:
     first_admin: FirstAdmin | None
 
 
-async def open_metadata(config: Config, lifetime: Lifetime) -> Metadata:
+async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[], int]) -> Metadata:
     """Opens the database, loads the registry, and follows what other processes change.
 
     Raises:
@@ -53,13 +54,13 @@ async def open_metadata(config: Config, lifetime: Lifetime) -> Metadata:
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
     key = load_token_key(folder, key=config.auth.token_key)
-    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours)
+    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
     lifetime.repeat("changes", _POLL_S, lambda: _poll(changes, lifetime))
-    audit, days = AuditLog(database, zone=config.zone), config.audit.retention_days
+    audit, days = AuditLog(database, zone=config.zone, clock=clock), config.audit.retention_days
     if days:
-        lifetime.repeat("audit retention", _RETENTION_S, lambda: audit.forget_before(now_us() - days * DAY_US))
+        lifetime.repeat("audit retention", _RETENTION_S, lambda: audit.forget_before(clock() - days * DAY_US))
     return Metadata(database, registry, entities, tokens, audit, first_admin)
 
 

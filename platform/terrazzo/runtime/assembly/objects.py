@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.analysis.analysis import Analysis
@@ -33,7 +34,13 @@ class Objects:
 
 
 async def open_objects(
-    config: Config, lifetime: Lifetime, *, store: TimeSeriesStore, metadata: Metadata, messenger: Messenger
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    messenger: Messenger,
+    clock: Callable[[], int],
 ) -> Objects:
     """Before the stop, what is committed reaches the database, if it answers.
 
@@ -42,7 +49,7 @@ async def open_objects(
     """
     effect_writer = EffectWriter(metadata.database)
     effect_queue = EffectQueue(effect_writer)
-    notifier = await _open_teller(config, lifetime, metadata, messenger)
+    notifier = await _open_teller(config, lifetime, metadata, messenger, clock)
     effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
     effect_queue.listen(notifier.on_happened)
     lifetime.push_async_callback(effect_queue.stop)
@@ -51,12 +58,15 @@ async def open_objects(
     await collected.start()
     lifetime.push_async_callback(collected.stop)
     marks = LateMarks()
-    analysis = await _open_analysis(config, lifetime, store, metadata, marks)
+    analysis = await _open_analysis(config, lifetime, store, metadata, marks, clock)
     return Objects(mapper, notifier, marks, analysis)
 
 
-async def _open_teller(config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger) -> RuleNotifier:
-    notifier = RuleNotifier(NoticeStore(metadata.database), messenger, metadata.entities.objects, zone=config.zone)
+async def _open_teller(
+    config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
+) -> RuleNotifier:
+    notices = NoticeStore(metadata.database)
+    notifier = RuleNotifier(notices, messenger, metadata.entities.objects, zone=config.zone, clock=clock)
     await notifier.load(metadata.entities.rules)
     notifier.start()
     lifetime.push_async_callback(notifier.stop)
@@ -64,7 +74,12 @@ async def _open_teller(config: Config, lifetime: Lifetime, metadata: Metadata, m
 
 
 async def _open_analysis(
-    config: Config, lifetime: Lifetime, store: TimeSeriesStore, metadata: Metadata, marks: LateMarks
+    config: Config,
+    lifetime: Lifetime,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    marks: LateMarks,
+    clock: Callable[[], int],
 ) -> Analysis:
     """Statistics, calculations and balances, which work while the platform runs."""
     analysis = await Analysis.open(
@@ -74,6 +89,7 @@ async def _open_analysis(
         marks=marks,
         zone=config.zone,
         retention_us=config.store.retention_days * DAY_US,
+        clock=clock,
     )
     lifetime.repeat("analysis", _ANALYSIS_S, analysis.work)
     return analysis

@@ -19,7 +19,7 @@ from terrazzo_broker.broker import Broker
 from terrazzo_broker.codec.properties import parse_properties
 from terrazzo_broker.codec.wire import Cursor, encode_length
 from terrazzo_broker.hooks import Batch, Client, Inbound
-from terrazzo_broker.message import Message, PublishProperties
+from terrazzo_broker.message import ApplicationMessage, PublishProperties
 
 _CACHED_TAGS = 4_096
 
@@ -183,7 +183,7 @@ def _publisher(name: str) -> str:
     return f"bridge:{name}"
 
 
-def _outbound(message: Message) -> BridgeMessage:
+def _outbound(message: ApplicationMessage) -> BridgeMessage:
     properties = _read_properties(message.properties) if message.properties else None
     topic = message.topic.decode()
     return BridgeMessage(topic, message.payload, message.qos, message.retain, message.expires_us, properties)

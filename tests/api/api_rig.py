@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 
 from migrated import seed
-from terrazzo.access.tokens import Tokens, actor_of, load_token_key
+from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.api.kernel.services import ReadinessCheck, Services
@@ -235,7 +235,8 @@ async def _add_users(entities: Entities, tokens: Tokens) -> dict[str, str]:
     ]:
         values = {"username": f"{name}-user", "role": role, "permission_company_id": company}
         made[name] = await entities.users.create_hashed(SYSTEM, values, await _password_hash())
-    return {name: tokens.issue(actor_of(row)) for name, row in made.items() if row is not None}
+    known = {name: await entities.users.by_name(row["username"]) for name, row in made.items() if row is not None}
+    return {name: tokens.issue_for(row) for name, row in known.items() if row is not None}
 
 
 _hashes: list[str] = []

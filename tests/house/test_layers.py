@@ -1,4 +1,4 @@
-"""The layers of ``docs/layers.toml``: arrows point down, each module has its place, nothing goes in circles, sizes hold."""
+"""The layers of ``docs/layers.toml``: arrows point down, each module has its place, no circles, sizes hold."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -61,24 +61,26 @@ def run(p, T, s):
 """
 
 
-def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
-    """The function for a terminal.
+class PlanSource(NamedTuple):
+    """The Python text of a terminal's function.
 
-    Args:
-        points: slot -> the name of the point that feeds it.
+    Attributes:
+        any_run: the way for any message.
+        run: the way for a message that has all points and is new; None: a code can't be a Struct's field.
+        codes: the variables that the function may change, in the order of its changes.
     """
+
+    any_run: str
+    run: str | None
+    codes: tuple[str, ...]
+
+
+def plan_source(table: MappingTable, points: Mapping[int, str]) -> PlanSource:
+    """The text of a terminal's function; ``points``: slot -> the name of the point that feeds it."""
     writer = _Writer(table, points)
-    namespace: dict[str, Any] = {
-        **NAMESPACE,
-        **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
-        "MISSING": _MISSING,
-        "UNSET": msgspec.UNSET,
-        "take": itemgetter(*map(point_name, points.values())),
-    }
-    _compile((_ANY_HEAD, *writer.any_lines()), namespace)
-    if any(_UNSPEAKABLE & set(code) for code in writer.codes):
-        return namespace["any_run"]  # type: ignore[no-any-return]
-    namespace["Changes"] = _changes_type(writer.codes)
+    any_run, codes = "\n".join((_ANY_HEAD, *writer.any_lines())), tuple(writer.codes)
+    if any(_UNSPEAKABLE & set(code) for code in codes):
+        return PlanSource(any_run, None, codes)
     names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
     head = _HEAD.format(
         older="T < s.newest_us or T < s.derived_us" if table.derived else "T < s.newest_us",
@@ -86,14 +88,40 @@ def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
         times=" = ".join(times),
         windows="; w = s.windows" if table.windowed else "",
     )
-    _compile((head, *writer.lines()), namespace)
+    return PlanSource(any_run, "\n".join((head, *writer.lines())), codes)
+
+
+def derived_source(table: MappingTable) -> str:
+    """The text of the function for a change that no message brought."""
+    return "\n".join((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()))
+
+
+def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
+    """The function for a terminal.
+
+    Args:
+        points: slot -> the name of the point that feeds it.
+    """
+    source = plan_source(table, points)
+    namespace: dict[str, Any] = {
+        **NAMESPACE,
+        **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
+        "MISSING": _MISSING,
+        "UNSET": msgspec.UNSET,
+        "take": itemgetter(*map(point_name, points.values())),
+    }
+    _compile(source.any_run, namespace)
+    if source.run is None:
+        return namespace["any_run"]  # type: ignore[no-any-return]
+    namespace["Changes"] = _changes_type(source.codes)
+    _compile(source.run, namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
 
 def compile_derived(table: MappingTable) -> Run:
     """The function for a change that no message brought: the rows that follow from others, and events."""
     namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
-    _compile((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()), namespace)
+    _compile(derived_source(table), namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
 
@@ -105,8 +133,8 @@ def changed_values(changes: Changes) -> Mapping[str, Value]:
     return {code: value for code, value in values if value is not msgspec.UNSET}
 
 
-def _compile(lines: Iterable[str], namespace: dict[str, Any]) -> None:
-    exec(compile("\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
+def _compile(source: str, namespace: dict[str, Any]) -> None:
+    exec(compile(source, "<plan>", "exec"), namespace)  # made of whitelisted parts only
 
 
 def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:

@@ -126,7 +126,7 @@ def compile_derived(table: MappingTable) -> Run:
 
 
 def changed_values(changes: Changes) -> Mapping[str, Value]:
-    """What a plan's function returned, by code."""
+    """The changed variables that a plan's function has returned, by code."""
     if changes is None or isinstance(changes, dict):
         return changes or {}
     values = zip(changes.__struct_encode_fields__, msgspec.structs.astuple(changes), strict=True)
@@ -161,7 +161,7 @@ class _Writer:
                 self._samples.setdefault(row.of, []).append(table.place(row))
 
     def lines(self) -> Iterator[str]:
-        """All points are there and newer than what is known."""
+        """The body of ``run``: all points are there and newer than what is known."""
         rows = self._table.rows
         for place in self._points:
             if rows[place].kind is RowKind.EVNT:
@@ -180,7 +180,7 @@ class _Writer:
         yield f" return Changes({', '.join(f'n{place}' for place in self._places)}), False, True"
 
     def any_lines(self) -> Iterator[str]:
-        """Whatever is there, whenever it is from."""
+        """The body of ``any_run``: it looks at each point and each time."""
         for place, point in self._points.items():
             yield from self._point(self._table.rows[place], place, point)
         yield " if fed and T > s.newest_us: s.newest_us = T"
@@ -194,7 +194,7 @@ class _Writer:
         yield " return out, late, fed"
 
     def derived_lines(self) -> Iterator[str]:
-        """No point is there."""
+        """The body of the function for a change that no message brought."""
         yield " s.derived_us = T"
         yield from _indented(1, self._all_derived(self._record_timed))
         yield from _indented(1, self._all_events())
@@ -243,7 +243,7 @@ class _Writer:
         yield from self._spaced(row, place, steps)
 
     def _spaced(self, row: MappingRow, place: int, steps: list[str]) -> Iterator[str]:
-        """Once in each interval, for rows that have one."""
+        """Lets the steps of a row with an interval run once in each interval; others run with each report."""
         if not row.interval_us:
             yield from steps
             return
@@ -253,7 +253,7 @@ class _Writer:
         yield from _indented(1, steps)
 
     def _compute(self, expression: Expression | None, x: str) -> Iterator[str]:
-        """``n``: the value of an expression, or of the point."""
+        """Lines that set ``n`` to the value of an expression or, without one, of the point."""
         if expression is None:
             yield f"n = {x}"
             return
@@ -271,7 +271,7 @@ class _Writer:
         yield "except FAULTS: n = None"
 
     def _record(self, row: MappingRow, place: int) -> Iterator[str]:
-        """Any way through: a change goes into ``out``."""
+        """Lines for ``any_run``: a changed ``n`` goes into the state and into ``out``."""
         yield from self._sample(row)
         yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
 

@@ -14,6 +14,7 @@ import gc
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -28,6 +29,7 @@ from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.report_mapper import ReportMapper
+from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 
@@ -125,7 +127,7 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
     """Messages per second, stored, and microseconds of CPU a message; each terminal has reported before."""
     first = {messages[0].tag.uid: messages[0] for messages in load}
     with tempfile.TemporaryDirectory() as folder:
-        store = await RocksStore.open(Path(folder) / "series")
+        store = await RocksStore.open(Path(folder) / "series", tasks=Supervisor(on_stop=sys.exit))
         ingest = IngestPipeline(store, Valve(), mapper=None if engine is None else ReportMapper(engine, NoOutbox()))
         ingest.start()
         await take(ingest, [[message] for message in first.values()])

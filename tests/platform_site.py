@@ -17,6 +17,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from migrated import seed
+from open_stores import open_rocks
 from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.crypto.secrets import Secrets
@@ -35,7 +36,6 @@ from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import Login
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.throttle import Throttle
-from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.settings import BrokerSettings
 from waiting import until
@@ -57,7 +57,7 @@ class Site:
         secrets = Secrets.open(self.folder)
         self.registry = await load_registry(self.database, secrets)
         self.entities = Entities.open(self.database, self.registry, secrets)
-        self.rocks = await RocksStore.open(self.folder / "series")
+        self.rocks = await open_rocks(self.folder / "series")
         self.store: TimeSeriesStore = options.get("wrap_store", lambda store: store)(self.rocks)
         self.presence, self.seals = PresenceRegister(), Seals()
         self.bus = EmbeddedBus(self.registry, self.presence, self.seals)

@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from migrated import seed
+from open_stores import open_rocks
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.analysis.analysis import Analysis
@@ -58,7 +59,6 @@ from terrazzo.metadata.entities import Entities
 from terrazzo.objects.flags import ObjectFlagReader
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.times import now_us
-from terrazzo_adapters.rocksdb import RocksStore
 
 PASSWORD = "correct horse battery"
 BODY_BYTES = 1 << 20
@@ -159,7 +159,7 @@ async def open_rig(
     async with AsyncExitStack() as stack:
         database = await Database.open("", data_dir=seed(folder))
         stack.push_async_callback(database.close)
-        store = await RocksStore.open(folder / "series")
+        store = await open_rocks(folder / "series")
         stack.push_async_callback(store.close)
         registry = Registry()
         entities = Entities.open(database, registry, Secrets.open(folder), zone=zone)

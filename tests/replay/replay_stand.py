@@ -19,6 +19,7 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
+from open_stores import open_influx, open_rocks
 from terrazzo.access.users import SYSTEM
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
@@ -42,8 +43,7 @@ from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.entities import Entities
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.times import now_us
-from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
-from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_adapters.influxdb import InfluxSettings
 from terrazzo_broker.hooks import Inbound
 
 T0 = 1_700_000_000_000_000
@@ -112,9 +112,9 @@ class Stand:
         self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
         if self.influx:
             where = InfluxSettings(url=self.influx, database=self.database_name)
-            self.store: TimeSeriesStore = await InfluxStore.open(where, spool=self.folder / "spool")
+            self.store: TimeSeriesStore = await open_influx(where, spool=self.folder / "spool")
         else:
-            self.store = await RocksStore.open(self.folder / "series")
+            self.store = await open_rocks(self.folder / "series")
 
     async def start(self, script: list[Any] | None = None) -> Stand:
         """On a new folder with a ``script``, or on one that was left."""

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from replay_stand import RICH, SECOND, T0, Stand
 
 from terrazzo.analysis.results import decode_variables
-from terrazzo.database.changes import MetadataChange
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.tables.analysis import STATISTICS_PERIOD
 from terrazzo.errors import BadParameter, Conflict, NotFound
 from terrazzo.ports.store import Record

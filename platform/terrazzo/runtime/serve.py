@@ -22,6 +22,7 @@ from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import Tasks
 from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.metadata import open_metadata
@@ -30,6 +31,7 @@ from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.supervisor import Supervisor
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
@@ -51,6 +53,7 @@ class Platform:
         self.config = config
         self._lifetime = Lifetime()
         self.failed = self._lifetime.failed
+        self.tasks = Supervisor(on_stop=self.failed.set)
 
     async def start(self) -> Addresses:
         """Opens everything, and listens last.
@@ -122,7 +125,7 @@ class Platform:
         return addresses
 
     async def _open_store(self) -> TimeSeriesStore:
-        store = await open_store(self.config)
+        store = await open_store(self.config, self.tasks)
         self._lifetime.push_async_callback(store.close)
         days = self.config.store.retention_days
         if days:
@@ -156,27 +159,27 @@ class Platform:
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
         folder = self.config.data_dir / "bridges"
         return [
-            new_bridge(section, local, folder=folder, key=f"bridge[{number}]")
+            new_bridge(section, local, tasks=self.tasks, folder=folder, key=f"bridge[{number}]")
             for number, section in enumerate(self.config.bridge, 1)
         ]
 
 
-async def open_store(config: Config) -> TimeSeriesStore:
+async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     """The store that the section ``store`` names.
 
     Raises:
         StoreUnavailable: why.
     """
     if config.store.kind == "embedded":
-        return await RocksStore.open(config.store_dir)
+        return await RocksStore.open(config.store_dir, tasks=tasks)
     from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
 
     given = msgspec.structs.asdict(config.store)
     settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
-    return await InfluxStore.open(settings, spool=config.data_dir / "spool")
+    return await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks)
 
 
-def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, key: str) -> Bridge:
+def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, folder: Path, key: str) -> Bridge:
     """A bridge by its section of the configuration; ``folder`` is of all bridges.
 
     Raises:
@@ -188,7 +191,7 @@ def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, 
     for way in ("outgoing", "incoming"):
         given[way] = tuple(TopicRule(**topic) for topic in given[way])
     try:
-        return MqttBridge(BridgeSettings(**given), local, folder=folder / section.name)
+        return MqttBridge(BridgeSettings(**given), local, tasks=tasks, folder=folder / section.name)
     except ValueError as error:
         raise ConfigError(f"{key}.{error}") from None
 

@@ -60,7 +60,7 @@ class Example(msgspec.Struct, frozen=True):
 @cache
 def load_examples() -> Mapping[str, Example]:
     """An example for each action, in the order in which they can be run."""
-    text = files("terrazzo.api.openapi").joinpath("examples.json").read_bytes()
+    text = files("terrazzo.api.openapi.document").joinpath("examples.json").read_bytes()
     return msgspec.json.decode(text, type=dict[str, Example])
 
 

@@ -141,6 +141,7 @@ class Gateway:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
         return [
             *part_metrics(
+                store=parts.store.stats,
                 broker=parts.terminals.broker.stats,
                 ingest=messaging.ingest.stats,
                 commands=messaging.commands.stats,

@@ -30,7 +30,7 @@ KEYS = [
     "FLOW_N",
     "FLOW_D",
 ]
-_ALL = {"page_size": 1000}
+_ALL: dict[str, Any] = {"page_size": 1000}
 _NAMED = {
     "terminal_config": ("Standard", "Own file"),
     "company": ("Second Works",),

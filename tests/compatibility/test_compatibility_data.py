@@ -12,7 +12,7 @@ import pytest
 from compared import differences
 from data_questions import RULES, ask_all, without_now
 from data_records import USERS
-from data_server import Server, wait_for
+from data_server import ADMIN, Api, Server, wait_for
 from data_terminals import NEVER_S, Terminal, auto_password, report_by_scram, unseal
 from data_traffic import QUEUED
 from make_data import KEPT, unpack
@@ -29,24 +29,33 @@ class Opened:
         self.questions = [each["question"] for each in kept["asked"]]
         self.answers = [each["answer"] for each in kept["asked"]]
         self.server = Server(Path(sys.executable), unpack(KEPT / f"{version}.tar.xz", folder / "data"))
+        self._apis: dict[str, Api] = {}
         self.found = self.ask()
 
     def ask(self) -> list[Any]:
         """The answers of now."""
-        return ask_all(self.questions, lambda who: self.server.api(who, USERS[who]))
+        return ask_all(self.questions, self.api)
+
+    def api(self, who: str) -> Api:
+        """A user's requests; who has logged in stays so, restarts included."""
+        if who not in self._apis:
+            self._apis[who] = self.server.api(who, USERS[who])
+        return self._apis[who]
 
     def restart(self) -> None:
         """The platform stops and starts in place."""
-        self.server.stop()
+        self.close()
         self.server = self.server.again()
+
+    def close(self) -> None:
+        """Everybody hangs up, and the platform stops."""
+        for api in self._apis.values():
+            api.close()
+        self.server.stop()
 
     def call(self, action: str, **fields: Any) -> Any:
         """The result of an administrator's action."""
-        api = self.server.api()
-        try:
-            return api.call(action, **fields)
-        finally:
-            api.close()
+        return self.api(ADMIN[0]).call(action, **fields)
 
     def said(self, before: list[Any], now: list[Any], *, without: tuple[str, ...] = ()) -> list[str]:
         """A line for each difference, below its question; ``without`` those whose text has one of these words."""
@@ -63,7 +72,7 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Each kept folder in turn, opened once."""
     found = Opened(request.param, tmp_path_factory.mktemp("opened"))
     yield found
-    found.server.stop()
+    found.close()
 
 
 def test_a_folder_of_the_version_before_is_kept() -> None:

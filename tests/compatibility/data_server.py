@@ -94,7 +94,11 @@ class Server:
                 stdout=log,
                 stderr=log,
             )
-        wait_for(self._is_ready, f"{data} is served")
+        try:
+            wait_for(self._is_ready, f"{data} is served")
+        except BaseException:
+            self._end()
+            raise
 
     def api(self, username: str = ADMIN[0], password: str = ADMIN[1]) -> Api:
         """A user's requests."""
@@ -107,8 +111,7 @@ class Server:
         try:
             status = self._process.wait(30)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._end()
             raise
         assert status == 0, self._log.read_text()[-4000:]
 
@@ -124,6 +127,10 @@ class Server:
     ) -> None:
         if self._process.poll() is None:
             self.stop()
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def _is_ready(self) -> bool:
         assert self._process.poll() is None, self._log.read_text()[-4000:]

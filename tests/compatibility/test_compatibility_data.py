@@ -30,7 +30,11 @@ class Opened:
         self.answers = [each["answer"] for each in kept["asked"]]
         self.server = Server(Path(sys.executable), unpack(KEPT / f"{version}.tar.xz", folder / "data"))
         self._apis: dict[str, Api] = {}
-        self.found = self.ask()
+        try:
+            self.found = self.ask()
+        except BaseException:
+            self.close()
+            raise
 
     def ask(self) -> list[Any]:
         """The answers of now."""

@@ -71,7 +71,7 @@ class EffectQueue:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether effects are applied."""
+        """Whether the task that writes effects into the database runs."""
         return self._task is not None and not self._task.done()
 
     async def start(self, notes: Mapping[str, bytes]) -> None:
@@ -117,11 +117,11 @@ class EffectQueue:
 
     @property
     def last(self) -> int:
-        """The number given last."""
+        """The number of the newest effects that were sealed."""
         return self._last
 
     def on_committed(self) -> None:
-        """All that was sealed is durable."""
+        """The ingest calls this after a commit: all effects that were sealed are durable and may be applied."""
         if self._sealed:
             self._committed += self._sealed
             self._sealed.clear()

@@ -17,6 +17,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from migrated import seed
+from support import new_tasks
 from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.crypto.secrets import Secrets
@@ -61,17 +62,19 @@ class Site:
         self.store: TimeSeriesStore = options.get("wrap_store", lambda store: store)(self.rocks)
         self.presence, self.seals = PresenceRegister(), Seals()
         self.bus = EmbeddedBus(self.registry, self.presence, self.seals)
-        self.ingest = IngestPipeline(self.store, self.bus, limits=options.get("intake_limits"))
+        self.tasks = new_tasks()
+        self.ingest = IngestPipeline(self.store, self.bus, tasks=self.tasks, limits=options.get("intake_limits"))
         self.auto_times = AutoTimes(self.folder / "auto-logins", now_s=time.time())
         self.login = Login(
             self.registry, failures=Throttle(options.get("login_failures", 0), 300), auto_times=self.auto_times
         )
-        self.activations = Activations(self.entities.terminals)
+        self.activations = Activations(self.entities.terminals, self.tasks)
         self.commands = CommandDispatcher(
             CommandJournal(self.database),
             registry=self.registry,
             bus=self.bus,
             configurations=self.entities.configurations,
+            tasks=self.tasks,
             answers=StoredAnswers(self.store),
             expiry_s=options.get("expiry_s", 60),
         )
@@ -85,7 +88,7 @@ class Site:
             activations=self.activations,
             on_ready=self.commands.on_ready,
         )
-        self.ingest.listen_answers(self.commands.on_answer)
+        self.ingest.answers.listen(self.commands.on_answer)
         settings = options.get("broker", BrokerSettings(sweep_interval_s=0.05))
         self.broker = Broker(settings, hooks, may_receive=hooks.may_receive)
         self.bus.attach(self.broker)

@@ -1,4 +1,4 @@
-"""What tests ask of the machine: programs, ports."""
+"""What tests ask of the machine: programs, ports; and who runs the tasks of a part that is tested alone."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import socket
 from glob import glob
 
 import pytest
+
+from terrazzo.runtime.supervisor import Supervisor
 
 _FURTHER_FOLDERS = ["/usr/sbin", "/sbin", "/usr/local/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
 
@@ -47,3 +49,8 @@ def free_port() -> int:
             _given.add(port)
             return port
     raise AssertionError("no free port")
+
+
+def new_tasks() -> Supervisor:
+    """Runs the tasks of parts that a test builds without a platform around them."""
+    return Supervisor(on_stop=lambda: None)

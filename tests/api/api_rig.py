@@ -17,6 +17,7 @@ from typing import Any
 import aiohttp
 
 from migrated import seed
+from support import new_tasks
 from terrazzo.access.tokens import Tokens, actor_of, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.analysis.analysis import Analysis
@@ -167,25 +168,26 @@ async def open_rig(
         audit = AuditLog(database, zone=zone, clock=clock)
         presence = PresenceRegister()
         bus = EmbeddedBus(registry, presence, Seals())
+        tasks = new_tasks()
         commands = CommandDispatcher(
-            CommandJournal(database), registry=registry, bus=bus, configurations=entities.configurations
+            CommandJournal(database), registry=registry, bus=bus, configurations=entities.configurations, tasks=tasks
         )
         await commands.start()
         stack.push_async_callback(commands.stop)
         live = live or LiveHub(registry, started_us=now_us())
-        pump = FrameSender(live)
+        pump = FrameSender(live, tasks)
         pump.start()
         stack.push_async_callback(pump.stop)
-        mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database)))
+        mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database), tasks))
         stack.push_async_callback(mapper.effect_queue.stop)
-        ingest = IngestPipeline(store, bus, mapper=mapper)
+        ingest = IngestPipeline(store, bus, tasks=tasks, mapper=mapper)
         ingest.start()
         stack.push_async_callback(ingest.stop)
         folder_of_files = FileFolder(folder / "files", most_bytes=(limits or Limits()).file_bytes)
         files = FileLibrary(database, entities.uploads, folder_of_files, allowed=KINDS)
         analysis = await Analysis.open(store, database, entities, zone=zone, clock=clock)
         parts = ReplayParts(store, database, RunningObjects(mapper, ingest, bus), analysis, clock)
-        replays = ReplayRunner(ReplayJournal(database, zone=zone), parts)
+        replays = ReplayRunner(ReplayJournal(database, zone=zone), parts, tasks)
         replays.start()
         stack.push_async_callback(replays.stop)
         services = Services(
@@ -201,7 +203,7 @@ async def open_rig(
             events=EventRecords(database, zone=zone),
             labels=LabelRecords(database, mapper, zone=zone),
             campaigns=CampaignTerminals(database),
-            messenger=messenger or Messenger(MessageJournal(database, zone=zone), Projects()),
+            messenger=messenger or Messenger(MessageJournal(database, zone=zone), Projects(), tasks=tasks),
             firmware=SignedLinks(files, key=bytes(32), base_url="http://127.0.0.1", lifetime_s=60),
             login=UserLogin(entities, tokens, audit, clock=clock),
             tokens=tokens,

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from support import new_tasks
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
@@ -59,6 +60,10 @@ class Valve:
     def resume_intake(self) -> None:
         self.calls.append("resume")
 
+    def kick(self, client_id: str) -> bool:
+        self.calls.append(f"kick {client_id}")
+        return True
+
 
 class Batch:
     """What the broker hands over, noting how it was settled."""
@@ -87,7 +92,7 @@ def batch_of(*payloads: bytes, on: ReportTag | None = None) -> Batch:
 
 @asynccontextmanager
 async def running(shelf: Shelf, valve: Valve | None = None, **options):
-    ingest = IngestPipeline(shelf, valve or Valve(), **options)
+    ingest = IngestPipeline(shelf, valve or Valve(), tasks=new_tasks(), **options)
     ingest.start()
     try:
         yield ingest
@@ -231,7 +236,7 @@ async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledg
     first, second = batch_of(GOOD, old, b"{oops", old), batch_of(*[GOOD] * 300, old)
     heard: list = []
     async with running(shelf) as ingest:
-        ingest.listen(heard.extend)
+        ingest.records.listen(heard.extend)
         ingest.take(first)
         ingest.take(second)
         await settled(first, second)
@@ -319,8 +324,8 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
     )
     shelf.open.clear()
     async with running(shelf) as ingest:
-        ingest.listen(heard.extend)
-        ingest.listen_answers(answers.append)
+        ingest.records.listen(heard.extend)
+        ingest.answers.listen(answers.append)
         ingest.take(answer)
         await until(lambda: shelf.asked)
         assert heard == answers == []
@@ -334,7 +339,7 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
 async def test_a_listener_that_fails_stops_nobody():
     shelf, batches = Shelf(), [batch_of(GOOD), batch_of(GOOD)]
     async with running(shelf) as ingest:
-        ingest.listen(lambda records: records.no_such_method())
+        ingest.records.listen(lambda records: records.no_such_method())
         for batch in batches:
             ingest.take(batch)
             await settled(batch)

@@ -139,7 +139,7 @@ async def test_records_of_terminals_are_told_as_they_change(ports: Ports) -> Non
 
     rig = ports.rig
     source = TerminalSource(rig.services.live, zone=rig.services.zone)
-    rig.services.registry.watch(source.on_record)
+    rig.services.registry.terminal_changes.listen(source.on_record)
     async with ports.connect("tcp") as connection:
         await connection.ask("subscribe", kinds="terminal")
         await rig.add_terminal("t1")

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from migrated import seed
+from support import new_tasks
 from terrazzo.config.messenger import MessengerSection
 from terrazzo.config.values import Given, check_value
 from terrazzo.database.database import Database
@@ -59,6 +60,7 @@ async def running_messenger(
     messenger = Messenger(
         MessageJournal(database, zone=UTC),
         projects,
+        tasks=new_tasks(),
         queued_messages=section.queued_messages,
         attachment_bytes=section.attachment_bytes,
         clock=clock or now_us,

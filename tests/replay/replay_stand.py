@@ -19,6 +19,7 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
+from support import new_tasks
 from terrazzo.access.users import SYSTEM
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
@@ -122,15 +123,16 @@ class Stand:
             await self._copy(script)
         await self._open()
         self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
-        self.effect_queue = EffectQueue(EffectWriter(self.database))
+        tasks = new_tasks()
+        self.effect_queue = EffectQueue(EffectWriter(self.database), tasks)
         self.mapper = await ReportMapper.open(self.store, self.entities, self.effect_queue)
         marks = LateMarks()
         self.analysis = await Analysis.open(self.store, self.database, self.entities, marks=marks)
-        self.ingest = IngestPipeline(self.store, self, mapper=self.mapper, marks=marks)
+        self.ingest = IngestPipeline(self.store, self, tasks=tasks, mapper=self.mapper, marks=marks)
         self.ingest.start()
         live = RunningObjects(self.mapper, self.ingest, self)
         parts = ReplayParts(self.store, self.database, live, self.analysis, now_us)
-        self.replays = ReplayRunner(ReplayJournal(self.database, zone=None), parts)
+        self.replays = ReplayRunner(ReplayJournal(self.database, zone=None), parts, tasks)
         self.replays.start()
         return self
 

@@ -22,6 +22,7 @@ from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.metadata import open_metadata
@@ -29,7 +30,7 @@ from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
-from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
@@ -46,10 +47,12 @@ _GC_AFTER = 100_000  # objects between collections: a batch's thousands of recor
 class Platform:
     """One platform in one process: ``start``, then ``stop``. What a start made is undone in reverse order."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, supervisor: NewSupervisor = new_supervisor) -> None:
+        """``supervisor`` makes what runs all long-lived tasks."""
         check_is_served(config)
         self.config = config
-        self._lifetime = Lifetime()
+        self._lifetime = Lifetime(supervisor)
+        self.tasks = self._lifetime.tasks
         self.failed = self._lifetime.failed
 
     async def start(self) -> Addresses:
@@ -94,9 +97,11 @@ class Platform:
         files = await self._open_files()
         messenger = await self._open_messenger()
         objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger)
-        self.messaging = messaging = new_messaging(config, store=store, metadata=metadata, files=files, objects=objects)
+        self.messaging = messaging = new_messaging(
+            config, lifetime, store=store, metadata=metadata, files=files, objects=objects
+        )
         views = start_views(config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging)
-        campaigns = new_campaigns(store=store, metadata=metadata, messaging=messaging)
+        campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging)
         await campaigns.take_up()
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
@@ -113,6 +118,7 @@ class Platform:
             campaigns=campaigns,
             terminals=self.terminals,
             replays=replays,
+            tasks=lifetime.tasks,
         )
         addresses = await Gateway(config, parts).listen(lifetime)
         if not config.http.public_url:
@@ -126,7 +132,13 @@ class Platform:
         self._lifetime.push_async_callback(store.close)
         days = self.config.store.retention_days
         if days:
-            self._lifetime.repeat("retention", _RETENTION_S, lambda: store.drop_before(now_us() - days * DAY_US))
+            dropping = self._lifetime.tasks.repeat(
+                "retention",
+                _RETENTION_S,
+                lambda: store.drop_before(now_us() - days * DAY_US),
+                OnFailure.RESTART,
+            )
+            self._lifetime.push_async_callback(dropping.stop)
         return store
 
     async def _open_files(self) -> FileLibrary:
@@ -144,6 +156,7 @@ class Platform:
         messenger = Messenger(
             MessageJournal(metadata.database, zone=self.config.zone),
             build_projects(section, mailer_of=new_mailer, caller=caller),
+            tasks=self._lifetime.tasks,
             webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s),
             queued_messages=section.queued_messages,
             attachment_bytes=section.attachment_bytes,

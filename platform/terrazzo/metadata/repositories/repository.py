@@ -25,6 +25,7 @@ from terrazzo.database.pages import read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.listeners import Listeners
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -43,7 +44,7 @@ class Changed(NamedTuple):
     row: Row | None
 
 
-Watcher = Callable[[Changed], None]
+ChangeListener = Callable[[Changed], None]
 Draft = dict[str, Any]
 """Parsed values on their way into the table."""
 
@@ -61,8 +62,9 @@ class _Unit:
 class EntityRepository:
     """Implements ``metadata.port.Repository``.
 
-    Changes of one entity are made and announced one after the other, so that watchers hear of them in the order of
-    their commits. Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
+    Changes of one entity are made and announced one after the other, so that ``changes`` tells of them in the order of
+    their commits, and after ``refresh``.
+    Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
     """
 
     def __init__(
@@ -85,12 +87,8 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         self._rows = self._rows_query()
         self._turn = asyncio.Lock()
-        self._watchers: list[Watcher] = []
+        self.changes: Listeners[Changed] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
-
-    def watch(self, watcher: Watcher) -> None:
-        """Calls back after each commit of a change, and after ``refresh``."""
-        self._watchers.append(watcher)
 
     # The port
 
@@ -153,7 +151,7 @@ class EntityRepository:
             told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
             self._remember(told)
             for changed in told:
-                self._announce(changed)
+                self.changes.tell(changed)
 
     async def every(self) -> AsyncIterator[Row]:
         """All records of all companies, internal columns included, in order of creation."""
@@ -209,7 +207,7 @@ class EntityRepository:
                 raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
             self._remember(unit.changed)
             for number, changed in enumerate(unit.changed, 1):
-                self._announce(changed)
+                self.changes.tell(changed)
                 if number % _ANNOUNCED_AT_ONCE == 0:  # everybody else goes on meanwhile; the order stays, by the turn
                     await asyncio.sleep(0)
 
@@ -305,7 +303,7 @@ class EntityRepository:
         return await self._require(connection, record_id)
 
     async def _record(self, unit: _Unit, before: Row | None, after: Row | None) -> None:
-        """Has a change told to other processes, to watchers and in the audit log; one of the rows may be None."""
+        """Has a change told to other processes, to listeners and in the audit log; one of the rows may be None."""
         row: Row = after or before or {}
         record_id, uid = row["id"], row[self.entity.uid_name]
         await record_change(unit.connection, MetadataChange(self.entity.name, record_id, uid))
@@ -317,10 +315,6 @@ class EntityRepository:
     def _remember(self, changes: Iterable[Changed]) -> None:
         for changed in changes:
             self._cache.change(changed.record_id, changed.row)
-
-    def _announce(self, changed: Changed) -> None:
-        for watcher in self._watchers:
-            watcher(changed)
 
     # Reading
 

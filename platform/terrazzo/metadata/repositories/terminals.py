@@ -24,7 +24,7 @@ class TerminalRepository(EntityRepository):
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
         self._activated: set[str] = set()  # whose first login is known to be noted
-        self.watch(self._forget_deleted)
+        self.changes.listen(self._forget_deleted)
 
     async def set_activated(self, uid: str, time_us: int) -> None:
         """Notes a terminal's first login; costs nothing for later ones."""

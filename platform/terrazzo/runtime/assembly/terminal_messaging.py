@@ -17,6 +17,7 @@ from terrazzo.ingest.report_tag import Seals
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
+from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.presence import PresenceRegister
 
 
@@ -33,24 +34,33 @@ class TerminalMessaging:
 
 
 def new_messaging(
-    config: Config, *, store: TimeSeriesStore, metadata: Metadata, files: FileLibrary, objects: Objects
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    files: FileLibrary,
+    objects: Objects,
 ) -> TerminalMessaging:
     """Nothing runs on them yet."""
     presence, seals = PresenceRegister(), Seals()
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
-    ingest = IngestPipeline(store, bus, clock_ahead_s=ahead_s, mapper=objects.mapper, marks=objects.marks)
+    ingest = IngestPipeline(
+        store, bus, tasks=lifetime.tasks, clock_ahead_s=ahead_s, mapper=objects.mapper, marks=objects.marks
+    )
     links = _new_links(config, files)
     commands = CommandDispatcher(
         CommandJournal(metadata.database),
         registry=metadata.registry,
         bus=bus,
         configurations=metadata.entities.configurations,
+        tasks=lifetime.tasks,
         links=links,
         answers=StoredAnswers(store),
         expiry_s=config.command.expiry_s,
     )
-    ingest.listen_answers(commands.on_answer)
+    ingest.answers.listen(commands.on_answer)
     return TerminalMessaging(presence, seals, bus, ingest, links, commands)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 import socket
@@ -10,6 +11,7 @@ import time
 import urllib.request
 from typing import Any
 
+import aiohttp
 import pytest
 import requests
 from planted_platform import BY, PlantedPlatform, Receiver
@@ -175,3 +177,50 @@ def test_a_replay_is_done(platform: PlantedPlatform) -> None:
         replay = platform.call("replay", object_id=platform.object_id, start_time="2020-01-01T00:00:00Z")
     wait_for(lambda: platform.call("get_replay_item", id=replay["id"])["state"] == "done", "the replay is done")
     assert mosaic(platform) == before
+
+
+def test_a_campaign_gives_its_command_once(platform: PlantedPlatform) -> None:
+    firmware = {"lua_file": "http://127.0.0.1/lua.bin", "lua_version": "9.0.0"}
+    config = platform.call("create_terminal_config", name="firmware", **firmware, **BY)["uid"]
+    login = {"username": "u-c1", "pin": "pin-c1", "mode": "pwd", "access": "all", "topic": "all"}
+    platform.call("create_terminal", uid="c1", name="c1", type="Adapter-II", config_id=config, **login, **BY)
+    with platform.connected("c1") as client:
+        terminal = Terminal(client, "c1")
+        campaign = platform.call("create_campaign", name="c", config_id=config, unit="LUA")["uid"]
+        with platform.failing("campaigns"):
+            platform.call("start_campaign", uid=campaign)
+        wait_for(lambda: terminal.taken, "the command arrives")
+        wait_for(lambda: states(platform, "c1") == ["delivered"], "the journal has it")
+        with platform.failing("campaigns"):
+            platform.report({"Version": "9.0.0"}, uid="c1")
+        platform.call("abort_campaign", uid=campaign)
+        wait_for(lambda: platform.call("get_campaign_item", uid=campaign)["state"] == "aborted", "it can be ended")
+        assert len(terminal.taken) == 1
+
+
+def test_live_frames_come_in_order_and_once(platform: PlantedPlatform) -> None:
+    heard: list[int] = []
+    ready, over = threading.Event(), threading.Event()
+
+    async def follow() -> None:
+        headers = {"Authorization": f"Bearer {platform.token}"}
+        address = f"ws://127.0.0.1:{platform.http}/apiproxy/api"
+        async with aiohttp.ClientSession() as http, http.ws_connect(address, headers=headers) as connection:
+            await connection.send_json({"action": "subscribe", "kinds": ["grid"], "terminal_id": "m2"})
+            assert (await connection.receive_json(timeout=10))["code"] == 200
+            ready.set()
+            while len(heard) < 40:
+                frame = await connection.receive_json(timeout=20)
+                heard.append(frame["data"]["payload"]["n"])
+        over.set()
+
+    following = threading.Thread(target=lambda: asyncio.run(follow()))
+    following.start()
+    assert ready.wait(10)
+    for start in range(0, 40, 10):
+        with platform.failing("live frames", "live sweep"):
+            platform.report(*({"n": n} for n in range(start, start + 10)), uid="m2")
+        platform.plant("live frames")
+    following.join(30)
+    assert over.is_set()
+    assert heard == list(range(40))

@@ -9,6 +9,9 @@ import pytest
 from planted_platform import PlantedPlatform
 
 from running import wait_for
+from support import free_port
+from terrazzo.cli.checks import Level, check_tasks
+from terrazzo.config.sections import load_config
 from terrazzo.ports.tasks import OnFailure
 
 NAMES = {
@@ -68,3 +71,31 @@ def test_a_failure_of_each_is_seen_and_it_runs_again(
         assert after["terrazzo_task_restarts_total", name] > before["terrazzo_task_restarts_total", name]
         assert platform.ready()[0] == 200
     assert not platform.platform.failed.is_set()
+
+
+def test_doctor_shows_the_tasks_of_a_platform_that_runs(platform: PlantedPlatform) -> None:
+    config = platform.platform.config
+    with platform.failing("rules"):
+        findings = list(check_tasks(config))
+    assert any(each.level is Level.WARN and each.found.endswith("by Planted; it is down") for each in findings)
+    wait_for(lambda: platform.metrics()["terrazzo_task_up", "rules"] == 1, "it runs again")
+    *failed, last = check_tasks(config)
+    assert any(each.found.startswith("rules failed ") and each.found.endswith("it runs again") for each in failed)
+    count = len(platform.supervisor.tasks)
+    assert (last.level, last.found) == (Level.OK, f"{count} of {count} long-lived tasks are up")
+
+
+def test_doctor_says_nothing_of_tasks_where_none_run() -> None:
+    config = load_config(None, {"TERRAZZO_HTTP__PORT": str(free_port())})
+    assert list(check_tasks(config)) == []
+
+
+def test_failures_of_listeners_are_counted_by_what_they_hear_of(platform: PlantedPlatform) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("planted")
+
+    platform.platform.messaging.ingest.records.listen(broken)
+    metric = ("terrazzo_listener_failures_total", "committed records")
+    before = platform.metrics()[metric]
+    platform.report({"n": 1})
+    wait_for(lambda: platform.metrics()[metric] > before, "it is counted")

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 3
 
-.PHONY: run test lint bench install clean
+.PHONY: run test stress lint bench install clean
 
 install: .venv/.installed
 
@@ -26,6 +26,13 @@ run: install
 test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.installed-test
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+
+# The tests ROUNDS times while a busy loop for each core holds it; stops at the first failure, FROM goes on there.
+ROUNDS ?= 10
+FROM ?= 1
+stress: export PYTHONDONTWRITEBYTECODE :=
+stress: .venv/.installed-test
+	$(BIN)/python tests/stress.py $(ROUNDS) --from $(FROM) --numprocesses $(JOBS) --dist loadfile $(ARGS)
 
 lint: .venv/.installed-test
 	$(BIN)/ruff check .

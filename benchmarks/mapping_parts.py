@@ -14,6 +14,7 @@ import gc
 import json
 import random
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -131,13 +132,10 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
     """Messages per second, stored, and microseconds of CPU a message; each terminal has reported before."""
     first = {messages[0].tag.uid: messages[0] for messages in load}
     with tempfile.TemporaryDirectory() as folder:
-        store = await RocksStore.open(Path(folder) / "series")
-        ingest = IngestPipeline(
-            store,
-            Valve(),
-            tasks=Supervisor(on_stop=lambda: None),
-            mapper=None if engine is None else ReportMapper(engine, NoOutbox()),
-        )
+        tasks = Supervisor(on_stop=sys.exit)
+        store = await RocksStore.open(Path(folder) / "series", tasks=tasks)
+        mapper = None if engine is None else ReportMapper(engine, NoOutbox())
+        ingest = IngestPipeline(store, Valve(), tasks=tasks, mapper=mapper)
         ingest.start()
         await take(ingest, [[message] for message in first.values()])
         gc.collect()

@@ -21,6 +21,7 @@ import msgspec
 import uvloop
 
 from terrazzo.ports.store import Record
+from terrazzo.runtime.supervisor import Supervisor
 from terrazzo.times import now_us
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
@@ -103,8 +104,10 @@ async def compare(folder: Path, *, count: int, period_us: int, rounds: int) -> N
     print(f"\n{count:,} records of {len(VARIABLES)} variables, one each {period_us / 1e6:g} s; a mean of each 60 s")
     server = InfluxServer(folder / "influxd")
     server.start()
-    rocks = await RocksStore.open(folder / "store")
-    influx = await InfluxStore.open(InfluxSettings(url=server.url, database=DATABASE), spool=folder / "spool")
+    tasks = Supervisor(on_stop=sys.exit)
+    rocks = await RocksStore.open(folder / "store", tasks=tasks)
+    settings = InfluxSettings(url=server.url, database=DATABASE)
+    influx = await InfluxStore.open(settings, spool=folder / "spool", tasks=tasks)
     try:
         for batch in batches(records):
             await rocks.append(batch)

@@ -11,6 +11,7 @@ import os
 import resource
 import shutil
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,6 +20,7 @@ from pathlib import Path
 import uvloop
 
 from terrazzo.ports.store import Record
+from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.rocksdb import RocksStore
 
 BODY_BYTES = 118
@@ -60,7 +62,7 @@ class Gaps:
 
 async def measure_appends(path: Path, *, records: int, size: int, series: int) -> None:
     """Appends one batch after the other and prints what it cost."""
-    store = await RocksStore.open(path)
+    store = await RocksStore.open(path, tasks=Supervisor(on_stop=sys.exit))
     batches = list(make_batches(records, size, series))
     gaps = Gaps()
     watch = asyncio.create_task(gaps.watch(), name="gaps")
@@ -84,7 +86,7 @@ async def measure_appends(path: Path, *, records: int, size: int, series: int) -
 
 async def measure_queries(path: Path, records: int) -> None:
     """Prints the time of the queries that operators make, over the store that was just filled."""
-    store = await RocksStore.open(path)
+    store = await RocksStore.open(path, tasks=Supervisor(on_stop=sys.exit))
     one, everything = ["g/T00007/r"], [f"g/T{number:05}/r" for number in range(TERMINALS)]
     end_us = START_US + records // TERMINALS * PERIOD_US
     questions: list[tuple[str, Callable[[], Awaitable[object]]]] = [

@@ -8,19 +8,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 import aiohttp
 import pytest
 
-from api.api_rig import Limits, Rig, open_rig
-from terrazzo.api.operations.live import open_session
+from api.api_rig import Rig, open_rig
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
-from terrazzo.api.transports.http import build_apps
-from terrazzo.api.transports.server import HttpServer
-from terrazzo.api.transports.tcp import TcpServer
+from waiting import close
 
 KINDS = ("websocket", "upgrade", "tcp")
 _TIMEOUT_S = 15
@@ -85,11 +81,11 @@ class LineConnection(_Asking):
         return dict(json.loads(line))
 
     async def close(self) -> None:
-        self.writer.close()
+        await close(self.writer)
 
 
 @dataclass(frozen=True)
-class Ports:
+class Gateway:
     """Where the gateway listens."""
 
     rig: Rig
@@ -119,27 +115,12 @@ class Ports:
 
 
 @asynccontextmanager
-async def open_ports(rig: Rig) -> AsyncIterator[Ports]:
-    """All three listeners on the rig's services."""
-    services = rig.services
-    limits: Any = services.limits
-    apps = build_apps(services)
-    http = HttpServer(apps.http, apps.connection_limiter, limits=limits, port_name="http")
-    websocket = HttpServer(apps.websocket, apps.connection_limiter, limits=limits, port_name="websocket")
-    tcp = TcpServer(apps.gateway, apps.connection_limiter, limits=limits, open_session=partial(open_session, services))
-    servers = (http, websocket, tcp)
-    numbers = [await server.start("127.0.0.1", 0) for server in servers]
-    try:
-        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
-            yield Ports(rig, client, apps.connection_limiter, *numbers)
-    finally:
-        for server in servers:
-            await server.stop()
-
-
-def limits(**changed: Any) -> Limits:
-    """The rig's limits, some of them changed."""
-    return Limits(**changed)
+async def open_ports(rig: Rig) -> AsyncIterator[Gateway]:
+    """All three listeners of the rig's platform."""
+    addresses = (rig.addresses.http, rig.addresses.websocket, rig.addresses.tcp)
+    numbers = [int(address.rpartition(":")[2]) for address in addresses]
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as client:
+        yield Gateway(rig, client, rig.platform.gateway.connection_limiter, *numbers)
 
 
 # Fixtures, for the conftest of each folder whose tests need all ports
@@ -152,6 +133,6 @@ async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
 
 
 @pytest.fixture
-async def ports(rig: Rig) -> AsyncIterator[Ports]:
+async def ports(rig: Rig) -> AsyncIterator[Gateway]:
     async with open_ports(rig) as opened:
         yield opened

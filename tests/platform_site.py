@@ -1,11 +1,11 @@
-"""The platform without its APIs, in this process: real broker, real store, real database; and paho clients."""
+"""The terminals' side of a platform in this process; and paho clients."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,95 +16,25 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from migrated import seed
-from support import new_tasks
-from terrazzo.commands.dispatcher import CommandDispatcher
-from terrazzo.commands.journal import CommandJournal
-from terrazzo.crypto.secrets import Secrets
-from terrazzo.database.database import Database
+from own_platform import Addresses, Platform, Ports, own_platform
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.answers import StoredAnswers
-from terrazzo.embedded.bus import EmbeddedBus
-from terrazzo.embedded.hooks import PlatformHooks
-from terrazzo.ingest.pipeline import IngestPipeline
-from terrazzo.ingest.report_tag import Seals
-from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.registry_feed import load_registry
-from terrazzo.ports.store import Record, TimeSeriesStore
-from terrazzo.terminals.activation import Activations
-from terrazzo.terminals.auto_times import AutoTimes
-from terrazzo.terminals.login import Login
-from terrazzo.terminals.presence import PresenceRegister
-from terrazzo.throttle import Throttle
-from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_broker.broker import Broker
-from terrazzo_broker.settings import BrokerSettings
+from terrazzo.ports.store import Record
 from waiting import until
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
 
 
 class Site:
-    """One running platform on a data folder; a second one on the same folder is a restart."""
+    """One running platform on a data folder, its parts at hand; a second one on the same folder is a restart."""
 
-    def __init__(self, folder: Path, **options: Any) -> None:
-        self.folder = folder
-        self.options = options
-        self.port = 0
-
-    async def start(self) -> None:
-        options = self.options
-        self.database = await Database.open("", data_dir=seed(self.folder))
-        secrets = Secrets.open(self.folder)
-        self.registry = await load_registry(self.database, secrets)
-        self.entities = Entities.open(self.database, self.registry, secrets)
-        self.rocks = await RocksStore.open(self.folder / "series")
-        self.store: TimeSeriesStore = options.get("wrap_store", lambda store: store)(self.rocks)
-        self.presence, self.seals = PresenceRegister(), Seals()
-        self.bus = EmbeddedBus(self.registry, self.presence, self.seals)
-        self.tasks = new_tasks()
-        self.ingest = IngestPipeline(self.store, self.bus, tasks=self.tasks, limits=options.get("intake_limits"))
-        self.auto_times = AutoTimes(self.folder / "auto-logins", now_s=time.time())
-        self.login = Login(
-            self.registry, failures=Throttle(options.get("login_failures", 0), 300), auto_times=self.auto_times
-        )
-        self.activations = Activations(self.entities.terminals, self.tasks)
-        self.commands = CommandDispatcher(
-            CommandJournal(self.database),
-            registry=self.registry,
-            bus=self.bus,
-            configurations=self.entities.configurations,
-            tasks=self.tasks,
-            answers=StoredAnswers(self.store),
-            expiry_s=options.get("expiry_s", 60),
-        )
-        hooks = PlatformHooks(
-            registry=self.registry,
-            login=self.login,
-            ingest=self.ingest,
-            presence=self.presence,
-            seals=self.seals,
-            bus=self.bus,
-            activations=self.activations,
-            on_ready=self.commands.on_ready,
-        )
-        self.ingest.answers.listen(self.commands.on_answer)
-        settings = options.get("broker", BrokerSettings(sweep_interval_s=0.05))
-        self.broker = Broker(settings, hooks, may_receive=hooks.may_receive)
-        self.bus.attach(self.broker)
-        self.activations.start()
-        self.ingest.start()
-        await self.commands.start()
-        self.port = await self.broker.listen_tcp("127.0.0.1", self.port)
-
-    async def stop(self) -> None:
-        await self.broker.close(1)
-        await self.ingest.stop()
-        await self.commands.stop()
-        await self.activations.stop()
-        self.auto_times.close()
-        await self.rocks.close()
-        await self.database.close()
+    def __init__(self, platform: Platform, addresses: Addresses) -> None:
+        self.platform = platform
+        self.port = addresses.mqtt_port
+        self.store = platform.store
+        self.entities = platform.metadata.entities
+        lines, terminals = platform.messaging, platform.terminals
+        self.presence, self.bus, self.ingest, self.commands = lines.presence, lines.bus, lines.ingest, lines.commands
+        self.login, self.activations, self.broker = terminals.login, terminals.activations, terminals.broker
 
     async def company(self, name: str = "one") -> Company:
         """A new company with an administrator and a configuration."""
@@ -115,7 +45,7 @@ class Site:
 
     async def grid(self, series: str) -> list[Record]:
         """All records of a series, oldest first."""
-        page = await self.rocks.page([series], 0, 2**62, offset=0, limit=100_000)
+        page = await self.store.page([series], 0, 2**62, offset=0, limit=100_000)
         return page.records[::-1]
 
 
@@ -139,14 +69,13 @@ class Company:
 
 
 @asynccontextmanager
-async def running_site(folder: Path, **options: Any):
-    """A started site, stopped at the end."""
-    site = Site(folder, **options)
-    await site.start()
-    try:
-        yield site
-    finally:
-        await site.stop()
+async def running_site(
+    folder: Path, *, ports: Ports | None = None, **sections: Mapping[str, Any]
+) -> AsyncIterator[Site]:
+    """A started site, stopped at the end. Failed logins are not limited unless the section ``limits`` says so."""
+    limits = {"login_failures": 0, **sections.pop("limits", {})}
+    async with own_platform(folder, ports=ports, limits=limits, **sections) as (platform, addresses):
+        yield Site(platform, addresses)
 
 
 class Peer:

@@ -23,13 +23,14 @@ from terrazzo.client import Client
 PASSWORD = "correct horse battery"
 
 
-def wait_for(condition: Callable[[], object], what: str, *, timeout_s: float = 20) -> None:
-    """Returns when the condition holds; fails, naming it, after the deadline."""
+def wait_for(condition: Callable[[], Any], what: str, *, timeout_s: float = 20) -> Any:
+    """What the condition finds, as soon as it finds something; fails, naming it, after the deadline."""
     deadline = time.monotonic() + timeout_s
-    while not condition():
+    while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {timeout_s} s: {what}")
         time.sleep(0.02)
+    return found
 
 
 def answers(url: str) -> bool:
@@ -46,20 +47,28 @@ class ServerProcess:
 
     def __init__(self, command: list[str], *, log: Path, env: Mapping[str, str] | None = None) -> None:
         self.log = log
+        # a server that is started a hundred times must not be compiled each time, whatever the environment says
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         with log.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=output, env={**os.environ, **(env or {})})
+            self.process = subprocess.Popen(command, stdout=output, stderr=output, env={**inherited, **(env or {})})
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     def wait_ready(self, condition: Callable[[], bool], *, timeout_s: float = 30) -> None:
+        """Returns when the condition holds; a server that doesn't get there is ended."""
+
         def ready_or_dead() -> bool:
             if self.process.poll() is not None:
                 raise AssertionError(f"ended with {self.process.returncode}:\n{self.log.read_text()[-4000:]}")
             return condition()
 
-        wait_for(ready_or_dead, f"{self.log.name} ready", timeout_s=timeout_s)
+        try:
+            wait_for(ready_or_dead, f"{self.log.name} ready", timeout_s=timeout_s)
+        except BaseException:  # an interrupt too: nothing that was started stays behind
+            self.kill()
+            raise
 
     def kill(self) -> None:
         """``kill -9``."""

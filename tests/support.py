@@ -1,4 +1,4 @@
-"""What tests ask of the machine: programs, ports; and who runs the tasks of a part that is tested alone."""
+"""What tests ask of the machine: programs, ports, the description of the interfaces."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import random
 import shutil
 import socket
 from glob import glob
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,22 @@ def require_program(name: str) -> str:
             pytest.fail(f"{name} is not installed, and this run promises it")
         pytest.skip(f"{name} is not installed")
     return path
+
+
+def interface_description(name: str) -> str:
+    """A file of the description of the interfaces, which is not in this repository; skips where there is none.
+
+    It is looked for in the folder that ``TERRAZZO_SPEC`` names, otherwise as ``shared/spec`` beside the repository or
+    beside any folder that this one lies in.
+    """
+    given = os.environ.get("TERRAZZO_SPEC")
+    folders = [Path(given)] if given else [folder / "shared" / "spec" for folder in Path(__file__).resolve().parents]
+    for path in (folder / name for folder in folders):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    if given:
+        pytest.fail(f"TERRAZZO_SPEC names a folder without {name}: {given}")
+    pytest.skip("no interface description: TERRAZZO_SPEC can say where it is")
 
 
 def shared_modules() -> dict[str, str]:

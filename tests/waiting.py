@@ -1,8 +1,9 @@
-"""Waiting for a condition, never for a while."""
+"""Waiting for a condition, never for a while; and for the end of a connection."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,3 +19,10 @@ async def until(condition: Callable[[], Any], what: str = "", *, timeout_s: floa
     except TimeoutError:
         raise AssertionError(f"not within {timeout_s:g} s: {what or condition}") from None
     return found
+
+
+async def close(writer: asyncio.StreamWriter) -> None:
+    """Returns when the connection is closed: what is still closing at the end of a test is a warning in a later one."""
+    writer.close()
+    with contextlib.suppress(ConnectionError):
+        await writer.wait_closed()

@@ -10,14 +10,14 @@ class Clock(Protocol):
     """The time of a terminal's reports; ``tick`` counts them from 0."""
 
     def time_s(self, tick: int) -> float:
-        """Seconds of the epoch."""
+        """The time in seconds since 1970 (UTC)."""
 
 
 class WallClock:
     """The machine's own clock."""
 
     def time_s(self, tick: int) -> float:
-        """Now."""
+        """The machine's time in seconds since 1970 (UTC)."""
         return time.time()
 
 

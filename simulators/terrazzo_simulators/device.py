@@ -149,7 +149,7 @@ class Device:
         return True
 
     async def _stay(self) -> None:
-        """From the CONNACK until the connection ends."""
+        """Runs one connection, from the CONNACK until it ends."""
         self.connected.set()
         try:
             if not self._started or self._rebooting:

@@ -33,12 +33,12 @@ class Download:
 
     @property
     def is_complete(self) -> bool:
-        """Whether all of it is here."""
+        """Whether all bytes of the file have been received."""
         return self.size is not None and len(self._content) == self.size
 
     @property
     def sha256(self) -> str:
-        """Of what is here, in hex."""
+        """The SHA-256 of the bytes received so far, in hexadecimal."""
         return hashlib.sha256(self._content).hexdigest()
 
     def is_of(self, url: str) -> bool:
@@ -46,7 +46,7 @@ class Download:
         return urlsplit(url)[:3] == urlsplit(self.url)[:3]
 
     def take_up(self, url: str) -> None:
-        """Goes on under a new address."""
+        """Continues the download from another address, from the byte that is missing first."""
         self.url = url
         self.resumed += bool(self._content)
 

@@ -13,7 +13,7 @@ class Gate:
         self._next_s = 0.0
 
     async def enter(self) -> None:
-        """Waits for one's turn."""
+        """Waits until the terminal may connect."""
         now_s = asyncio.get_running_loop().time()
         turn_s = max(now_s, self._next_s)
         self._next_s = turn_s + self._gap_s

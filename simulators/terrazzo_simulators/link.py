@@ -64,7 +64,7 @@ class Link(Protocol):
         """How many messages of QoS 1 and 2 are not acknowledged."""
 
     def keep(self) -> None:
-        """Call about once a second: keep-alive."""
+        """Sends and checks the keep-alive; to be called about once a second."""
 
     def cut(self) -> None:
         """Ends the connection as a power cut does, without DISCONNECT."""

@@ -19,7 +19,7 @@ class PayloadError(ValueError):
 
 
 class Codec:
-    """One terminal's payloads, both ways."""
+    """Encodes what one terminal publishes, and decodes what it receives."""
 
     def __init__(self, spec: TerminalSpec) -> None:
         self._encode = ENCODERS[spec.format]

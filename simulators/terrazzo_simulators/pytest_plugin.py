@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class FleetFactory(Protocol):
-    """What the fixture hands to a test."""
+    """What the fixture ``terrazzo_fleet`` gives to a test: makes fleets of simulated terminals, and stops them."""
 
     def __call__(
         self,

@@ -157,7 +157,7 @@ class ScramLink:
             self.cut()
 
     def lose(self, wire: _Wire, why: str) -> None:
-        """A connection has ended."""
+        """Keeps for the next connection what was on its way when this one ended."""
         if wire is not self._wire:
             return
         self._wire = None
@@ -236,7 +236,7 @@ class ScramLink:
             self._wire.transport.close()
 
     def _on_pingresp(self, packet: mqtt5.PingRespPacket) -> None:
-        """Being heard is all that it says."""
+        """A PINGRESP says nothing but that the broker answers."""
 
     # sending
 

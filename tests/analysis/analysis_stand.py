@@ -13,6 +13,7 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
+from open_stores import open_influx, open_rocks
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.crypto.secrets import Secrets
@@ -23,8 +24,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
 from terrazzo.ports.store import Record, TimeSeriesStore
 from terrazzo.times import from_datetime, parse_time
-from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
-from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_adapters.influxdb import InfluxSettings
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
@@ -54,9 +54,9 @@ class AnalysisStand:
 
     async def _open_store(self) -> TimeSeriesStore:
         if not self.influx:
-            return await RocksStore.open(self.folder / "series")
+            return await open_rocks(self.folder / "series")
         where = InfluxSettings(url=self.influx, database=f"{self.folder.parent.name}-{self.folder.name}")
-        return await InfluxStore.open(where, spool=self.folder / "spool")
+        return await open_influx(where, spool=self.folder / "spool")
 
     async def open_analysis(self, **options: Any) -> None:
         """As a start does, on what is there."""

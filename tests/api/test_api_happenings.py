@@ -35,7 +35,7 @@ HOUR = 3_600_000_000
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
-    async with open_rig(tmp_path, zone=ZONE) as opened:
+    async with open_rig(tmp_path, time={"zone": ZONE.key}) as opened:
         yield opened
 
 

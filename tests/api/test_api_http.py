@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from api_rig import BODY_BYTES, Rig, open_rig
 
+from own_platform import Ports, store_through
+from terrazzo.ports.store import TimeSeriesStore
+
 PING = b'{"action": "ping"}'
 
 
@@ -160,35 +163,36 @@ async def test_health_says_that_the_process_lives(rig: Rig) -> None:
         assert (response.status, await response.read()) == (200, b"")
 
 
+class Ailing:
+    """A real store whose check says what a test puts in, or nothing at all."""
+
+    def __init__(self, store: TimeSeriesStore) -> None:
+        self._store = store
+        self.error: Exception | None = None
+        self.hangs = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def check(self) -> None:
+        if self.error is not None:
+            raise self.error
+        if self.hangs:
+            await asyncio.Event().wait()
+
+
 async def test_ready_means_every_part(tmp_path: Path) -> None:
-    state: dict[str, Exception | None] = {"store": None, "database": None}
-
-    async def check(name: str) -> None:
-        if (error := state[name]) is not None:
-            raise error
-
-    async def hangs() -> None:
-        await asyncio.Event().wait()
-
-    checks = {"store": lambda: check("store"), "database": lambda: check("database")}
-    async with open_rig(tmp_path, readiness=checks) as rig:
-        ready = {"ready": True}
-        assert await rig.get("/readyz", "nobody") == (
-            200,
-            {"ready": True, "parts": {"store": ready, "database": ready}},
-        )
-        state["store"] = OSError("disk full")
-        status, answer = await rig.get("/readyz", "nobody")
-        assert status == 503
-        assert answer == {
-            "ready": False,
-            "parts": {"store": {"ready": False, "reason": "disk full"}, "database": {"ready": True}},
-        }
-        checks["database"] = hangs
-        state["store"] = None
-        status, answer = await rig.get("/readyz", "nobody")
-        assert status == 503
-        assert answer["parts"]["database"] == {"ready": False, "reason": "no answer within 2 s"}
+    async with open_rig(tmp_path, ports=Ports(open_store=store_through(Ailing))) as rig:
+        store: Any = rig.services.store
+        others = {name: {"ready": True} for name in ("mqtt", "websocket", "tcp", "ingest", "database")}
+        parts = {**others, "store": {"ready": True}}
+        assert await rig.get("/readyz", "nobody") == (200, {"ready": True, "parts": parts})
+        store.error = OSError("disk full")
+        parts["store"] = {"ready": False, "reason": "disk full"}
+        assert await rig.get("/readyz", "nobody") == (503, {"ready": False, "parts": parts})
+        store.error, store.hangs = None, True
+        parts["store"] = {"ready": False, "reason": "no answer within 2 s"}
+        assert await rig.get("/readyz", "nobody") == (503, {"ready": False, "parts": parts})
 
 
 async def test_metrics_count_by_operation_and_status(rig: Rig) -> None:

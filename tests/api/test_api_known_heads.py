@@ -19,7 +19,7 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.known_heads import MOST_HEADS, KnownHead, KnownHeads
 from terrazzo.api.transports.server import HttpServer
-from waiting import until
+from waiting import close, until
 
 KNOWN = "request with a known head"  # what a task that answers one is called
 PING = b'{"action":"ping","message":"x"}'
@@ -57,9 +57,7 @@ class Site:
     @property
     def read_by_aiohttp(self) -> int:
         """How many requests aiohttp has read since the start."""
-        server = self.server._runner.server
-        assert server is not None
-        return server.requests_count
+        return self.server.requests_read
 
     @asynccontextmanager
     async def line(self) -> AsyncIterator[Line]:
@@ -67,7 +65,7 @@ class Site:
         try:
             yield Line(reader, writer)
         finally:
-            writer.close()
+            await close(writer)
 
     def request(self, body: bytes = PING, *headers: str, who: str = "viewer", length: int = 0) -> bytes:
         token = f"Authorization: Bearer {self.rig.tokens[who]}"
@@ -157,6 +155,17 @@ async def test_what_comes_in_pieces_or_too_early_is_answered_in_order(site: Site
         numbered = [site.request(PING.replace(b"x", b"%d" % n)) for n in range(9)]
         line.writer.write(b"".join(numbered))
         assert [(await line.read())[2] for _ in numbered] == [pong(str(n)) for n in range(9)]
+
+
+async def test_requests_that_came_ahead_are_not_overtaken(site: Site) -> None:
+    numbered = [site.request(PING.replace(b"x", b"%d" % n)) for n in range(6)]
+    async with site.line() as line:
+        assert await line.ask(site.request()) == pong("x")
+        line.writer.write(b"".join(numbered[:2]))
+        for request in numbered[2:]:
+            await asyncio.sleep(0)  # each may come as a read of its own, while one before it is answered
+            line.writer.write(request)
+        assert [(await line.read())[2] for _ in numbered] == [pong(str(n)) for n in range(6)]
 
 
 async def test_requests_after_a_slow_one_wait_for_it(site: Site) -> None:

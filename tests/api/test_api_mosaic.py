@@ -7,7 +7,6 @@ import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
@@ -189,7 +188,7 @@ async def test_another_companys_object_does_not_exist(rig: Rig) -> None:
 
 
 async def test_days_begin_at_midnight_in_the_zone(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, zone=ZoneInfo("Asia/Shanghai")) as rig:
+    async with open_rig(tmp_path, time={"zone": "Asia/Shanghai"}) as rig:
         object_id = await add_object(rig)
         evening, night = mosaic(object_id, 15 * 3600, T=1), mosaic(object_id, 17 * 3600, T=3)
         await rig.services.store.append([evening, night])

@@ -26,13 +26,13 @@ records do not exist; refused requests change no row of any table; no answer hol
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from api_rig import Rig
+from api_rig import Rig, open_rig
 from scope_components import COMPONENTS, FILE_ROUTES, fill_components
 from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket, build_world, rows_of
 
@@ -40,6 +40,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath
 from terrazzo.api.transports.http import GATEWAY_PATH, RETAINER_PATH, build_apps
+from terrazzo.config.messenger import MessengerProjectSection, SmsSection
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.messages import MESSAGE
 from terrazzo.database.tables.replays import REPLAY
@@ -246,6 +247,15 @@ async def fill(rig: Rig, world: World) -> None:
         "message": str(message["id"]),
         "replay": str(replay["id"]),
     }
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    """With a messenger project for rules to name; nothing that it sends gets anywhere."""
+    provider = SmsSection(url="http://127.0.0.1:9/", body="{}")
+    project = MessengerProjectSection(id=1, name="alarms", sms=provider)
+    async with open_rig(tmp_path, messenger={"project": (project,)}) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import jwt
 import pytest
 from api_rig import PASSWORD, Rig, open_rig
 
+from own_platform import Ports
 from terrazzo.times import now_us
 
 USER_FIELDS = {
@@ -74,7 +75,7 @@ async def test_logout_ends_the_token(rig: Rig) -> None:
 
 async def test_a_token_expires(tmp_path: Path) -> None:
     ahead_us = 0
-    async with open_rig(tmp_path, clock=lambda: now_us() + ahead_us) as rig:
+    async with open_rig(tmp_path, ports=Ports(clock=lambda: now_us() + ahead_us)) as rig:
         assert await ping(rig, f"Bearer {rig.tokens['viewer']}") == (200, "")
         ahead_us = 2 * 3600 * 1_000_000
         code, info = await ping(rig, f"Bearer {rig.tokens['viewer']}")

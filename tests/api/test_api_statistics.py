@@ -6,12 +6,12 @@ import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import msgspec
 import pytest
 from api_rig import Rig, open_rig
 
+from own_platform import Ports
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
@@ -51,7 +51,7 @@ class Filled:
 
 @pytest.fixture
 async def filled(tmp_path: Path) -> AsyncIterator[Filled]:
-    async with open_rig(tmp_path, zone=ZoneInfo("Europe/Berlin"), clock=lambda: NOW_US) as rig:
+    async with open_rig(tmp_path, ports=Ports(clock=lambda: NOW_US), time={"zone": "Europe/Berlin"}) as rig:
         made = Filled(rig)
         await made.fill()
         yield made

@@ -15,7 +15,7 @@ from terrazzo.config.sections import load_config
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.runtime import serve
-from terrazzo_adapters.bridge.spool import Spool
+from terrazzo_adapters.bridge.spool import MessageSpool
 from waiting import until
 
 ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super=True)
@@ -23,14 +23,14 @@ ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super
 
 async def test_acknowledged_only_when_stored_and_spooled(tmp_path: Path, monkeypatch: Any) -> None:
     fails = True
-    commit = Spool.commit
+    commit = MessageSpool.commit
 
-    def failing_commit(self: Spool, *arguments: Any, **options: Any) -> None:
+    def failing_commit(self: MessageSpool, *arguments: Any, **options: Any) -> None:
         if fails:
             raise StoreUnavailable("the disk fails")
         commit(self, *arguments, **options)
 
-    monkeypatch.setattr(Spool, "commit", failing_commit)
+    monkeypatch.setattr(MessageSpool, "commit", failing_commit)
     with Mosquitto(tmp_path / "remote") as remote, Peer(remote.port).subscribe("#") as there:
         platform, port = await start(tmp_path, remote.port)
         try:
@@ -38,7 +38,7 @@ async def test_acknowledged_only_when_stored_and_spooled(tmp_path: Path, monkeyp
             await until(lambda: status.connected_since_us, "connected")
             here = await asyncio.to_thread(Peer, port, "t1", username="u-t1", password="pin-t1")
             infos = [here.client.publish("g/t1/r", json.dumps({"n": number}), qos=1) for number in range(50)]
-            await until(lambda: platform.lines.ingest.stats.messages == 50, "stored")
+            await until(lambda: platform.messaging.ingest.stats.messages == 50, "stored")
             await until(lambda: status.spool_failures >= 2, "two attempts")
             assert not any(info.is_published() for info in infos)
             assert there.messages == []

@@ -12,10 +12,10 @@ import pytest
 from bridge_rig import Peer, bridge_toml, metric, start_platform, stored, terminal, wait_connected
 
 from certificate_authority import Authority, Pair
+from own_platform import Platform
 from running import Mosquitto, wait_for
 from support import free_port, require_program
 from terrazzo.config.sections import Config, ConfigError, load_config
-from terrazzo.runtime.serve import Platform
 
 SECRET = "a secret of the bridge"
 OUT = [{"filter": "g/t1/#", "remote_prefix": "plant/"}]

@@ -34,7 +34,7 @@ async def address(rig: Rig, name: str = "lua-3.0.0.bin") -> str:
     links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
     assert isinstance(links, SignedLinks)
     assert terminal is not None
-    return (await links.link(terminal, row["uid"])).removeprefix("http://127.0.0.1")
+    return (await links.link(terminal, row["uid"])).removeprefix(rig.addresses.http)
 
 
 async def test_it_is_fetched_whole_and_in_parts(rig: Rig) -> None:
@@ -91,7 +91,7 @@ async def test_no_signature_is_a_wrong_one(rig: Rig, query: str) -> None:
 async def test_an_expired_address(rig: Rig) -> None:
     links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
     assert isinstance(links, SignedLinks)
-    old = SignedLinks(links._files, key=bytes(32), base_url="", lifetime_s=-1)
+    old = SignedLinks(links._files, key=links._key, base_url="", lifetime_s=-1)
     row = await rig.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
     assert terminal is not None
     async with rig.http.get(await old.link(terminal, row["uid"])) as response:

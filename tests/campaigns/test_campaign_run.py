@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from campaign_stand import SHA256, add_firmware, add_terminals, create, fares, item, reaches, terminals, upload
 
+from open_stores import open_rocks
 from running import Platform, wait_for
 from terrazzo.client.errors import ActionError
 from terrazzo.ports.store import Record
 from terrazzo.times import now_us
-from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_simulators.faults import Faults
 from terrazzo_simulators.pytest_plugin import FleetFactory
 
@@ -235,6 +235,6 @@ def test_what_a_terminal_said_just_before_a_kill_counts(tmp_path: Path, terrazzo
 
 
 async def _store(data: Path, record: Record) -> None:
-    store = await RocksStore.open(data / "series")
+    store = await open_rocks(data / "series")
     await store.append([record])
     await store.close()

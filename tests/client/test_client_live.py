@@ -13,6 +13,7 @@ import pytest
 from running import PASSWORD, Platform
 from support import free_port
 from terrazzo.client import ActionError, AsyncClient, Frame, Gap, NotSent
+from waiting import close
 
 CREDENTIALS = {"username": "admin", "password": PASSWORD}
 
@@ -42,7 +43,7 @@ class Relay:
         except ConnectionError:
             return
         finally:
-            writer.close()
+            await close(writer)
 
     def cut(self) -> None:
         for writer in self._writers:

@@ -14,6 +14,7 @@ from client_driver import DRIVERS
 from support import free_port
 from terrazzo.client import ActionError, ConnectionLost, UnexpectedAnswer
 from terrazzo.client.exchange import Retries
+from waiting import close
 
 Script = Callable[[int], bytes | None]
 """From the number of a request to its answer; None hangs up without one."""
@@ -46,7 +47,7 @@ class Peer:
         except asyncio.IncompleteReadError:
             return
         finally:
-            writer.close()
+            await close(writer)
 
 
 @asynccontextmanager

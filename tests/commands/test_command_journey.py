@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site, until
 from terrazzo.commands import dispatcher
 from terrazzo.domain.answers import CommandAnswer, answer_record
 from terrazzo.errors import BadParameter, Conflict, NotFound
 from terrazzo.ports.store import Page, StoreUnavailable, TimeSeriesStore
+from waiting import DEADLINE_S
 
 
 async def journal(site: Site, company: Company, **filters):
@@ -21,7 +23,7 @@ async def journal(site: Site, company: Company, **filters):
 
 async def reaches(site: Site, company: Company, uid: str, state: str):
     """Waits until a command has reached a state; its record."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         while True:
             row = next(row for row in await journal(site, company) if row["uid"] == uid)
             if row["state"] == state:
@@ -112,6 +114,7 @@ async def test_a_command_that_is_lost_with_its_session_is_sent_again(site, compa
     assert await one.subscribe("p2p/t1") == 1
     row = await site.commands.submit(company.actor, "t1", "A", "1")
     await one.received(1)
+    await reaches(site, company, row["uid"], "sent")  # the journal follows: until then the command is queued anyway
     await one.cut()
     waiting = await reaches(site, company, row["uid"], "queued")
     assert "session ended" in waiting["reason"]
@@ -165,7 +168,7 @@ async def test_an_answer_that_was_stored_before_the_journal_could_write_it(tmp_p
         before, row = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
         await reaches(site, company, row["uid"], "delivered")
         said = CommandAnswer("t1", row["uid"].encode(), b'{"Result":"ok"}')
-        await site.rocks.append([answer_record(said, row["queued_us"])])
+        await site.store.append([answer_record(said, row["queued_us"])])
     async with running_site(tmp_path) as site, peers(site) as peer:
         company.site = site
         assert (await reaches(site, company, row["uid"], "answered"))["answer"] == {"Result": "ok"}
@@ -203,8 +206,8 @@ async def test_nothing_goes_out_again_while_the_store_can_not_say_what_was_answe
         first, second = [await site.commands.submit(company.actor, "t1", name, "1") for name in "AB"]
         await reaches(site, company, first["uid"], "sent")
         said = CommandAnswer("t1", first["uid"].encode(), b'{"Result":"ok"}')
-        await site.rocks.append([answer_record(said, first["queued_us"])])
-    async with running_site(tmp_path, wrap_store=Away) as site, peers(site) as peer:
+        await site.store.append([answer_record(said, first["queued_us"])])
+    async with running_site(tmp_path, ports=Ports(open_store=store_through(Away))) as site, peers(site) as peer:
         company.site = site
         one, _ = await listening(peer, "t1"), await listening(peer, "t2")
         other = await site.commands.submit(company.actor, "t2", "C", "1")
@@ -218,7 +221,7 @@ async def test_nothing_goes_out_again_while_the_store_can_not_say_what_was_answe
 
 
 async def test_expiry(tmp_path):
-    async with running_site(tmp_path, expiry_s=0.3) as site, peers(site) as peer:
+    async with running_site(tmp_path, command={"expiry_s": 0.3}) as site, peers(site) as peer:
         company = await site.company()
         await company.terminal("t1")
         row = await site.commands.submit(company.actor, "t1", "A", "1")

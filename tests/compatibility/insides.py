@@ -9,7 +9,7 @@ import msgspec
 from typer.main import get_command
 
 from terrazzo.cli import make_app
-from terrazzo.config import ARRAYS, SECTIONS, ConfigError, load_config
+from terrazzo.config.sections import ARRAYS, SECTIONS, ConfigError, load_config
 
 __all__ = ["ConfigError", "command_line", "read_environment", "repeated_sections", "sections"]
 

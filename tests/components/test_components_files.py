@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import subprocess
@@ -143,7 +142,7 @@ async def test_one_byte_too_many_leaves_nothing(rig: Rig, tmp_path: Path) -> Non
 async def test_an_upload_that_breaks_off_leaves_nothing(rig: Rig, tmp_path: Path) -> None:
     async def half() -> Any:
         yield b"x" * 100_000
-        await asyncio.sleep(0.05)
+        await until(lambda: kept(tmp_path), "a file is begun")
         raise ConnectionResetError
 
     with pytest.raises((aiohttp.ClientError, ConnectionResetError)):

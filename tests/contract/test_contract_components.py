@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +15,8 @@ import pytest
 from component_tables import BY_NAME, DOCUMENTED, RESOURCES, Field, Resource
 from contract_world import World, filled_platform
 
-SPEC = Path(__file__).parents[3] / "shared" / "spec" / "2-components.md"
+from support import interface_description
+
 WRONG: dict[str, tuple[Any, ...]] = {
     "text": (7, True, {}, []),
     "choice": (7, True, {}, [], "neither"),
@@ -312,14 +312,13 @@ def test_dashboards_on_objects(client: Client) -> None:
     assert refused(client.ask("GET", f"{at}/getDashboardByCategory", object_id=object_id, category="tv"), "category")
 
 
-@pytest.mark.skipif(not SPEC.exists(), reason="the interface description is not beside the repository")
 @pytest.mark.parametrize("resource", [each for each in RESOURCES if each.heading], ids=lambda resource: resource.name)
 def test_the_tables_are_those_of_the_interface_description(resource: Resource) -> None:
     assert {field.name: field.length for field in resource.fields} == dict(_described(resource))
 
 
 def _described(resource: Resource) -> Iterator[tuple[str, int | None]]:
-    text = SPEC.read_text(encoding="utf-8").partition(f"\n{resource.heading}\n")[2].partition("\n### ")[0]
+    text = interface_description("2-components.md").partition(f"\n{resource.heading}\n")[2].partition("\n### ")[0]
     tabled = {field.name: field for field in resource.fields}
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
@@ -335,8 +334,7 @@ def _undocumented(field: Field | None) -> int | None:
     return None if field is None else field.length
 
 
-@pytest.mark.skipif(not SPEC.exists(), reason="the interface description is not beside the repository")
 def test_the_paths_are_those_of_the_interface_description() -> None:
-    text = SPEC.read_text(encoding="utf-8")
+    text = interface_description("2-components.md")
     for _, path in DOCUMENTED:
         assert path.rpartition("/")[2] in text, path

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from contract_world import Door, World, ask
 from gateway_tables import ACTIONS, Action, Field
 
+from support import interface_description
 from terrazzo.api.operations.table import TABLE
 
 WRONG: dict[str, tuple[Any, ...]] = {
@@ -22,8 +22,6 @@ WRONG: dict[str, tuple[Any, ...]] = {
     "value": ({}, []),
 }
 """Values that are none of the type's."""
-
-SPEC = Path(__file__).parents[3] / "shared" / "spec" / "1-gateway.md"
 
 
 def of_action(action: Action) -> str:
@@ -74,9 +72,8 @@ def test_optional_fields_may_be_left_out_or_null(world: World, door: Door, actio
         assert answer["code"] == 200, (given, answer)
 
 
-@pytest.mark.skipif(not SPEC.exists(), reason="the interface description is not beside the repository")
 def test_the_tables_are_those_of_the_interface_description() -> None:
-    text = SPEC.read_text(encoding="utf-8").partition("## Endpoints")[2].partition("### TCP")[0]
+    text = interface_description("1-gateway.md").partition("## Endpoints")[2].partition("### TCP")[0]
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     documented = [(row[0].removesuffix(" (spelled so)"), *row[1:]) for row in rows if row[0] != "Action"]
     assert documented == [(action.name, action.asks, action.gives) for action in ACTIONS]

@@ -20,7 +20,7 @@ ALLOWED = {
     ("api/transports/bulk_routes.py", 2): "one import: the request awaits it",
     ("api/transports/conversation.py", 2): "one connection: whoever reads from it gets what answering raised",
     ("api/transports/tcp.py", 1): "one connection, as long as it lasts",
-    ("api/transports/server.py", 1): "one request, whose connection waits for it",
+    ("api/transports/connection.py", 1): "one request, whose connection waits for it",
 }
 
 

@@ -11,6 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
+from own_platform import Ports, store_through
 from platform_site import peers, running_site, until
 from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.ports.store import StoreUnavailable
@@ -42,7 +43,8 @@ class Gated:
 @pytest.fixture
 async def site(tmp_path):
     limits = IngestLimits(messages=2_000, group_messages=500)
-    async with running_site(tmp_path, wrap_store=Gated, intake_limits=limits) as running:
+    ports = Ports(open_store=store_through(Gated), intake_limits=limits)
+    async with running_site(tmp_path, ports=ports) as running:
         yield running
         running.store.open.set()
 

@@ -13,6 +13,7 @@ import pytest
 
 from certificate_authority import Authority
 from terrazzo.live.outlet import UNSENT_BYTES, Outlet
+from waiting import close
 
 BLOCKS = [bytes((number,)) * size for number, size in enumerate((10, 4_000_000, 7, 300_000, 1), start=1)]
 
@@ -30,7 +31,7 @@ async def connection(
         try:
             yield cast(asyncio.Transport, (await accepted).transport), reader
         finally:
-            writer.close()
+            await close(writer)
             (await accepted).close()
 
 

@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 
 from api.api_rig import open_rig
-from lasting import KINDS, Connection, Ports, limits, open_ports
+from lasting import KINDS, Connection, Gateway, open_ports
 from terrazzo.access.users import SYSTEM
-from terrazzo.domain.registry import Registry
-from terrazzo.live.hub import LiveHub, LiveLimits
 from waiting import until
 
 
-def tell(ports: Ports, *numbers: int, company_id: int = 1, **whose: Any) -> None:
+def tell(ports: Gateway, *numbers: int, company_id: int = 1, **whose: Any) -> None:
     for number in numbers:
         ports.rig.services.live.publish("event", company_id=company_id, data={"n": number}, **whose)
 
@@ -27,7 +25,7 @@ async def frames(connection: Connection, count: int) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_frames_follow_the_answer_until_unsubscribed(ports: Ports, kind: str) -> None:
+async def test_frames_follow_the_answer_until_unsubscribed(ports: Gateway, kind: str) -> None:
     tell(ports, 0)
     async with ports.connect(kind) as connection:
         answer = await connection.ask("subscribe", actionid="s", kinds=["event"])
@@ -51,7 +49,7 @@ async def test_frames_follow_the_answer_until_unsubscribed(ports: Ports, kind: s
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_coming_back_with_the_last_number_loses_nothing(ports: Ports, kind: str) -> None:
+async def test_coming_back_with_the_last_number_loses_nothing(ports: Gateway, kind: str) -> None:
     async with ports.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
         tell(ports, 1)
@@ -81,14 +79,14 @@ async def test_coming_back_with_the_last_number_loses_nothing(ports: Ports, kind
     ],
 )
 async def test_what_cannot_be_subscribed_to_is_named(
-    ports: Ports, fields: dict[str, Any], code: int, info: str
+    ports: Gateway, fields: dict[str, Any], code: int, info: str
 ) -> None:
     async with ports.connect("tcp") as connection:
         answer = await connection.ask("subscribe", **fields)
         assert (answer["code"], answer["info"][: len(info)]) == (code, info)
 
 
-async def test_plain_http_is_told_what_to_use(ports: Ports) -> None:
+async def test_plain_http_is_told_what_to_use(ports: Gateway) -> None:
     for action, fields in (("subscribe", {"kinds": "grid"}), ("unsubscribe", {"subscription": 1})):
         answer = await ports.rig.ask(action, "viewer", **fields)
         assert (answer["code"], answer["info"]) == (
@@ -97,13 +95,13 @@ async def test_plain_http_is_told_what_to_use(ports: Ports) -> None:
         )
 
 
-async def test_who_is_not_logged_in_may_not(ports: Ports) -> None:
+async def test_who_is_not_logged_in_may_not(ports: Gateway) -> None:
     async with ports.connect("tcp", "nobody") as connection:
         assert (await connection.ask("subscribe", kinds="grid"))["code"] == 10402
 
 
 async def test_so_many_subscriptions_and_no_more(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, limits=limits(ws_subscriptions=3)) as rig, open_ports(rig) as ports:
+    async with open_rig(tmp_path, limits={"ws_subscriptions": 3}) as rig, open_ports(rig) as ports:
         async with ports.connect("websocket") as connection:
             for _ in range(3):
                 assert (await connection.ask("subscribe", kinds=["event"]))["code"] == 200
@@ -117,7 +115,7 @@ async def test_so_many_subscriptions_and_no_more(tmp_path: Path) -> None:
         await until(lambda: rig.services.live.stats.subscriptions == 0, "a connection takes its subscriptions along")
 
 
-async def test_another_company_is_told_nothing(ports: Ports) -> None:
+async def test_another_company_is_told_nothing(ports: Gateway) -> None:
     rig = ports.rig
     await rig.add_terminal("t1")
     made = await rig.services.entities.objects.create(SYSTEM, {"name": "o", "terminal_list": ["t1"]})
@@ -134,12 +132,8 @@ async def test_another_company_is_told_nothing(ports: Ports) -> None:
         assert await frames(root, 2) == [1, 1]
 
 
-async def test_records_of_terminals_are_told_as_they_change(ports: Ports) -> None:
-    from terrazzo.live.sources import TerminalSource
-
+async def test_records_of_terminals_are_told_as_they_change(ports: Gateway) -> None:
     rig = ports.rig
-    source = TerminalSource(rig.services.live, zone=rig.services.zone)
-    rig.services.registry.terminal_changes.listen(source.on_record)
     async with ports.connect("tcp") as connection:
         await connection.ask("subscribe", kinds="terminal")
         await rig.add_terminal("t1")
@@ -156,12 +150,10 @@ async def test_records_of_terminals_are_told_as_they_change(ports: Ports) -> Non
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
 async def test_a_slow_client_loses_the_oldest_and_is_told_how_many(tmp_path: Path, kind: str) -> None:
-    hub = LiveHub(Registry(), started_us=1, limits=LiveLimits(frames=50))
     total, large = 5_000, "x" * 5_000
     async with AsyncExitStack() as stack:
-        ports = await stack.enter_async_context(
-            open_ports(await stack.enter_async_context(open_rig(tmp_path, live=hub)))
-        )
+        rig = await stack.enter_async_context(open_rig(tmp_path, limits={"live_frames": 50}))
+        ports, hub = await stack.enter_async_context(open_ports(rig)), rig.services.live
         slow, quick = [await stack.enter_async_context(ports.connect(kind)) for _ in range(2)]
         for connection in (slow, quick):
             await connection.ask("subscribe", kinds=["event"])
@@ -196,7 +188,7 @@ def _account(found: list[dict[str, Any]]) -> int:
     return number
 
 
-async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_go_on(ports: Ports) -> None:
+async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_go_on(ports: Gateway) -> None:
     from terrazzo.live.frames import FrameEntry
 
     hub = ports.rig.services.live
@@ -209,7 +201,7 @@ async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_g
         assert await frames(other, 1) == [1]
 
 
-async def test_hundreds_of_websockets_get_every_frame_in_order(ports: Ports) -> None:
+async def test_hundreds_of_websockets_get_every_frame_in_order(ports: Gateway) -> None:
     rig, clients, count = ports.rig, 300, 200
     made = await rig.services.entities.objects.create(SYSTEM, {"name": "o"})
 

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 
+from open_stores import open_rocks
 from support import new_tasks
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
@@ -61,7 +62,7 @@ class _Valve:
 async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
     database = await Database.open(os.environ.get("TERRAZZO_DATABASE__URL", ""), data_dir=folder)
     entities = Entities.open(database, Registry(), Secrets.open(folder))
-    return await RocksStore.open(folder / "series"), database, entities
+    return await open_rocks(folder / "series"), database, entities
 
 
 async def run(folder: Path, first: int) -> None:

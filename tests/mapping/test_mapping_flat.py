@@ -19,7 +19,7 @@ from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, Reco
 from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine
-from terrazzo_adapters.rocksdb.batch import Catalogue, encode_batch
+from terrazzo_adapters.rocksdb.batch import SeriesCatalogue, encode_batch
 from terrazzo_broker.hooks import Inbound
 
 ROWS: list[Any] = [
@@ -50,7 +50,7 @@ class Plant:
         )
         for number in range(objects):
             assert len(self.engine.catalogue.plans(f"t{number}")) == 1
-        self.store = Catalogue(
+        self.store = SeriesCatalogue(
             {f"g/t{number}/r": number + 1 for number in range(objects)}, objects + 1, 0, {}, set(), {}
         )
         self.tags = [

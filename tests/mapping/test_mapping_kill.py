@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
-from support import new_tasks
+from support import new_tasks, shared_modules
 from terrazzo.access.users import SYSTEM
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.domain.actor import Actor, Role
@@ -50,7 +50,7 @@ async def prepare(folder: Path) -> None:
 def run_and_kill(folder: Path, first: int, alive_s: float) -> int:
     """The number up to which messages were acknowledged before the process died."""
     command = [sys.executable, str(Path(__file__).with_name("mapping_child.py")), str(folder), str(first)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something

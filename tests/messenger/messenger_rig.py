@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from migrated import seed
+from own_platform import new_caller, new_mailer
 from support import new_tasks
 from terrazzo.config.messenger import MessengerSection
 from terrazzo.config.values import Given, check_value
@@ -22,9 +23,7 @@ from terrazzo.domain.message_draft import MessageDraft
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
-from terrazzo.runtime.serve import new_mailer
 from terrazzo.times import now_us
-from terrazzo_adapters.messenger import Guard, GuardedHttp
 
 ACTOR = Actor(user_id=1, username="one", company_id=1, role=Role.OPERATOR)
 LOOPBACK = ("127.0.0.0/8",)
@@ -55,8 +54,7 @@ async def running_messenger(
 ) -> AsyncIterator[Messenger]:
     """A started messenger, stopped at the end; a second one on the folder is a restart."""
     database = await Database.open("", data_dir=seed(folder))
-    caller = GuardedHttp(Guard(section.allow_private))
-    projects = build_projects(section, mailer_of=new_mailer, caller=caller)
+    projects = build_projects(section, mailer_of=new_mailer, caller=new_caller(section))
     messenger = Messenger(
         MessageJournal(database, zone=UTC),
         projects,

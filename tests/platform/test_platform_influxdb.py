@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,33 @@ def test_acknowledged_reports_survive_an_outage_of_the_server(platform: Platform
         second.login()
         wait_for(lambda: len(stored(second)) >= 200, "all of it is in the server")
         assert stored(second) == list(range(199, -1, -1))
+
+
+def metric(platform: Platform, name: str) -> float:
+    with urllib.request.urlopen(f"{platform.url}/metrics", timeout=10) as answer:
+        lines = answer.read().decode().splitlines()
+    return next(float(line.split()[1]) for line in lines if line.startswith(f"terrazzo_store_{name} "))
+
+
+def test_what_waits_is_counted(influxd: InfluxServer, platform: Platform) -> None:
+    names = ("spooled_records_total", "refused_records_total", "spool_batches", "spool_bytes")
+    terminal = Terminal(platform)
+    terminal.publish(0)
+    wait_for(lambda: terminal.acknowledged == {0}, "acknowledged")
+    assert [metric(platform, name) for name in names] == [0, 0, 0, 0]
+    influxd.kill()
+    for number in range(1, 11):
+        terminal.publish(number)
+    wait_for(lambda: len(terminal.acknowledged) == 11, "spooled, hence acknowledged")
+    spooled, refused, batches, size = (metric(platform, name) for name in names)
+    assert (spooled, refused) == (10, 0)
+    assert batches >= 1
+    assert size > 10
+    influxd.start()
+    wait_for(lambda: metric(platform, "spool_batches") == 0, "sent")
+    assert [metric(platform, name) for name in names] == [10, 0, 0, 0]
+    terminal.client.disconnect()
+    terminal.client.loop_stop()
 
 
 def test_a_server_that_is_away_is_named(influxd: InfluxServer, platform: Platform) -> None:

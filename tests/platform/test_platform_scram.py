@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mqttjs import run_mqttjs
-from running import Platform
+from running import Platform, wait_for
 
 UID = "scram-1"
 NOT_AUTHORIZED = {4: {4, 5}, 5: {0x86, 0x87}}
@@ -62,5 +62,11 @@ def test_what_a_scram_terminal_reports_is_stored_and_commands_reach_it(platform:
     assert (record["payload"], record["topic"]) == ({"Valve": 1}, f"g/{UID}/r")
     (reject,) = platform.call("get_reject_list", terminal_id=UID)["data"]
     assert reject["text"] == "{"
-    (command,) = platform.call("get_command_list", terminal_id=UID)["data"]
-    assert (command["state"], command["answer"]) == ("answered", {"Result": "ok"})
+    # An answer is acknowledged when it is stored; the journal of commands follows.
+    (command,) = wait_for(lambda: commands(platform, "answered"), "the journal has the answer")
+    assert command["answer"] == {"Result": "ok"}
+
+
+def commands(platform: Platform, state: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = platform.call("get_command_list", terminal_id=UID, state=state)["data"]
+    return found

@@ -1,4 +1,4 @@
-"""An object with two terminals, without a broker: ingest, mapping, analysis and replays on a real store and database.
+"""A platform in this process with an object that has two terminals, whose reports are handed to the ingest.
 
 ``python replay_stand.py FOLDER [INFLUX]`` opens the stand of a folder and works off its replays until it is killed;
 when there are none it changes the mapping and submits one.
@@ -19,32 +19,15 @@ import msgspec
 import sqlalchemy as sa
 
 from migrated import seed
-from support import new_tasks
-from terrazzo.access.users import SYSTEM
-from terrazzo.analysis.analysis import Analysis
-from terrazzo.analysis.late_records import LateMarks
-from terrazzo.crypto.secrets import Secrets
-from terrazzo.database.database import Database
+from own_platform import Platform, config_in
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.replays import REPLAY
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import make_tag
-from terrazzo.mapping.effect_queue import EffectQueue
-from terrazzo.mapping.effect_writer import EffectWriter
-from terrazzo.mapping.replay.journal import UNFINISHED, ReplayJournal
-from terrazzo.mapping.replay.run import ReplayParts
-from terrazzo.mapping.replay.runner import ReplayRunner
-from terrazzo.mapping.replay.running_objects import RunningObjects
-from terrazzo.mapping.report_mapper import ReportMapper
-from terrazzo.metadata.entities import Entities
-from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.mapping.replay.journal import UNFINISHED
 from terrazzo.times import now_us
-from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
-from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.hooks import Inbound
 
 T0 = 1_700_000_000_000_000
@@ -73,18 +56,21 @@ class Stand:
         """On RocksDB, or with the address of an InfluxDB there, in a database named as the folder."""
         self.folder = folder
         self.influx = influx
-        self.holders: set[str] = set()
+        self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
 
     @property
     def database_name(self) -> str:
         """The InfluxDB's."""
         return f"{self.folder.parent.name}-{self.folder.name}"
 
+    @property
+    def is_intake_paused(self) -> bool:
+        """Whether the broker reads nothing from terminals."""
+        return self.platform.terminals.broker.intake_paused
+
     async def create(self, script: list[Any]) -> None:
         """What an earlier start has not left."""
-        entities = self.entities
-        company = await entities.companies.create(SYSTEM, {"name": "c"})
-        actor = Actor(user_id=1, username="u", company_id=company["id"], role=Role.ADMIN)
+        entities, actor = self.entities, self.actor
         config = await entities.configurations.create(actor, {"name": "c"})
         for uid in ("t1", "t2"):
             terminal = {"uid": uid, "name": uid, "type": "Other", "mode": "pwd", "username": uid, "pin": "p"}
@@ -97,57 +83,30 @@ class Stand:
         await entities.retainers.set_active(actor, made["uid"], True)
 
     async def _copy(self, script: list[Any]) -> None:
-        """From a folder beside this one that is made once: migrations take a while."""
+        """From a folder beside this one that is made once: to make its records takes a while."""
         template = self.folder.parent / f"template-{zlib.crc32(repr(script).encode())}"
         if not template.exists():
-            made = Stand(template)
-            template.mkdir()
-            await made._open()
+            made = await Stand(template).start()
             await made.create(script)
-            await made.store.close()
-            await made.database.close()
+            await made.stop()
         shutil.copytree(template, self.folder, dirs_exist_ok=True)
-
-    async def _open(self) -> None:
-        self.database = await Database.open("", data_dir=seed(self.folder))
-        self.entities = Entities.open(self.database, Registry(), Secrets.open(self.folder))
-        if self.influx:
-            where = InfluxSettings(url=self.influx, database=self.database_name)
-            self.store: TimeSeriesStore = await InfluxStore.open(where, spool=self.folder / "spool")
-        else:
-            self.store = await RocksStore.open(self.folder / "series")
 
     async def start(self, script: list[Any] | None = None) -> Stand:
         """On a new folder with a ``script``, or on one that was left."""
         if script is not None:
             await self._copy(script)
-        await self._open()
-        self.actor = Actor(user_id=1, username="u", company_id=1, role=Role.ADMIN)
-        tasks = new_tasks()
-        self.effect_queue = EffectQueue(EffectWriter(self.database), tasks)
-        self.mapper = await ReportMapper.open(self.store, self.entities, self.effect_queue)
-        marks = LateMarks()
-        self.analysis = await Analysis.open(self.store, self.database, self.entities, marks=marks)
-        self.ingest = IngestPipeline(self.store, self, tasks=tasks, mapper=self.mapper, marks=marks)
-        self.ingest.start()
-        live = RunningObjects(self.mapper, self.ingest, self)
-        parts = ReplayParts(self.store, self.database, live, self.analysis, now_us)
-        self.replays = ReplayRunner(ReplayJournal(self.database, zone=None), parts, tasks)
-        self.replays.start()
+        influx = {"kind": "influxdb", "url": self.influx, "database": self.database_name}
+        self.platform = platform = Platform(config_in(seed(self.folder), store=influx if self.influx else {}))
+        await platform.start()
+        parts = platform.parts
+        self.store, self.replays, self.ingest = parts.store, parts.replays, parts.messaging.ingest
+        self.database, self.entities = parts.metadata.database, parts.metadata.entities
+        self.mapper, self.analysis = parts.objects.mapper, parts.objects.analysis
+        self.effect_queue = self.mapper.effect_queue
         return self
 
     async def stop(self) -> None:
-        await self.replays.stop()
-        await self.ingest.stop()
-        await self.effect_queue.stop()
-        await self.store.close()
-        await self.database.close()
-
-    def pause_intake(self, holder: str = "store") -> None:
-        self.holders.add(holder)
-
-    def resume_intake(self, holder: str = "store") -> None:
-        self.holders.discard(holder)
+        await self.platform.stop()
 
     def send(self, *reports: tuple[float, str, dict[str, Any]]) -> asyncio.Event:
         """Hands reports over: second, terminal, points; set when they are acknowledged."""

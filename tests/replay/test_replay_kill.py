@@ -17,7 +17,7 @@ from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.ports.store import Record
 
 COUNT = 9_000
-ROUNDS = {"rocksdb": 20, "influxdb": 10}
+ROUNDS = {"rocksdb": 12, "influxdb": 8}  # each starts a whole platform
 
 
 def reports() -> list[Record]:

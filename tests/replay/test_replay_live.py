@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from replay_stand import RICH, SECOND, T0, Stand
 
 from terrazzo.analysis.results import decode_variables
-from terrazzo.database.changes import MetadataChange
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.tables.analysis import STATISTICS_PERIOD
 from terrazzo.errors import BadParameter, Conflict, NotFound
 from terrazzo.ports.store import Record
@@ -37,15 +37,11 @@ async def test_up_to_now_renews_what_is_known_and_keeps_it_over_a_restart(stand:
     await stand.remap(RICH)
     await stand.replay(-10, None)
     assert not stand.mapper.is_label_open(1, 1, "RUN")
-    assert (await stand.labels(), await stand.events(), stand.holders) == ([], [], set())
+    assert (await stand.labels(), await stand.events(), stand.is_intake_paused) == ([], [], False)
     await stand.report((2, "t2", {"RUN": 0}))
     assert await stand.labels() == [("RUN", 2, None)]
     assert await stand.events() == [(2, "HOT", "70")]
-    await stand.replays.stop()
-    await stand.ingest.stop()
-    await stand.effect_queue.stop()
-    await stand.store.close()
-    await stand.database.close()
+    await stand.stop()
     await stand.start()
     assert stand.mapper.is_label_open(1, 1, "RUN")
     await stand.report((3, "t1", {"T": 80}), (4, "t2", {"RUN": 1}))
@@ -85,7 +81,7 @@ async def test_up_to_now_while_reports_keep_coming_at_their_time(stand: Stand) -
     await running(stand, replay_id, MANY // 2)
     sent = 0
     while (await stand.replays.item(stand.actor, replay_id))["state"] == "running":
-        if "replay" in stand.holders:  # the broker would read no more
+        if stand.is_intake_paused:  # as the broker does
             await asyncio.sleep(0)
             continue
         sent += 1

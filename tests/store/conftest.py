@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from store_houses import InfluxHouse, RocksHouse
+from store_locations import InfluxLocation, RocksLocation
 
 from influx_server import InfluxServer
 
@@ -21,35 +21,35 @@ def own_influxd(tmp_path_factory) -> Iterator[InfluxServer]:
 
 
 @pytest.fixture
-def new_influx_house(influxd, tmp_path_factory) -> Callable[[], InfluxHouse]:
+def new_influx_location(influxd, tmp_path_factory) -> Callable[[], InfluxLocation]:
     """Makes empty databases with a spool, one for each call."""
     folder = tmp_path_factory.mktemp("spool")
     numbers = count()
 
-    def new() -> InfluxHouse:
+    def new() -> InfluxLocation:
         number = next(numbers)
-        return InfluxHouse(influxd.url, f"{folder.name}-{number}", folder / str(number))
+        return InfluxLocation(influxd.url, f"{folder.name}-{number}", folder / str(number))
 
     return new
 
 
 @pytest.fixture(params=["rocksdb", "influxdb"])
-def new_house(request, tmp_path_factory) -> Callable[[], object]:
+def new_location(request, tmp_path_factory) -> Callable[[], object]:
     """Makes empty homes for a store, one for each call."""
     if request.param == "influxdb":
-        return request.getfixturevalue("new_influx_house")
+        return request.getfixturevalue("new_influx_location")
     folder = tmp_path_factory.mktemp("rocksdb")
     numbers = count()
-    return lambda: RocksHouse(folder / str(next(numbers)))
+    return lambda: RocksLocation(folder / str(next(numbers)))
 
 
 @pytest.fixture
-async def house(new_house):
-    return new_house()
+async def location(new_location):
+    return new_location()
 
 
 @pytest.fixture
-async def store(house):
-    store = await house.open()
+async def store(location):
+    store = await location.open()
     yield store
     await store.close()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from open_stores import make_columns, open_rocks
 from terrazzo.ports.store import Record
-from terrazzo_adapters.rocksdb import RocksStore
 
 SERIES = "m/1"
 BUCKET_US = 900_000_000
@@ -24,13 +24,13 @@ def record(number: int) -> Record:
 
 
 async def append_for_ever(folder: Path) -> None:
-    store = await RocksStore.open(folder)
+    store = await open_rocks(folder)
     batch = (await store.page([SERIES], 0, 2**62, offset=0, limit=1)).total // BATCH
     while True:
         records = [record(number) for number in range(batch * BATCH, (batch + 1) * BATCH)]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(store.append(records))
-            tasks.create_task(store.make_columns())
+            tasks.create_task(make_columns(store))
         batch += 1
         print(batch, flush=True)
 

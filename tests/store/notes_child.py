@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from terrazzo.ports.store import Record
 
@@ -16,8 +16,8 @@ BATCH = [Record(SERIES, T0 + n // 2, b'{"A":%d}' % n) for n in range(6)]
 NOTES = {"late/1": b"6"}
 
 
-async def append(house: InfluxHouse) -> None:
-    store = await house.open()
+async def append(location: InfluxLocation) -> None:
+    store = await location.open()
     await store.append(BATCH, notes=NOTES)
     print("done", flush=True)
     await asyncio.Event().wait()
@@ -25,4 +25,4 @@ async def append(house: InfluxHouse) -> None:
 
 if __name__ == "__main__":
     url, database, spool = sys.argv[1:]
-    asyncio.run(append(InfluxHouse(url, database, Path(spool))))
+    asyncio.run(append(InfluxLocation(url, database, Path(spool))))

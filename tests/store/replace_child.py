@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from terrazzo.ports.store import Record, Seen
 
@@ -33,8 +33,8 @@ def generation(number: int) -> list[Record]:
     return [Record(SERIES, INSIDE[0] + n * step_us, b'{"A":%d,"n":%d}' % (number, n)) for n in range(count)]
 
 
-async def replace_for_ever(house: InfluxHouse, first: int) -> None:
-    store = await house.open()
+async def replace_for_ever(location: InfluxLocation, first: int) -> None:
+    store = await location.open()
     number = first
     print("open", flush=True)
     while True:
@@ -45,4 +45,4 @@ async def replace_for_ever(house: InfluxHouse, first: int) -> None:
 
 if __name__ == "__main__":
     url, database, spool, first = sys.argv[1:]
-    asyncio.run(replace_for_ever(InfluxHouse(url, database, Path(spool)), int(first)))
+    asyncio.run(replace_for_ever(InfluxLocation(url, database, Path(spool)), int(first)))

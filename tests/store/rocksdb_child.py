@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from open_stores import open_rocks
 from terrazzo.ports.store import Record, StoreFull
 from terrazzo_adapters.rocksdb import RocksStore
 
@@ -26,7 +27,7 @@ def batch(number: int) -> list[Record]:
 
 
 async def append_for_ever(folder: Path) -> None:
-    store = await RocksStore.open(folder)
+    store = await open_rocks(folder)
     number = await stored_batches(store)
     while True:
         await store.append(batch(number))
@@ -41,7 +42,7 @@ async def stored_batches(store: RocksStore) -> int:
 
 
 async def survive_a_full_disk(folder: Path, fill: Callable[[], None], make_room: Callable[[], None]) -> None:
-    store = await RocksStore.open(folder)
+    store = await open_rocks(folder)
     fill()
     number = 0
     refusals = []
@@ -61,7 +62,7 @@ async def survive_a_full_disk(folder: Path, fill: Callable[[], None], make_room:
     assert await stored_batches(store) == number
     await store.append(batch(number))
     await store.close()
-    store = await RocksStore.open(folder)
+    store = await open_rocks(folder)
     assert await stored_batches(store) == number + 1
     await store.close()
     print("stored", number + 1, flush=True)

@@ -12,7 +12,7 @@ from influxdb_client import Point as OraclePoint
 from influxdb_client import WritePrecision
 
 from terrazzo.ports.store import Page, Record
-from terrazzo_adapters.influxdb.lines import Point, body_text, encode_line, parse_body
+from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body
 from terrazzo_adapters.influxdb.naming import kind_of, series_name, tag_values
 
 T0 = 1_700_000_000_000_000
@@ -63,7 +63,7 @@ points = st.dictionaries(
 )
 def test_a_line_is_what_influxdb_client_makes_of_it(uid, channel, payload, tie):
     body = msgspec.json.encode(payload)
-    line = encode_line(Point(f"g/{uid}/{channel}", T0, body, 42, tie), writer="", without=set())
+    line = encode_line(LinePoint(f"g/{uid}/{channel}", T0, body, 42, tie), writer="", without=set())
     oracle = OraclePoint("grid").tag("terminal", uid).tag("channel", channel)
     if tie >= 1000:
         oracle.tag("tie", f".{tie // 1000}")
@@ -101,15 +101,15 @@ def test_a_series_is_found_again_from_its_tags(name):
 
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batch=st.lists(st.tuples(series, bodies), min_size=1, max_size=8))
-def test_any_record_reads_back_exactly(new_influx_house, batch):
-    asyncio.run(reads_back(new_influx_house(), [Record(name, T0 + n, body) for n, (name, body) in enumerate(batch)]))
+def test_any_record_reads_back_exactly(new_influx_location, batch):
+    asyncio.run(reads_back(new_influx_location(), [Record(name, T0 + n, body) for n, (name, body) in enumerate(batch)]))
 
 
-async def reads_back(house, batch) -> None:
-    store = await house.open()
+async def reads_back(location, batch) -> None:
+    store = await location.open()
     try:
         await store.append(batch)
-        assert store.spooled == 0
+        assert store.stats().spool_batches == 0
         names = sorted({record.series for record in batch})
         assert await store.page(names, T0, T0 + 99, offset=0, limit=99) == Page(batch[::-1], len(batch))
         assert await store.series("") == names

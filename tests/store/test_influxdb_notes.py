@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 from notes_child import BATCH, NOTES, SERIES
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from influx_gate import Gate
+from support import shared_modules
 from waiting import until
 
 
-async def killed_at(gate: Gate, house: InfluxHouse, number: int, *, after: bool) -> bool:
+async def killed_at(gate: Gate, location: InfluxLocation, number: int, *, after: bool) -> bool:
     """Whether a process that appends came to its n-th request, where it was killed."""
     gate.stop_at(number, after=after)
-    command = [sys.executable, str(Path(__file__).with_name("notes_child.py")), gate.url, house.database]
-    child = await asyncio.create_subprocess_exec(*command, str(house.spool), stdout=subprocess.PIPE)
+    command = [sys.executable, str(Path(__file__).with_name("notes_child.py")), gate.url, location.database]
+    child = await asyncio.create_subprocess_exec(
+        *command, str(location.spool), stdout=subprocess.PIPE, env=shared_modules()
+    )
     said = asyncio.create_task(child.stdout.readline(), name="child")
     stopped = asyncio.create_task(gate.stopped.wait(), name="gate")
     async with asyncio.timeout(30):
@@ -34,18 +37,20 @@ async def killed_at(gate: Gate, house: InfluxHouse, number: int, *, after: bool)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not reached", "reached, not answered"])
-async def test_a_kill_leaves_records_with_their_notes_or_neither(new_influx_house, after):
+async def test_a_kill_leaves_records_with_their_notes_or_neither(new_influx_location, after):
     outcomes = []
-    house = new_influx_house()
-    async with Gate(house.url) as gate:
+    location = new_influx_location()
+    async with Gate(location.url) as gate:
         number, is_over = 0, False
         while not is_over:
             number += 1
-            fresh = InfluxHouse(house.url, f"{house.database}-{number}", house.spool.with_name(f"notes-{number}"))
+            fresh = InfluxLocation(
+                location.url, f"{location.database}-{number}", location.spool.with_name(f"notes-{number}")
+            )
             is_over = not await killed_at(gate, fresh, number, after=after)
             store = await fresh.open()
             await store.check()
-            await until(lambda: not store.spooled)  # noqa: B023 - it is waited for here
+            await until(lambda: not store.stats().spool_batches)  # noqa: B023 - it is waited for here
             records, notes = await store.latest([SERIES], 99), await store.notes("late/")
             outcomes.append((gate.seen[number - 1] if not is_over else "", len(records), notes))
             assert (records, notes) in (([], {}), (BATCH[::-1], NOTES)), outcomes

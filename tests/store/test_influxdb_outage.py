@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from terrazzo.ports.store import Page, Record, StoreUnavailable
-from terrazzo_adapters.influxdb.lines import Point
-from terrazzo_adapters.influxdb.spool import Spool
+from terrazzo_adapters.influxdb.lines import LinePoint
+from terrazzo_adapters.influxdb.spool import RecordSpool
 from waiting import until
 
 T0 = 1_700_000_000_000_000
@@ -31,8 +31,8 @@ async def assert_stored(store, batches: int) -> None:
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 async def test_an_outage_loses_and_doubles_nothing(own_influxd, tmp_path, end):
-    house = InfluxHouse(own_influxd.url, "db", tmp_path / "spool")
-    store = await house.open()
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool")
+    store = await location.open()
     appended = 0
 
     async def append_until(stop: asyncio.Event) -> None:
@@ -48,7 +48,7 @@ async def test_an_outage_loses_and_doubles_nothing(own_influxd, tmp_path, end):
     await asyncio.to_thread(getattr(own_influxd, end))
     away_since = appended
     await until(lambda: appended >= away_since + 20)
-    assert store.spooled > 0
+    assert store.stats().spool_batches > 0
     with pytest.raises(StoreUnavailable, match="does not answer"):
         await store.latest(NAMES, 1)
     with pytest.raises(StoreUnavailable, match="does not answer"):
@@ -58,32 +58,32 @@ async def test_an_outage_loses_and_doubles_nothing(own_influxd, tmp_path, end):
     await until(lambda: appended >= back_since + 20)
     enough.set()
     await appending
-    await until(lambda: not store.spooled)
+    await until(lambda: not store.stats().spool_batches)
     await store.check()
     await assert_stored(store, appended)
     await store.close()
 
 
 async def test_the_spool_survives_this_process(own_influxd, tmp_path):
-    house = InfluxHouse(own_influxd.url, "db", tmp_path / "spool")
-    store = await house.open()
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool")
+    store = await location.open()
     await store.append(batch(0))
     await asyncio.to_thread(own_influxd.stop)
     await store.append(batch(1))
     await store.append(batch(2))
     await store.close()
-    store = await house.open()
-    assert store.spooled == 2
+    store = await location.open()
+    assert store.stats().spool_batches == 2
     await store.append(batch(3))
     await asyncio.to_thread(own_influxd.start)
-    await until(lambda: not store.spooled)
+    await until(lambda: not store.stats().spool_batches)
     await assert_stored(store, 4)
     await store.close()
 
 
 async def test_a_full_spool_makes_append_wait(own_influxd, tmp_path):
-    house = InfluxHouse(own_influxd.url, "db", tmp_path / "spool", spool_bytes=2000)
-    store = await house.open()
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool", spool_bytes=2000)
+    store = await location.open()
     await asyncio.to_thread(own_influxd.stop)
     appended = 0
 
@@ -102,14 +102,14 @@ async def test_a_full_spool_makes_append_wait(own_influxd, tmp_path):
     async with asyncio.timeout(60):
         await appending
     assert appended > waits_at
-    await until(lambda: not store.spooled)
+    await until(lambda: not store.stats().spool_batches)
     await assert_stored(store, 30)
     await store.close()
 
 
 async def test_closing_ends_the_wait_and_keeps_the_spool(own_influxd, tmp_path):
-    house = InfluxHouse(own_influxd.url, "db", tmp_path / "spool", spool_bytes=1)
-    store = await house.open()
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool", spool_bytes=1)
+    store = await location.open()
     await asyncio.to_thread(own_influxd.stop)
     await store.append(batch(0))
     waiting = [asyncio.create_task(store.append(batch(n)), name="waits") for n in (1, 2)]
@@ -120,44 +120,44 @@ async def test_closing_ends_the_wait_and_keeps_the_spool(own_influxd, tmp_path):
         with pytest.raises(StoreUnavailable, match="closed"):
             await task
     await asyncio.to_thread(own_influxd.start)
-    store = await house.open()
-    await until(lambda: not store.spooled)
+    store = await location.open()
+    await until(lambda: not store.stats().spool_batches)
     await assert_stored(store, 1)
     await store.close()
 
 
 async def test_a_batch_sent_twice_is_there_once(own_influxd, tmp_path):
     """The server took it and died before it answered, or we died before we noted it."""
-    house = InfluxHouse(own_influxd.url, "db", tmp_path / "spool")
-    store = await house.open()
+    location = InfluxLocation(own_influxd.url, "db", tmp_path / "spool")
+    store = await location.open()
     await store.append(batch(0))
-    points = [Point(*record, 10**18 + n) for n, record in enumerate(batch(1))]
-    await store._delivery.prepare(points)
-    await store._delivery.deliver(points)
+    points = [LinePoint(*record, 10**18 + n) for n, record in enumerate(batch(1))]
+    await store._writer.delivery.prepare(points)
+    await store._writer.delivery.deliver(points)
     await store.close()
-    spool = Spool(tmp_path / "spool")
+    spool = RecordSpool(tmp_path / "spool")
     spool.open()
     spool.put(points)
     spool.close()
-    store = await house.open()
-    await until(lambda: not store.spooled)
+    store = await location.open()
+    await until(lambda: not store.stats().spool_batches)
     found = await store.page(NAMES, 0, T0 * 2, offset=0, limit=99)
     assert found.total == 20
     await store.close()
 
 
 async def test_a_server_that_never_was_there_delays_nothing(tmp_path):
-    house = InfluxHouse("http://127.0.0.1:9", "db", tmp_path / "spool")
-    store = await house.open()
+    location = InfluxLocation("http://127.0.0.1:9", "db", tmp_path / "spool")
+    store = await location.open()
     async with asyncio.timeout(5):
         await store.append(batch(0))
-    assert store.spooled == 1
+    assert store.stats().spool_batches == 1
     await store.close()
 
 
 async def test_a_spool_in_use_is_said(tmp_path):
-    house = InfluxHouse("http://127.0.0.1:9", "db", tmp_path / "spool")
-    store = await house.open()
+    location = InfluxLocation("http://127.0.0.1:9", "db", tmp_path / "spool")
+    store = await location.open()
     with pytest.raises(StoreUnavailable, match="in use by another process"):
-        await house.open()
+        await location.open()
     await store.close()

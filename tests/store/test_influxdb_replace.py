@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from replace_child import DAY, INSIDE, REPORTS, SERIES, T0, generation, outside
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from influx_gate import Gate
+from support import shared_modules
 from terrazzo.ports.store import NotReplaceable, Record, Seen, StoreUnavailable
 from waiting import until
 
@@ -30,18 +31,20 @@ def whole(number: int) -> list[Record]:
     return [before, *generation(number), after]
 
 
-async def prepared(house: InfluxHouse) -> None:
+async def prepared(location: InfluxLocation) -> None:
     """A series in its generation 0."""
-    store = await house.open()
+    store = await location.open()
     await store.append(whole(0))
     await store.close()
 
 
-async def killed_at(gate: Gate, house: InfluxHouse, number: int, *, after: bool) -> bool:
+async def killed_at(gate: Gate, location: InfluxLocation, number: int, *, after: bool) -> bool:
     """Whether a process that replaces by generation 1 came to its n-th request, where it was killed."""
     gate.stop_at(number, after=after)
-    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), gate.url, house.database]
-    child = await asyncio.create_subprocess_exec(*command, str(house.spool), "1", stdout=subprocess.PIPE)
+    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), gate.url, location.database]
+    child = await asyncio.create_subprocess_exec(
+        *command, str(location.spool), "1", stdout=subprocess.PIPE, env=shared_modules()
+    )
     reading = asyncio.create_task(_until_done(child), name="child")
     stopped = asyncio.create_task(gate.stopped.wait(), name="gate")
     async with asyncio.timeout(30):
@@ -61,18 +64,18 @@ async def _until_done(child: asyncio.subprocess.Process) -> None:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not reached", "reached, not answered"])
-async def test_a_kill_at_any_request_leaves_the_old_or_ends_as_the_new(new_influx_house, after):
-    house = new_influx_house()
-    async with Gate(house.url) as gate:
+async def test_a_kill_at_any_request_leaves_the_old_or_ends_as_the_new(new_influx_location, after):
+    location = new_influx_location()
+    async with Gate(location.url) as gate:
         number, is_over, outcomes = 0, False, []
         while not is_over:
             number += 1
-            house.spool = house.spool.with_name(f"{number}")
-            house.database = f"{house.database}-{number}"
-            await prepared(house)
-            is_over = not await killed_at(gate, house, number, after=after)
-            store = await house.open()
-            had_begun = store.begun
+            location.spool = location.spool.with_name(f"{number}")
+            location.database = f"{location.database}-{number}"
+            await prepared(location)
+            is_over = not await killed_at(gate, location, number, after=after)
+            store = await location.open()
+            had_begun = store._writer.has_begun_replacement
             found = await everything(store)
             if not is_over:
                 assert found == whole(1 if had_begun else 0), gate.seen
@@ -85,10 +88,12 @@ async def test_a_kill_at_any_request_leaves_the_old_or_ends_as_the_new(new_influ
     assert [begun for _, begun in outcomes] == sorted(begun for _, begun in outcomes)
 
 
-def last_done(house: InfluxHouse, first: int, alive_s: float) -> int:
+def last_done(location: InfluxLocation, first: int, alive_s: float) -> int:
     """The last generation that a process had done when it was killed."""
-    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), house.url, house.database]
-    with subprocess.Popen([*command, str(house.spool), f"{first}"], stdout=subprocess.PIPE, text=True) as child:
+    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), location.url, location.database]
+    with subprocess.Popen(
+        [*command, str(location.spool), f"{first}"], stdout=subprocess.PIPE, text=True, env=shared_modules()
+    ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "open\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
@@ -97,13 +102,13 @@ def last_done(house: InfluxHouse, first: int, alive_s: float) -> int:
     return int(lines[-1][1]) if lines else first - 1
 
 
-async def test_kills_at_random_moments(new_influx_house):
-    house = new_influx_house()
-    await prepared(house)
+async def test_kills_at_random_moments(new_influx_location):
+    location = new_influx_location()
+    await prepared(location)
     pick, done = random.Random(), 0
     for _ in range(8):
-        done = last_done(house, done + 1, pick.uniform(0.02, 0.2))
-        store = await house.open()
+        done = last_done(location, done + 1, pick.uniform(0.02, 0.2))
+        store = await location.open()
         found = await everything(store)
         assert found in (whole(done), whole(done + 1))
         done += found == whole(done + 1)
@@ -113,12 +118,12 @@ async def test_kills_at_random_moments(new_influx_house):
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("request_", ["DELETE", "/write"])
-async def test_a_server_that_goes_away_meanwhile_has_it_all_when_it_is_back(new_influx_house, request_, after):
-    house = new_influx_house()
-    await prepared(house)
-    async with Gate(house.url) as gate:
-        house.url = gate.url
-        store = await house.open()
+async def test_a_server_that_goes_away_meanwhile_has_it_all_when_it_is_back(new_influx_location, request_, after):
+    location = new_influx_location()
+    await prepared(location)
+    async with Gate(location.url) as gate:
+        location.url = gate.url
+        store = await location.open()
         await store.check()
         place = 4 if request_ == "DELETE" else 5
         gate.stop_at(place, after=after, answers=True)
@@ -127,11 +132,11 @@ async def test_a_server_that_goes_away_meanwhile_has_it_all_when_it_is_back(new_
         assert gate.seen[place - 1] == request_
         late = Record(SERIES, T0 + 3 * DAY, b'{"A":5}')
         await store.append([late])
-        assert (store.spooled, store.begun) == (1, True)
+        assert (store.stats().spool_batches, store._writer.has_begun_replacement) == (1, True)
         with pytest.raises(StoreUnavailable):
             await store.replace(SERIES, *INSIDE, generation(2), given=NOTHING)
         gate.open()
-        await until(lambda: not store.spooled and not store.begun)
+        await until(lambda: not store.stats().spool_batches and not store._writer.has_begun_replacement)
         wanted = sorted([*whole(1), late], key=lambda each: each.time_us)
         assert await everything(store) == wanted
         assert await store.replace(SERIES, *INSIDE, generation(2), given=NOTHING)
@@ -139,15 +144,15 @@ async def test_a_server_that_goes_away_meanwhile_has_it_all_when_it_is_back(new_
         await store.close()
 
 
-async def test_what_waits_in_the_spool_is_not_overtaken(new_influx_house):
-    house = new_influx_house()
-    async with Gate(house.url) as gate:
-        house.url = gate.url
-        store = await house.open()
+async def test_what_waits_in_the_spool_is_not_overtaken(new_influx_location):
+    location = new_influx_location()
+    async with Gate(location.url) as gate:
+        location.url = gate.url
+        store = await location.open()
         await store.append(whole(0))
         gate.stop_at(1, after=False, answers=True)
         await store.append([Record(REPORTS, T0 + 2 * DAY, b"{}")])
-        assert store.spooled == 1
+        assert store.stats().spool_batches == 1
         gate.open()
         try:
             replaced = await store.replace(SERIES, *INSIDE, generation(1), given=NOTHING)
@@ -155,20 +160,20 @@ async def test_what_waits_in_the_spool_is_not_overtaken(new_influx_house):
             assert "wait in the spool" in str(error)  # noqa: PT017 - or it was drained just before
         else:
             assert not replaced
-        await until(lambda: not store.spooled)
+        await until(lambda: not store.stats().spool_batches)
         assert not await store.replace(SERIES, *INSIDE, generation(1), given=NOTHING)
         assert await everything(store) == whole(0)
         await store.close()
 
 
-async def test_a_call_that_is_cancelled_is_whole_and_questions_wait_for_it(new_influx_house):
-    house = new_influx_house()
-    await prepared(house)
-    store = await house.open()
+async def test_a_call_that_is_cancelled_is_whole_and_questions_wait_for_it(new_influx_location):
+    location = new_influx_location()
+    await prepared(location)
+    store = await location.open()
     await store.check()
     for number in range(1, 6):
         task = asyncio.create_task(store.replace(SERIES, *INSIDE, generation(number), given=NOTHING))
-        await until(lambda: store.begun)
+        await until(lambda: store._writer.has_begun_replacement)
         if number % 2:
             task.cancel()
         assert await everything(store) == whole(number)
@@ -176,12 +181,12 @@ async def test_a_call_that_is_cancelled_is_whole_and_questions_wait_for_it(new_i
     await store.close()
 
 
-async def test_no_other_series_is_hidden(new_influx_house):
+async def test_no_other_series_is_hidden(new_influx_location):
     """1.6.7 hides series that were emptied once and filled again, when a DELETE empties another; over restarts too."""
-    house, pick = new_influx_house(), random.Random()
+    location, pick = new_influx_location(), random.Random()
     names = ["m/1", "m/2", "m/17"]
     kept: dict[str, list[Record]] = {name: [] for name in names}
-    store = await house.open()
+    store = await location.open()
     for number in range(150):
         name = pick.choice(names)
         low, high = (0, 39) if number % 3 == 0 else sorted((pick.randrange(40), pick.randrange(40)))
@@ -198,25 +203,25 @@ async def test_no_other_series_is_hidden(new_influx_house):
             kept[name] = [each for each in kept[name] if each.time_us not in inside] + new
         if number % 25 == 24:
             await store.close()
-            store = await house.open()
+            store = await location.open()
         for each in names:
             found = await everything(store, each)
             assert found == sorted(kept[each], key=lambda record: record.time_us), (number, each)
     await store.close()
 
 
-async def test_what_is_older_than_the_server_keeps_is_refused_before_anything_changes(new_influx_house, influxd):
-    house = new_influx_house()
-    store = await house.open()
+async def test_what_is_older_than_the_server_keeps_is_refused_before_anything_changes(new_influx_location, influxd):
+    location = new_influx_location()
+    store = await location.open()
     await store.check()
-    influxd.query(f'CREATE RETENTION POLICY "month" ON "{house.database}" DURATION 30d REPLICATION 1 DEFAULT')
+    influxd.query(f'CREATE RETENTION POLICY "month" ON "{location.database}" DURATION 30d REPLICATION 1 DEFAULT')
     now_us = time.time_ns() // 1000
     was = Record(SERIES, now_us - DAY, b'{"A":1}')
     await store.append([was])
     new = [Record(SERIES, now_us - 31 * DAY, b'{"A":2}'), Record(SERIES, now_us, b'{"A":3}')]
     with pytest.raises(NotReplaceable, match="beyond retention policy"):
         await store.replace(SERIES, 0, END, new, given=NOTHING)
-    assert (await everything(store), store.begun) == ([was], False)
+    assert (await everything(store), store._writer.has_begun_replacement) == ([was], False)
     assert await store.replace(SERIES, 0, END, new[1:], given=NOTHING)
     assert await everything(store) == new[1:]
     await store.close()

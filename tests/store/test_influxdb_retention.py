@@ -8,8 +8,8 @@ HOUR_US = 3_600 * 1_000_000
 T0 = 1_700_000_000 * 1_000_000
 
 
-async def test_a_terminal_that_comes_back_stays_visible(new_influx_house) -> None:
-    store: TimeSeriesStore = await new_influx_house().open()
+async def test_a_terminal_that_comes_back_stays_visible(new_influx_location) -> None:
+    store: TimeSeriesStore = await new_influx_location().open()
     try:
         quiet, other = "g/the quiet, one/r", "g/T2/r"
         await store.append([Record(quiet, T0, b'{"a":1}'), Record(other, T0, b"{}"), Record(other, T0 + 1, b"{}")])

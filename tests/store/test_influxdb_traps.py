@@ -7,11 +7,11 @@ import json
 import time
 
 import pytest
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from influx_server import InfluxServer
 from terrazzo.ports.store import Page, Record, RecordsRefused, StoreUnavailable
-from waiting import until
+from waiting import close, until
 
 T0 = 1_700_000_000_000_000
 NAME = "g/T1/r"
@@ -22,18 +22,18 @@ def record(time_us: int, points: object, series: str = NAME) -> Record:
 
 
 @pytest.fixture
-async def influx_house(new_influx_house) -> InfluxHouse:
-    return new_influx_house()
+async def influx_location(new_influx_location) -> InfluxLocation:
+    return new_influx_location()
 
 
 @pytest.fixture
-async def influx(influx_house):
-    store = await influx_house.open()
+async def influx(influx_location):
+    store = await influx_location.open()
     yield store
     await store.close()
 
 
-async def test_a_point_may_change_its_type(influx, influx_house, influxd):
+async def test_a_point_may_change_its_type(influx, influx_location, influxd):
     batch = [record(T0 + n, {"P": value}) for n, value in enumerate([1, "on", 1.5, True, None, "off", 2, False])]
     for each in batch:
         await influx.append([each])
@@ -43,9 +43,9 @@ async def test_a_point_may_change_its_type(influx, influx_house, influxd):
         record(T0 + 100, {"P": "x"}),
         *batch[::-1],
     ]
-    [numbers] = influxd.query('SELECT "P" FROM grid', influx_house.database)
+    [numbers] = influxd.query('SELECT "P" FROM grid', influx_location.database)
     assert [value for _, value in numbers["values"]] == [1.0, 1.5, 2.0, 3.0]
-    [texts] = influxd.query('SELECT "P|text", "P|flag" FROM grid', influx_house.database)
+    [texts] = influxd.query('SELECT "P|text", "P|flag" FROM grid', influx_location.database)
     assert [row[1:] for row in texts["values"]] == [
         ["on", None],
         [None, True],
@@ -65,47 +65,47 @@ async def test_integers_and_floats_of_a_point_read_back_as_they_were(influx):
 
 
 async def test_a_field_that_somebody_else_gave_another_type_costs_the_chart_not_the_record(
-    influx, influx_house, influxd
+    influx, influx_location, influxd
 ):
     await influx.check()
-    influxd.write(influx_house.database, f'grid,terminal=other P="text",Q=1 {T0 * 1000}')
+    influxd.write(influx_location.database, f'grid,terminal=other P="text",Q=1 {T0 * 1000}')
     batch = [record(T0, {"P": 1, "Q": 2, "R": 3}), record(T0 + 1, {"P": 4})]
     await influx.append(batch)
     assert await influx.page([NAME], T0, T0 + 1, offset=0, limit=9) == Page(batch[::-1], 2)
-    [rows] = influxd.query('SELECT "Q", "R" FROM grid WHERE terminal = \'T1\'', influx_house.database)
+    [rows] = influxd.query('SELECT "Q", "R" FROM grid WHERE terminal = \'T1\'', influx_location.database)
     assert [row[1:] for row in rows["values"]] == [[2, 3]]
 
 
-async def test_a_taken_measurement_is_an_error_that_names_the_records(influx, influx_house, influxd):
+async def test_a_taken_measurement_is_an_error_that_names_the_records(influx, influx_location, influxd):
     await influx.check()
-    influxd.write(influx_house.database, f"grid,terminal=other body=1 {T0 * 1000}")
+    influxd.write(influx_location.database, f"grid,terminal=other body=1 {T0 * 1000}")
     with pytest.raises(RecordsRefused, match="field type conflict") as refusal:
         await influx.append([record(T0, {"P": 1}), record(T0, {"P": 2}, "m/1")])
     assert refusal.value.records == [record(T0, {"P": 1})]
     assert await influx.latest(["m/1"], 9) == [record(T0, {"P": 2}, "m/1")]
 
 
-async def test_equal_series_and_time_overwrite_nothing(influx_house):
+async def test_equal_series_and_time_overwrite_nothing(influx_location):
     """Across batches, late ones too, and across restarts."""
     expected = []
     for _ in range(3):
-        store = await influx_house.open()
+        store = await influx_location.open()
         for time_us in (T0, T0 + 5, T0, T0 + 10**9):
             batch = [record(time_us, {"n": len(expected) + n}) for n in range(3)]
             await store.append(batch)
             expected += batch
         await store.close()
-    store = await influx_house.open()
+    store = await influx_location.open()
     expected.sort(key=lambda each: each.time_us)  # stable: by time, then by arrival
     assert await store.latest([NAME], 99) == expected[::-1]
     await store.close()
 
 
-async def test_two_processes_that_write_the_same_series_overwrite_nothing(influx_house):
+async def test_two_processes_that_write_the_same_series_overwrite_nothing(influx_location):
     stores = []
     for writer in ("a", "b"):
-        house = InfluxHouse(influx_house.url, influx_house.database, influx_house.spool / writer)
-        stores.append(await house.open(writer=writer))
+        location = InfluxLocation(influx_location.url, influx_location.database, influx_location.spool / writer)
+        stores.append(await location.open(writer=writer))
     for number in range(4):
         await stores[number % 2].append([record(T0, {"n": number})])
     assert (await stores[0].page([NAME], T0, T0, offset=0, limit=9)).total == 4
@@ -119,9 +119,9 @@ async def test_microseconds_are_kept(influx):
     assert await influx.first_after([NAME], 1_700_000_000_123_456) == batch[1]
 
 
-async def test_a_record_older_than_the_retention_policy_is_a_clear_error(influx, influx_house, influxd):
+async def test_a_record_older_than_the_retention_policy_is_a_clear_error(influx, influx_location, influxd):
     await influx.check()
-    influxd.query(f'CREATE RETENTION POLICY "hour" ON "{influx_house.database}" DURATION 1h REPLICATION 1 DEFAULT')
+    influxd.query(f'CREATE RETENTION POLICY "hour" ON "{influx_location.database}" DURATION 1h REPLICATION 1 DEFAULT')
     now_us = time.time_ns() // 1000
     batch = [record(now_us + n, {"n": n}) for n in range(3)]
     old = [record(T0, {"n": 7}), record(T0 + 1, {"n": 8})]
@@ -131,11 +131,11 @@ async def test_a_record_older_than_the_retention_policy_is_a_clear_error(influx,
     assert await influx.latest([NAME], 99) == batch[::-1]
 
 
-async def test_a_million_points_a_name_are_no_million_fields(influx, influx_house, influxd):
+async def test_a_million_points_a_name_are_no_million_fields(influx, influx_location, influxd):
     wide = record(T0, {f"P{n}": n for n in range(1000)})
     await influx.append([wide])
     assert await influx.latest([NAME], 1) == [wide]
-    [fields] = influxd.query("SHOW FIELD KEYS FROM grid", influx_house.database)
+    [fields] = influxd.query("SHOW FIELD KEYS FROM grid", influx_location.database)
     assert len(fields["values"]) == 256 + 2
 
 
@@ -149,11 +149,11 @@ async def test_a_big_body_and_a_big_batch_are_stored(influx):
     assert page == Page([many[0]], 20_000)
 
 
-async def test_a_dropped_database_is_made_again(influx, influx_house, influxd):
+async def test_a_dropped_database_is_made_again(influx, influx_location, influxd):
     await influx.append([record(T0, {"n": 1})])
-    influxd.query(f'DROP DATABASE "{influx_house.database}"')
+    influxd.query(f'DROP DATABASE "{influx_location.database}"')
     await influx.append([record(T0, {"n": 2})])
-    await until(lambda: not influx.spooled)
+    await until(lambda: not influx.stats().spool_batches)
     assert await influx.latest([NAME], 9) == [record(T0, {"n": 2})]
 
 
@@ -162,15 +162,15 @@ async def test_wrong_credentials_are_said(tmp_path, tmp_path_factory):
     server.start()
     try:
         server.query("CREATE USER \"adm\" WITH PASSWORD 'pass' WITH ALL PRIVILEGES")
-        house = InfluxHouse(server.url, "db", tmp_path / "spool")
-        store = await house.open(username="adm", password="wrong")
+        location = InfluxLocation(server.url, "db", tmp_path / "spool")
+        store = await location.open(username="adm", password="wrong")
         with pytest.raises(StoreUnavailable, match=r"401.*authorization failed"):
             await store.check()
         await store.append([record(T0, {"n": 1})])
-        assert store.spooled == 1
+        assert store.stats().spool_batches == 1
         await store.close()
-        store = await house.open(username="adm", password="pass")
-        await until(lambda: not store.spooled)
+        store = await location.open(username="adm", password="pass")
+        await until(lambda: not store.stats().spool_batches)
         assert await store.latest([NAME], 1) == [record(T0, {"n": 1})]
         await store.close()
     finally:
@@ -182,11 +182,11 @@ async def test_what_is_no_influxdb_is_said(tmp_path):
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
         await writer.drain()
-        writer.close()
+        await close(writer)
 
     other = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = other.sockets[0].getsockname()[1]
-    store = await InfluxHouse(f"http://127.0.0.1:{port}", "db", tmp_path).open()
+    store = await InfluxLocation(f"http://127.0.0.1:{port}", "db", tmp_path).open()
     with pytest.raises(StoreUnavailable, match="not as InfluxDB does: hello"):
         await store.check()
     await store.close()
@@ -196,13 +196,13 @@ async def test_what_is_no_influxdb_is_said(tmp_path):
 
 async def test_an_address_that_is_none_is_refused(tmp_path):
     with pytest.raises(ValueError, match="url: 'localhost:8086' is not an http or https address"):
-        await InfluxHouse("localhost:8086", "db", tmp_path).open()
+        await InfluxLocation("localhost:8086", "db", tmp_path).open()
 
 
 @pytest.mark.parametrize("count", [9_999, 10_000, 10_001, 20_000])
-async def test_an_answer_of_exactly_ten_thousand_rows_is_whole(new_influx_house, count):
+async def test_an_answer_of_exactly_ten_thousand_rows_is_whole(new_influx_location, count):
     """1.6.7 calls one partial, and what it cuts short too."""
-    store = await new_influx_house().open()
+    store = await new_influx_location().open()
     body = b'{"A":1}'
     await store.append([Record("m/1", T0 + second * 1_000_000, body) for second in range(count)])
     buckets = await store.resample("m/1", ["A"], T0, T0 + 10**12, bucket_us=1_000_000, fn="mean")

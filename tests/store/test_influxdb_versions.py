@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from store_houses import InfluxHouse
+from store_locations import InfluxLocation
 
 from influx_front import Front
 from terrazzo.ports.store import NotReplaceable, Record, Seen, StoreUnavailable
@@ -23,7 +23,7 @@ async def test_a_2x_bucket_is_made_and_mapped_once(front, influxd, tmp_path):
     database = tmp_path.name
     influxd.query(f'CREATE DATABASE "{database}"')
     for round_ in range(2):
-        store = await InfluxHouse(front.url, database, tmp_path).open(token="secret", org="acme", bucket="terrazzo")
+        store = await InfluxLocation(front.url, database, tmp_path).open(token="secret", org="acme", bucket="terrazzo")
         await store.append([RECORD])
         assert (await store.page(["g/T1/r"], T0, T0, offset=0, limit=9)).total == round_ + 1
         await store.drop_before(T0)
@@ -42,7 +42,7 @@ async def test_a_2x_bucket_is_made_and_mapped_once(front, influxd, tmp_path):
 
 @pytest.mark.parametrize("front", ["2.7.1"], indirect=True)
 async def test_an_unknown_organisation_is_named(front, tmp_path):
-    store = await InfluxHouse(front.url, "db", tmp_path).open(token="secret", org="nobody", bucket="b")
+    store = await InfluxLocation(front.url, "db", tmp_path).open(token="secret", org="nobody", bucket="b")
     with pytest.raises(StoreUnavailable, match="no organisation 'nobody'"):
         await store.check()
     await store.close()
@@ -52,7 +52,7 @@ async def test_an_unknown_organisation_is_named(front, tmp_path):
 async def test_3_takes_records_and_says_that_it_cant_delete_or_replace(front, influxd, tmp_path):
     database = tmp_path.name
     influxd.query(f'CREATE DATABASE "{database}"')
-    store = await InfluxHouse(front.url, database, tmp_path).open(token="secret")
+    store = await InfluxLocation(front.url, database, tmp_path).open(token="secret")
     await store.append([RECORD])
     assert await store.latest(["g/T1/r"], 9) == [RECORD]
     with pytest.raises(StoreUnavailable, match="InfluxDB 3 has no DELETE"):

@@ -72,18 +72,18 @@ steps = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=20))
-def test_a_random_life_answers_as_sqlite_does(new_house, life):
-    asyncio.run(live(new_house(), life))
+def test_a_random_life_answers_as_sqlite_does(new_location, life):
+    asyncio.run(live(new_location(), life))
 
 
-async def live(house, life) -> None:
+async def live(location, life) -> None:
     oracle = MosaicOracle()
-    store = await house.open()
+    store = await location.open()
     try:
         for action, *arguments in life:
             if action == "restart":
                 await store.close()
-                store = await house.open()
+                store = await location.open()
             elif action == "make_columns":
                 if hasattr(store, "make_columns"):
                     await store.make_columns()

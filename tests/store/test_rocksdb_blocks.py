@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from open_stores import open_rocks
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.blocks import SPAN_US, pack
@@ -56,7 +57,7 @@ def alone(life) -> None:
     """Runs it with a store of its own."""
 
     async def live(folder: str) -> None:
-        store = await RocksStore.open(Path(folder) / "store")
+        store = await open_rocks(Path(folder) / "store")
         try:
             await life(store)
         finally:

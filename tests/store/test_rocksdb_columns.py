@@ -11,8 +11,10 @@ import msgspec
 import pytest
 from mosaic_child import BUCKET_US, SERIES, record
 
+from open_stores import make_columns, open_rocks
+from support import shared_modules
 from terrazzo.ports.store import MOST_BUCKETS, Record, TooManyBuckets
-from terrazzo_adapters.rocksdb import RocksReader, RocksStore
+from terrazzo_adapters.rocksdb import RocksStore
 from waiting import until
 
 HOUR = 3_600_000_000
@@ -45,25 +47,25 @@ def keys_with(store: RocksStore, letter: bytes) -> int:
 
 
 async def test_late_records_are_seen_at_once_and_go_into_the_columns_later(tmp_path: Path) -> None:
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0, T=1), mosaic(T0 + HOUR, T=5)])
-    await store.make_columns()
+    await make_columns(store)
     assert (made(store), marked(store)) == (2, 0)
     await store.append([mosaic(T0 + 1, T=3)])
     assert marked(store) == 1
     assert await means(store) == [(1, 5.0), (0, 2.0)]
-    await store.make_columns()
+    await make_columns(store)
     assert marked(store) == 0
     assert await means(store) == [(1, 5.0), (0, 2.0)]
     await store.close()
 
 
 async def test_columns_answer_without_a_look_at_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0 + n * HOUR // 10, T=n, S="x") for n in range(100)])
-    await store.make_columns()
+    await make_columns(store)
     monkeypatch.setattr("terrazzo_adapters.rocksdb.charts.parse_points", refuse)
-    monkeypatch.setattr("terrazzo_adapters.rocksdb.found.parse_points", refuse)
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.merge.parse_points", refuse)
     assert await means(store, bucket_us=5 * HOUR) == [(1, 74.5), (0, 24.5)]
     page = await store.page(["m/1"], T0, T0 + 10 * HOUR - 1, offset=200, limit=1, keys=["S"])
     assert page.total == 100
@@ -75,14 +77,14 @@ def refuse(body: bytes) -> None:
 
 
 async def test_retention_takes_columns_with_it(tmp_path: Path) -> None:
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0, T=1), mosaic(T0 + 2, T=3), mosaic(T0 + HOUR, T=5), mosaic(T0, "m/2", T=9)])
-    await store.make_columns()
+    await make_columns(store)
     await store.drop_before(T0 + 1)
     assert (made(store), marked(store)) == (1, 1)
     await store.append([mosaic(T0 + 3, T=7)])  # as many records as when the columns were made
     assert await means(store) == [(1, 5.0), (0, 5.0)]
-    await store.make_columns()
+    await make_columns(store)
     assert await means(store) == [(1, 5.0), (0, 5.0)]
     await store.drop_before(T0 + 99 * HOUR)
     assert (made(store), marked(store)) == (0, 0)
@@ -92,27 +94,16 @@ async def test_retention_takes_columns_with_it(tmp_path: Path) -> None:
 async def test_hours_that_are_over_are_made_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_LOOK_S", "_QUIET_S"):
         monkeypatch.setattr(f"terrazzo_adapters.rocksdb.store.{name}", 0.01)
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0, T=1), mosaic(2**62, T=2), Record("g/t1/r", T0, b'{"T":1}')])
     await until(lambda: made(store) == 1, "the hour that is over has columns")
     assert marked(store) == 1, "the other one isn't over"
     await store.close()
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0 + 1, T=1)])
     await store.close()
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await until(lambda: marked(store) == 1, "marks are found after a restart")
-    await store.close()
-
-
-async def test_another_process_reads_columns_too(tmp_path: Path) -> None:
-    store = await RocksStore.open(tmp_path)
-    await store.append([mosaic(T0, T=1), mosaic(T0 + 1, T=3)])
-    await store.make_columns()
-    reader = await RocksReader.open(tmp_path)
-    assert await means(reader) == [(0, 2.0)]
-    assert await reader.names("m/1", *EVER) == ["T"]
-    await reader.close()
     await store.close()
 
 
@@ -120,7 +111,7 @@ async def test_too_many_buckets_are_refused(tmp_path: Path, monkeypatch: pytest.
     assert MOST_BUCKETS == 1_000_000
     monkeypatch.setattr("terrazzo_adapters.columns.resample.MOST_BUCKETS", 10)
     monkeypatch.setattr("terrazzo_adapters.columns.extremes.MOST_BUCKETS", 10)
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([mosaic(T0 + n * HOUR, T=n) for n in range(60)])
     with pytest.raises(TooManyBuckets, match="choose longer ones"):
         await means(store)
@@ -134,13 +125,13 @@ async def test_columns_are_right_after_kill_9_again_and_again(tmp_path: Path) ->
     acknowledged = 0
     for _ in range(4):
         acknowledged = await write_and_be_killed(tmp_path, acknowledged + 8)
-        store = await RocksStore.open(tmp_path)
+        store = await open_rocks(tmp_path)
         for _ in range(2):  # as it was found, and with all columns made
             page = await store.page([SERIES], 0, 2**62, offset=0, limit=1)
             assert page.total >= acknowledged * 20
             expected = [record(number) for number in range(page.total)]
             await check(store, expected)
-            await store.make_columns()
+            await make_columns(store)
         acknowledged = page.total // 20
         await store.close()
 
@@ -158,7 +149,9 @@ async def check(store: RocksStore, expected: list[Record]) -> None:
 
 async def write_and_be_killed(folder: Path, until_batch: int) -> int:
     script = str(Path(__file__).with_name("mosaic_child.py"))
-    child = await asyncio.create_subprocess_exec(sys.executable, script, str(folder), stdout=subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, script, str(folder), stdout=subprocess.PIPE, env=shared_modules()
+    )
     assert child.stdout is not None
     acknowledged = 0
     try:
@@ -173,7 +166,7 @@ async def write_and_be_killed(folder: Path, until_batch: int) -> int:
 
 
 async def test_odd_bodies_and_names_make_no_difference(tmp_path: Path) -> None:
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     bodies = [
         msgspec.msgpack.encode({"T": 1, 'q"': 2, "o": {"p": 3}}),
         msgspec.msgpack.encode({"T": float("nan"), 'q"': [4]}),
@@ -187,7 +180,7 @@ async def test_odd_bodies_and_names_make_no_difference(tmp_path: Path) -> None:
     before = [await store.resample("m/1", keys, *EVER, bucket_us=HOUR, fn=fn) for fn in ("sum", "last")]
     assert before[0].columns == {"T": [5.0], 'q"': [2.0], "S": [None], "T2": [None]}
     assert before[1].columns == {"T": [True], 'q"': [2.0], "S": ["x"], "T2": [None]}
-    await store.make_columns()
+    await make_columns(store)
     assert [await store.resample("m/1", keys, *EVER, bucket_us=HOUR, fn=fn) for fn in ("sum", "last")] == before
     assert (await store.resample("m/1", ["T"], *EVER, bucket_us=HOUR, fn="sum")).columns == {"T": [5.0]}
     await store.close()

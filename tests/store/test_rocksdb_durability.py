@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from rocksdb_child import SERIES, stored_batches
 
-from terrazzo_adapters.rocksdb import RocksStore
+from open_stores import open_rocks
+from support import shared_modules
 
 CHILD = [sys.executable, str(Path(__file__).with_name("rocksdb_child.py"))]
 
@@ -20,7 +21,7 @@ async def test_acknowledged_batches_survive_kill_9_again_and_again(tmp_path):
     acknowledged = 0
     for _ in range(5):
         acknowledged = await append_and_be_killed(tmp_path, acknowledged + 20)
-        store = await RocksStore.open(tmp_path)
+        store = await open_rocks(tmp_path)
         stored = await stored_batches(store)
         assert stored >= acknowledged
         newest = await store.latest(SERIES, 1000)
@@ -32,7 +33,9 @@ async def test_acknowledged_batches_survive_kill_9_again_and_again(tmp_path):
 
 
 async def append_and_be_killed(folder: Path, until: int) -> int:
-    child = await asyncio.create_subprocess_exec(*CHILD, "for-ever", str(folder), stdout=subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(
+        *CHILD, "for-ever", str(folder), stdout=subprocess.PIPE, env=shared_modules()
+    )
     acknowledged = 0
     try:
         async with asyncio.timeout(60):
@@ -47,7 +50,11 @@ async def append_and_be_killed(folder: Path, until: int) -> int:
 
 
 def test_a_write_that_the_system_refuses_stops_nothing_for_good(tmp_path):
-    survived(subprocess.run([*CHILD, "file-limit", str(tmp_path)], capture_output=True, text=True, timeout=120))
+    survived(
+        subprocess.run(
+            [*CHILD, "file-limit", str(tmp_path)], capture_output=True, text=True, timeout=120, env=shared_modules()
+        )
+    )
 
 
 def test_a_full_disk_is_said_and_later_forgotten(tmp_path):
@@ -56,7 +63,7 @@ def test_a_full_disk_is_said_and_later_forgotten(tmp_path):
     if not shutil.which("unshare") or subprocess.run([*apart, "true"], check=False).returncode:
         pytest.skip("this machine lets nobody mount a small disk of their own")
     command = [*apart, "sh", "-c", mount, "sh", *CHILD, "full-disk", str(tmp_path)]
-    said = survived(subprocess.run(command, capture_output=True, text=True, timeout=120))
+    said = survived(subprocess.run(command, capture_output=True, text=True, timeout=120, env=shared_modules()))
     assert said[1].startswith("check no space left for the time-series store in ")
 
 

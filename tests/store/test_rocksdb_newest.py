@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from open_stores import open_rocks
 from terrazzo.ports.store import Record
-from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_adapters.rocksdb.newest import MOST_BYTES, MOST_SERIES, Newest
 
 SERIES = ("g/t1/r", "g/t1/a", "g/t2/r")
@@ -30,7 +30,7 @@ def test_the_newest_is_the_newest(tmp_path_factory: Any, plan: list[tuple[str, A
 
 
 async def compare(folder: Path, plan: list[tuple[str, Any]]) -> None:
-    store = await RocksStore.open(folder)
+    store = await open_rocks(folder)
     stored: list[Record] = []
     for step, argument in plan:
         if step == "append":
@@ -52,7 +52,7 @@ async def compare(folder: Path, plan: list[tuple[str, Any]]) -> None:
 
 
 async def test_appends_and_questions_at_once(tmp_path: Path) -> None:
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     promised = -1
 
     async def append() -> None:

@@ -7,8 +7,9 @@ import sys
 
 import pytest
 
+from open_stores import open_rocks
+from support import shared_modules
 from terrazzo.ports.store import Page, Record, StoreUnavailable
-from terrazzo_adapters.rocksdb import RocksReader, RocksStore
 
 T0 = 1_700_000_000_000_000
 
@@ -18,19 +19,20 @@ def record(number: int, series: str = "g/T1/r") -> Record:
 
 
 async def test_a_second_opener_is_told_that_the_folder_is_in_use(tmp_path):
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     try:
         with pytest.raises(StoreUnavailable, match=f"{tmp_path} is in use by another process"):
-            await RocksStore.open(tmp_path)
+            await open_rocks(tmp_path)
     finally:
         await store.close()
 
 
 async def test_another_process_is_told_too(tmp_path):
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     try:
-        script = f"import asyncio, terrazzo_adapters.rocksdb as r; asyncio.run(r.RocksStore.open({str(tmp_path)!r}))"
-        child = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stderr=asyncio.subprocess.PIPE)
+        script = f"import asyncio, open_stores; asyncio.run(open_stores.open_rocks({str(tmp_path)!r}))"
+        command = [sys.executable, "-c", script]
+        child = await asyncio.create_subprocess_exec(*command, env=shared_modules(), stderr=asyncio.subprocess.PIPE)
         _, said = await child.communicate()
         assert b"is in use by another process" in said
     finally:
@@ -40,56 +42,33 @@ async def test_another_process_is_told_too(tmp_path):
 async def test_a_folder_that_cant_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="file"):
-        await RocksStore.open(tmp_path / "file")
+        await open_rocks(tmp_path / "file")
 
 
 async def test_damaged_files_are_an_error_in_words(tmp_path):
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([record(1)])
     await store.close()
     (tmp_path / "CURRENT").write_text("nonsense\n")
     with pytest.raises(StoreUnavailable, match="failed"):
-        await RocksStore.open(tmp_path)
+        await open_rocks(tmp_path)
 
 
 async def test_a_checkpoint_is_a_store_as_of_then(tmp_path):
-    store = await RocksStore.open(tmp_path / "db")
+    store = await open_rocks(tmp_path / "db")
     await store.append([record(1)])
     await store.checkpoint(tmp_path / "backup")
     await store.append([record(2)])
     with pytest.raises(FileExistsError, match="backup"):
         await store.checkpoint(tmp_path / "backup")
     await store.close()
-    copy = await RocksStore.open(tmp_path / "backup")
+    copy = await open_rocks(tmp_path / "backup")
     assert await copy.page(["g/T1/r"], 0, 2**60, offset=0, limit=9) == Page([record(1)], 1)
     await copy.close()
 
 
-async def test_a_reader_follows_the_writer(tmp_path):
-    store = await RocksStore.open(tmp_path)
-    await store.append([record(1), record(2)])
-    reader = await RocksReader.open(tmp_path)
-    try:
-        assert await reader.latest(["g/T1/r"], 9) == [record(2), record(1)]
-        await store.append([record(3), record(0, "m/1")])
-        assert await reader.series("") == ["g/T1/r", "m/1"]
-        assert await reader.first_after(["g/T1/r"], T0 + 2) == record(3)
-        await store.drop_before(T0 + 2)
-        assert await reader.page(["g/T1/r"], 0, 2**60, offset=0, limit=9) == Page([record(3), record(2)], 2)
-    finally:
-        await reader.close()
-        await store.close()
-    with pytest.raises(StoreUnavailable, match="closed"):
-        await reader.series("")
-
-
-async def test_a_reader_needs_a_store(tmp_path):
-    with pytest.raises(StoreUnavailable, match="there is no time-series store in"):
-        await RocksReader.open(tmp_path)
-
-
 async def test_an_append_waits_out_a_stall_while_the_loop_runs_on(tmp_path):
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([record(1)])
     rocksdb = store._engine.database.rdict
     rocksdb.set_options({"level0_slowdown_writes_trigger": "1", "level0_stop_writes_trigger": "1"})
@@ -106,7 +85,7 @@ async def test_an_append_waits_out_a_stall_while_the_loop_runs_on(tmp_path):
 
 async def test_a_batch_reported_as_failed_is_taken_back_when_it_shows_up_later(tmp_path):
     """Its log reached the disk though the sync failed, and the folder could not be opened again at once."""
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     await store.append([record(1)], notes={"kept": b"1", "dropped": b"1"})
     engine = store._engine
     batch = engine._encode([record(2), record(3, "g/T2/r")], {"kept": b"2", "dropped": None, "new": b"2"})
@@ -123,7 +102,7 @@ async def test_a_batch_reported_as_failed_is_taken_back_when_it_shows_up_later(t
 
 
 async def test_a_batch_that_was_stored_despite_an_error_is_acknowledged_once(tmp_path):
-    store = await RocksStore.open(tmp_path)
+    store = await open_rocks(tmp_path)
     engine = store._engine
     commit = engine.database.commit
 

@@ -45,18 +45,18 @@ steps = st.one_of(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=25))
-def test_a_random_life_answers_as_sqlite_does(new_house, life):
-    asyncio.run(live(new_house(), life))
+def test_a_random_life_answers_as_sqlite_does(new_location, life):
+    asyncio.run(live(new_location(), life))
 
 
-async def live(house, life) -> None:
+async def live(location, life) -> None:
     oracle = Oracle()
-    store = await house.open()
+    store = await location.open()
     try:
         for action, *arguments in life:
             if action == "restart":
                 await store.close()
-                store = await house.open()
+                store = await location.open()
                 continue
             await step(store, oracle, action, arguments)
         for name in NAMES:

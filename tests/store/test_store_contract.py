@@ -162,11 +162,11 @@ async def test_a_record_older_than_the_last_retention_is_taken_again(store):
     assert await store.page(["g/T1/r"], 0, T0, offset=0, limit=9) == Page([record(T0, 2)], 1)
 
 
-async def test_everything_is_there_after_a_restart(house):
-    store = await house.open()
+async def test_everything_is_there_after_a_restart(location):
+    store = await location.open()
     await store.append([record(T0, 1), record(T0, 2)])
     await store.close()
-    store = await house.open()
+    store = await location.open()
     try:
         await store.append([record(T0, 3)])
         assert await store.latest(["g/T1/r"], 9) == [record(T0, 3), record(T0, 2), record(T0, 1)]
@@ -174,8 +174,8 @@ async def test_everything_is_there_after_a_restart(house):
         await store.close()
 
 
-async def test_a_closed_store_says_so(house):
-    store = await house.open()
+async def test_a_closed_store_says_so(location):
+    store = await location.open()
     await store.close()
     await store.close()
     for call in (store.append([record(T0)]), store.latest(["g/T1/r"], 1), store.series(""), store.check()):
@@ -228,12 +228,12 @@ async def test_a_refused_batch_leaves_the_notes_as_they_were(store):
     assert await store.notes("") == {"a": b"1"}
 
 
-async def test_notes_are_there_after_a_restart_and_after_retention(house):
-    store = await house.open()
+async def test_notes_are_there_after_a_restart_and_after_retention(location):
+    store = await location.open()
     await store.append([record(T0)], notes={"a": b"1"})
     await store.drop_before(T0 + 1)
     await store.close()
-    store = await house.open()
+    store = await location.open()
     try:
         assert await store.notes("a") == {"a": b"1"}
         assert await store.series("") == []

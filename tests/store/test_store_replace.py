@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import open_stores
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
 
@@ -30,7 +31,7 @@ async def everything(store, series: str = "m/17") -> list[Record]:
 async def make_columns(store) -> None:
     """What RocksDB does in the background."""
     if isinstance(store, RocksStore):
-        await store.make_columns()
+        await open_stores.make_columns(store)
 
 
 async def test_both_stores_replace(store):
@@ -80,13 +81,13 @@ async def test_columns_that_charts_were_made_of_go_with_their_records(store):
         await make_columns(store)
 
 
-async def test_it_is_there_after_a_restart(house):
-    store = await house.open()
+async def test_it_is_there_after_a_restart(location):
+    store = await location.open()
     await store.append([mosaic(1, 1), mosaic(90, 2)])
     assert await store.replace("m/17", 0, END, [mosaic(5, 5)], given=seen(0))
     assert await store.replace("m/99", 0, END, [], given=seen(0))
     await store.close()
-    store = await house.open()
+    store = await location.open()
     assert await everything(store) == [mosaic(5, 5)]
     assert await store.replace("m/17", 0, END, [], given=seen(0))
     assert await store.series("m/") == []
@@ -114,8 +115,8 @@ steps = st.lists(st.tuples(minutes, minutes, st.lists(minutes, max_size=8), st.b
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.lists(minutes, max_size=20), steps=steps)
-async def test_counts_and_records_stay_those_of_a_list(new_house, first, steps):
-    store = await new_house().open()
+async def test_counts_and_records_stay_those_of_a_list(new_location, first, steps):
+    store = await new_location().open()
     kept = [mosaic(minute, number) for number, minute in enumerate(first)]
     await store.append(kept)
     for number, (one, other, new, with_columns) in enumerate(steps):

@@ -18,11 +18,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from migrated import seed
 from mqtt_bytes import login, publish
+from own_platform import Platform, Ports
 from running import PASSWORD, wait_for
 from support import free_port
 from terrazzo.client import Client
 from terrazzo.config.sections import load_config
-from terrazzo.runtime import serve
 from terrazzo.runtime.supervisor import SupervisedTask, Supervisor
 
 _LABELS = ("listeners", "task", "error")
@@ -125,7 +125,7 @@ class PlantedPlatform:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._run(),), daemon=True)
 
     async def _run(self) -> None:
-        self.platform = serve.Platform(self._config, supervisor=PlantingSupervisor)
+        self.platform = Platform(self._config, Ports(new_supervisor=PlantingSupervisor))
         try:
             await self.platform.start()
             self._started.set()
@@ -145,6 +145,7 @@ class PlantedPlatform:
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(30)
         assert not self._thread.is_alive()
+        self._loop.close()
 
     def _prepare(self) -> None:
         config = self.call("create_terminal_config", name="c", **BY)["uid"]

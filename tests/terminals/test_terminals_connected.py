@@ -91,7 +91,7 @@ class TestLogin:
 
 
 async def test_failed_logins_are_throttled(tmp_path):
-    async with running_site(tmp_path, login_failures=3) as site, peers(site) as peer:
+    async with running_site(tmp_path, limits={"login_failures": 3}) as site, peers(site) as peer:
         company = await site.company()
         await company.terminal("t1")
         for _ in range(3):
@@ -125,7 +125,7 @@ class TestPermissions:
         assert await old.connect() == 0
         assert await old.publish("g/t1/r", b'{"a":2}') == 0  # 3.1.1 has no way to refuse: dropped and counted
         assert await old.publish("g/r", b'{"a":3}') == 0
-        assert [record.series for record in (await site.rocks.latest(await site.rocks.series(""), 99))] == [
+        assert [record.series for record in (await site.store.latest(await site.store.series(""), 99))] == [
             "g/t2/r",
             "g/t1/r",
         ]

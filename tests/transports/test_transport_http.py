@@ -11,21 +11,21 @@ from pathlib import Path
 
 import pytest
 
-from api.api_rig import open_rig
-from lasting import Ports, limits, open_ports
-from waiting import until
+from api.api_rig import BODY_BYTES, open_rig
+from lasting import Gateway, open_ports
+from waiting import close, until
 
 HEAD = b"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 
 
 @pytest.fixture
-async def hasty(tmp_path: Path) -> AsyncIterator[Ports]:
-    changed = limits(request_timeout_s=0.3, idle_timeout_s=1)
+async def hasty(tmp_path: Path) -> AsyncIterator[Gateway]:
+    changed = {"request_timeout_s": 0.3, "idle_timeout_s": 1}
     async with open_rig(tmp_path, limits=changed) as rig, open_ports(rig) as opened:
         yield opened
 
 
-async def answer_to(ports: Ports, *chunks: bytes, pause_s: float = 0) -> tuple[int, str]:
+async def answer_to(ports: Gateway, *chunks: bytes, pause_s: float = 0) -> tuple[int, str]:
     """Status and ``info`` of what the server says before it closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
     try:
@@ -34,17 +34,17 @@ async def answer_to(ports: Ports, *chunks: bytes, pause_s: float = 0) -> tuple[i
             await asyncio.sleep(pause_s)  # the clock is what this is about: a slow client
         data = await asyncio.wait_for(reader.read(), 15)
     finally:
-        writer.close()
+        await close(writer)
     head, _, body = data.partition(b"\r\n\r\n")
     return (int(head.split()[1]), json.loads(body)["info"]) if data else (0, "")
 
 
-def count(ports: Ports, reason: str) -> float:
+def count(ports: Gateway, reason: str) -> float:
     cuts = next(family for family in ports.connection_limiter.collect() if family.name == "terrazzo_api_cut")
     return next(sample.value for sample in cuts.samples if sample.labels["reason"] == reason)
 
 
-async def test_a_head_that_does_not_come_to_an_end(hasty: Ports, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_head_that_does_not_come_to_an_end(hasty: Gateway, caplog: pytest.LogCaptureFixture) -> None:
     answers = await asyncio.gather(*(answer_to(hasty, HEAD) for _ in range(5)))
     assert answers == [(408, "headers: not complete within 0.3 s (limits.request_timeout_s)")] * 5
     assert count(hasty, "head_timeout") == 5
@@ -53,22 +53,22 @@ async def test_a_head_that_does_not_come_to_an_end(hasty: Ports, caplog: pytest.
     await until(lambda: hasty.connection_limiter.open == 0, "counted out")
 
 
-async def test_a_head_byte_by_byte_is_cut_off_all_the_same(hasty: Ports) -> None:
+async def test_a_head_byte_by_byte_is_cut_off_all_the_same(hasty: Gateway) -> None:
     dribble = [bytes([byte]) for byte in b"GET /healthz HTTP/1.1\r\n"]
     status, _ = await answer_to(hasty, *dribble, pause_s=0.02)
     assert status == 408
 
 
-async def test_a_second_head_that_does_not_come_to_an_end(hasty: Ports) -> None:
+async def test_a_second_head_that_does_not_come_to_an_end(hasty: Gateway) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", hasty.http)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b"200 OK" in await reader.readuntil(b"}")
     writer.write(HEAD)
     assert b" 408 " in await asyncio.wait_for(reader.read(), 15)
-    writer.close()
+    await close(writer)
 
 
-async def test_a_body_that_does_not_come_to_an_end(hasty: Ports) -> None:
+async def test_a_body_that_does_not_come_to_an_end(hasty: Gateway) -> None:
     for head in (b"Content-Length: 100\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n5\r\n"):
         status, info = await answer_to(hasty, HEAD + head + b'{"a')
         assert (status, info) == (408, "body: not complete within 0.3 s (limits.request_timeout_s)")
@@ -92,22 +92,22 @@ async def test_a_body_that_does_not_come_to_an_end(hasty: Ports) -> None:
     ids=["header", "request line", "all headers", "TLS", "SMTP"],
 )
 async def test_a_head_that_is_too_long_or_none(
-    ports: Ports, chunks: list[bytes], status: int, info: str, reason: str
+    ports: Gateway, chunks: list[bytes], status: int, info: str, reason: str
 ) -> None:
     got, said = await answer_to(ports, *chunks, pause_s=0.001)
     assert (got, said[: len(info)]) == (status, info)
     assert count(ports, reason) == 1
 
 
-async def test_an_idle_connection_ends(hasty: Ports) -> None:
+async def test_an_idle_connection_ends(hasty: Gateway) -> None:
     for first in (b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"):
         reader, writer = await asyncio.open_connection("127.0.0.1", hasty.http)
         writer.write(first)
         assert (b"200 OK" in await asyncio.wait_for(reader.read(), 15)) is bool(first)
-        writer.close()
+        await close(writer)
 
 
-async def test_others_are_served_meanwhile(hasty: Ports) -> None:
+async def test_others_are_served_meanwhile(hasty: Gateway) -> None:
     dawdling = asyncio.create_task(answer_to(hasty, HEAD), name="dawdler")
     async with hasty.client.get(f"http://127.0.0.1:{hasty.http}/healthz") as response:
         assert response.status == 200
@@ -116,10 +116,10 @@ async def test_others_are_served_meanwhile(hasty: Ports) -> None:
 
 
 @pytest.mark.parametrize(("path", "status"), [("/apiproxy/api", 413), ("/nowhere", 404)])
-async def test_what_is_left_of_a_refused_body_is_not_the_next_request(hasty: Ports, path: str, status: int) -> None:
+async def test_what_is_left_of_a_refused_body_is_not_the_next_request(hasty: Gateway, path: str, status: int) -> None:
     def ask_twice() -> tuple[int, str | None, int]:
         with closing(HTTPConnection("127.0.0.1", hasty.http, timeout=10)) as connection:
-            connection.request("POST", path, b" " * (limits().body_bytes + 100_000))
+            connection.request("POST", path, b" " * (BODY_BYTES + 100_000))
             with connection.getresponse() as refused:
                 refused.read()
             connection.request("POST", "/apiproxy/api", b'{"action": "ping"}')

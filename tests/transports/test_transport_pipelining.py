@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from api.api_rig import Rig, config_fields, open_rig, terminal_fields
-from lasting import Ports, limits, open_ports
+from lasting import Gateway, open_ports
 from terrazzo.ports.store import Record
 from waiting import until
 
@@ -38,7 +38,7 @@ def request(action: str, **fields: Any) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_reads_run_side_by_side_and_answers_keep_the_order(ports: Ports, kind: str) -> None:
+async def test_reads_run_side_by_side_and_answers_keep_the_order(ports: Gateway, kind: str) -> None:
     await ports.rig.add_terminal("t1")
     gate = Gate(ports.rig)
     async with ports.connect(kind) as connection:
@@ -52,7 +52,7 @@ async def test_reads_run_side_by_side_and_answers_keep_the_order(ports: Ports, k
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_what_changes_something_waits_and_is_waited_for(ports: Ports, kind: str) -> None:
+async def test_what_changes_something_waits_and_is_waited_for(ports: Gateway, kind: str) -> None:
     await ports.rig.add_terminal("t1")
     gate = Gate(ports.rig)
     config = await ports.rig.add_config()
@@ -69,7 +69,7 @@ async def test_what_changes_something_waits_and_is_waited_for(ports: Ports, kind
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_a_login_sent_ahead_holds_for_what_follows(ports: Ports, kind: str) -> None:
+async def test_a_login_sent_ahead_holds_for_what_follows(ports: Gateway, kind: str) -> None:
     tokens = ports.rig.tokens
     async with ports.connect(kind, "nobody") as connection:
         await connection.send(request("get_terminal_config_list"))
@@ -85,7 +85,7 @@ async def test_a_login_sent_ahead_holds_for_what_follows(ports: Ports, kind: str
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
 async def test_only_so_many_are_under_way(tmp_path: Path, kind: str) -> None:
-    async with open_rig(tmp_path, limits=limits(pipelined_requests=4)) as rig, open_ports(rig) as ports:
+    async with open_rig(tmp_path, limits={"pipelined_requests": 4}) as rig, open_ports(rig) as ports:
         await rig.add_terminal("t1")
         gate = Gate(rig)
         async with ports.connect(kind) as connection:
@@ -99,7 +99,7 @@ async def test_only_so_many_are_under_way(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_who_hangs_up_amid_requests_leaves_nothing_behind(ports: Ports, kind: str) -> None:
+async def test_who_hangs_up_amid_requests_leaves_nothing_behind(ports: Gateway, kind: str) -> None:
     await ports.rig.add_terminal("t1")
     gate = Gate(ports.rig)
     async with ports.connect(kind) as connection:

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from api.api_rig import open_rig
-from lasting import LineConnection, Ports, limits, open_ports
+from lasting import Gateway, LineConnection, open_ports
 from terrazzo.api.transports.connection_limiter import Cut
 from waiting import until
 
 PING = b'{"action": "ping", "actionid": 1}'
 
 
-def cuts(ports: Ports) -> dict[str, float]:
+def cuts(ports: Gateway) -> dict[str, float]:
     """How often each reason has been counted."""
     families = {family.name: family for family in ports.connection_limiter.collect()}
     return {sample.labels["reason"]: sample.value for sample in families["terrazzo_api_cut"].samples}
@@ -30,7 +30,7 @@ async def rest_of(connection: LineConnection) -> list[dict[str, Any]]:
     return [json.loads(line) for line in data.splitlines()]
 
 
-async def test_one_line_for_each_line_in_order(ports: Ports) -> None:
+async def test_one_line_for_each_line_in_order(ports: Gateway) -> None:
     async with ports.connect("tcp") as peer:
         await peer.send(PING + b"\r\n" + b"\n" + b"nonsense\r\n" + b'{"action": "get_terminal_list", "actionid": 2}')
         answers = [await peer.receive() for _ in range(4)]
@@ -39,7 +39,7 @@ async def test_one_line_for_each_line_in_order(ports: Ports) -> None:
     assert answers[1]["info"] == "body: is empty"
 
 
-async def test_bytes_that_come_one_by_one_are_a_request_too(ports: Ports) -> None:
+async def test_bytes_that_come_one_by_one_are_a_request_too(ports: Gateway) -> None:
     async with ports.connect("tcp", "nobody") as peer:
         for byte in PING + b"\n":
             peer.writer.write(bytes([byte]))
@@ -47,21 +47,21 @@ async def test_bytes_that_come_one_by_one_are_a_request_too(ports: Ports) -> Non
         assert (await peer.receive())["code"] == 10402
 
 
-async def test_what_was_sent_before_hanging_up_is_answered(ports: Ports) -> None:
+async def test_what_was_sent_before_hanging_up_is_answered(ports: Gateway) -> None:
     async with ports.connect("tcp") as peer:
         peer.writer.write(b"\n".join([PING] * 5))  # the last without a line feed
         peer.writer.write_eof()
         assert [answer["code"] for answer in await rest_of(peer)] == [200] * 5
 
 
-async def test_an_answer_is_one_line_whatever_it_holds(ports: Ports) -> None:
+async def test_an_answer_is_one_line_whatever_it_holds(ports: Gateway) -> None:
     async with ports.connect("tcp") as peer:
         answer = await peer.ask("ping", message="a\nb\u2028c")
         assert answer["result"] == {"pong": "a\nb\u2028c"}
 
 
 async def test_a_line_over_the_limit_is_answered_and_the_connection_closed(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, limits=limits(body_bytes=2_000)) as rig, open_ports(rig) as ports:
+    async with open_rig(tmp_path, limits={"body_bytes": 2_000}) as rig, open_ports(rig) as ports:
         async with ports.connect("tcp") as peer:
             peer.writer.write(PING + b"\n" + b"x" * 500_000)
             first, refusal = await rest_of(peer)
@@ -78,7 +78,7 @@ async def test_a_line_over_the_limit_is_answered_and_the_connection_closed(tmp_p
     ],
 )
 async def test_who_dawdles_is_told_and_cut_off(tmp_path: Path, sent: bytes, reason: str, info: str) -> None:
-    changed = limits(request_timeout_s=0.2, idle_timeout_s=0.3)
+    changed = {"request_timeout_s": 0.2, "idle_timeout_s": 0.3}
     async with open_rig(tmp_path, limits=changed) as rig, open_ports(rig) as ports:
         async with ports.connect("tcp") as peer:
             peer.writer.write(sent)
@@ -87,7 +87,7 @@ async def test_who_dawdles_is_told_and_cut_off(tmp_path: Path, sent: bytes, reas
 
 
 async def test_who_takes_no_answers_is_cut_off(tmp_path: Path) -> None:
-    changed = limits(request_timeout_s=0.3)
+    changed = {"request_timeout_s": 0.3}
     async with open_rig(tmp_path, limits=changed) as rig, open_ports(rig) as ports, ports.connect("tcp") as peer:
         request = json.dumps({"action": "ping", "message": "x" * 60_000}).encode() + b"\n"
         peer.writer.write(request * 400)
@@ -97,7 +97,7 @@ async def test_who_takes_no_answers_is_cut_off(tmp_path: Path) -> None:
 
 async def test_a_subscriber_may_be_silent(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
-        rig = await stack.enter_async_context(open_rig(tmp_path, limits=limits(idle_timeout_s=0.2)))
+        rig = await stack.enter_async_context(open_rig(tmp_path, limits={"idle_timeout_s": 0.2}))
         ports = await stack.enter_async_context(open_ports(rig))
         peer, idle = [await stack.enter_async_context(ports.connect("tcp")) for _ in range(2)]
         assert (await peer.ask("subscribe", kinds=["event"]))["code"] == 200
@@ -107,7 +107,7 @@ async def test_a_subscriber_may_be_silent(tmp_path: Path) -> None:
 
 
 async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path) -> None:
-    async with open_rig(tmp_path, limits=limits(connections=2)) as rig, open_ports(rig) as ports:
+    async with open_rig(tmp_path, limits={"connections": 2}) as rig, open_ports(rig) as ports:
         async with ports.connect("tcp"), ports.connect("websocket"):
             async with ports.connect("tcp", "nobody") as third:
                 (refusal,) = await rest_of(third)
@@ -121,12 +121,12 @@ async def test_one_connection_too_many_is_told_over_each_port(tmp_path: Path) ->
 
 
 async def test_a_stop_answers_what_was_read_and_closes(tmp_path: Path) -> None:
-    async with open_rig(tmp_path) as rig:
-        async with open_ports(rig) as ports:
-            peer = LineConnection(*await asyncio.open_connection("127.0.0.1", ports.tcp))
-            await peer.ask("ping", Authorization=f"Bearer {rig.tokens['viewer']}")
-            peer.writer.write(b"\n".join([PING] * 20) + b"\n" + b'{"action": "never complete')
-            first = await peer.receive()
+    async with open_rig(tmp_path) as rig, open_ports(rig) as ports:
+        peer = LineConnection(*await asyncio.open_connection("127.0.0.1", ports.tcp))
+        await peer.ask("ping", Authorization=f"Bearer {rig.tokens['viewer']}")
+        peer.writer.write(b"\n".join([PING] * 20) + b"\n" + b'{"action": "never complete')
+        first = await peer.receive()
+        await rig.platform.stop()
         answers = [first, *await rest_of(peer)]
         await peer.close()
     assert [answer["code"] for answer in answers] == [200] * 20

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from api.api_rig import open_rig
-from lasting import Ports, open_ports
+from lasting import Gateway, open_ports
+from own_platform import Ports
 from terrazzo.times import now_us
 
 HOUR_US = 3_600 * 1_000_000
@@ -30,13 +31,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-async def timed(tmp_path: Path, clock: Clock) -> AsyncIterator[Ports]:
-    async with open_rig(tmp_path, clock=clock) as rig, open_ports(rig) as opened:
+async def timed(tmp_path: Path, clock: Clock) -> AsyncIterator[Gateway]:
+    async with open_rig(tmp_path, ports=Ports(clock=clock)) as rig, open_ports(rig) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_rights_end_with_the_token_and_a_ping_renews_them(timed: Ports, clock: Clock, kind: str) -> None:
+async def test_rights_end_with_the_token_and_a_ping_renews_them(timed: Gateway, clock: Clock, kind: str) -> None:
     async with timed.connect(kind) as connection:
         subscribed = await connection.ask("subscribe", kinds=["event"])
         assert subscribed["code"] == 200
@@ -55,7 +56,7 @@ async def test_rights_end_with_the_token_and_a_ping_renews_them(timed: Ports, cl
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_a_ping_in_time_keeps_the_subscriptions(timed: Ports, clock: Clock, kind: str) -> None:
+async def test_a_ping_in_time_keeps_the_subscriptions(timed: Gateway, clock: Clock, kind: str) -> None:
     live = timed.rig.services.live
     async with timed.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
@@ -68,7 +69,7 @@ async def test_a_ping_in_time_keeps_the_subscriptions(timed: Ports, clock: Clock
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_nothing_is_sent_on_an_expired_token(timed: Ports, clock: Clock, kind: str) -> None:
+async def test_nothing_is_sent_on_an_expired_token(timed: Gateway, clock: Clock, kind: str) -> None:
     live = timed.rig.services.live
     async with timed.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
@@ -78,7 +79,7 @@ async def test_nothing_is_sent_on_an_expired_token(timed: Ports, clock: Clock, k
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_a_logout_ends_subscriptions_too(timed: Ports, kind: str) -> None:
+async def test_a_logout_ends_subscriptions_too(timed: Gateway, kind: str) -> None:
     async with timed.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
         assert (await connection.ask("logout"))["code"] == 200
@@ -86,7 +87,7 @@ async def test_a_logout_ends_subscriptions_too(timed: Ports, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_another_companys_token_ends_the_first_ones_subscriptions(timed: Ports, kind: str) -> None:
+async def test_another_companys_token_ends_the_first_ones_subscriptions(timed: Gateway, kind: str) -> None:
     async with timed.connect(kind) as connection:
         await connection.ask("subscribe", kinds=["event"])
         assert (await connection.ask("ping", Authorization=f"Bearer {timed.rig.tokens['stranger']}"))["code"] == 200
@@ -94,7 +95,7 @@ async def test_another_companys_token_ends_the_first_ones_subscriptions(timed: P
         assert (await connection.receive())["end"]["code"] == 10403
 
 
-async def _viewer(ports: Ports) -> dict[str, object]:
+async def _viewer(ports: Gateway) -> dict[str, object]:
     row = await ports.rig.services.entities.users.by_name("viewer-user")
     assert row is not None
     return row

@@ -4,36 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import ssl
 from pathlib import Path
 
 from terrazzo.ports.bridge import BridgeStatus, LocalBroker
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
-from terrazzo_adapters.bridge.ledger import Capacity, Ledger
-from terrazzo_adapters.bridge.link import Link
-from terrazzo_adapters.bridge.outbox import Outbox
+from terrazzo_adapters.bridge.link import RemoteLink
+from terrazzo_adapters.bridge.queue import MessageQueue
+from terrazzo_adapters.bridge.queue_index import Capacity, QueueIndex
 from terrazzo_adapters.bridge.receiver import Receiver
 from terrazzo_adapters.bridge.sender import Sender
 from terrazzo_adapters.bridge.settings import BridgeSettings
-from terrazzo_adapters.bridge.spool import Spool
+from terrazzo_adapters.bridge.spool import MessageSpool
 
 _log = logging.getLogger(__name__)
 
 _RETRY_FIRST_S = 0.5
 _STABLE_S = 10.0  # a connection that held so long is followed by a short pause again
-_FAREWELL_S = 1.0  # for acknowledgements of what is on its way
+_FINISH_S = 1.0  # for acknowledgements of what is on its way
 
 
 class MqttBridge:
-    """``Bridge`` by paho-mqtt. ``folder``: of its spool.
+    """``Bridge`` by paho-mqtt.
+
+    Args:
+        tasks: run from ``start`` to ``hang_up`` (what connects) or ``close`` (what writes and reads the queue).
+        folder: of its queue.
 
     Raises:
         ValueError: a TLS file can't be used; names the setting.
     """
 
-    def __init__(self, settings: BridgeSettings, broker: LocalBroker, *, folder: Path) -> None:
+    def __init__(self, settings: BridgeSettings, broker: LocalBroker, *, tasks: Tasks, folder: Path) -> None:
         self.name = settings.name
         self._settings = settings
         self._broker = broker
@@ -41,51 +46,59 @@ class MqttBridge:
         self._status = BridgeStatus()
         self._log = SparseLog(_log)
         capacity = Capacity(settings.queue_messages, settings.queue_bytes, settings.overflow)
-        self._outbox = Outbox(
+        self._queue = MessageQueue(
             settings.name,
-            spool=Spool(folder, name=settings.name),
-            ledger=Ledger(capacity),
+            spool=MessageSpool(folder, name=settings.name),
+            index=QueueIndex(capacity),
             status=self._status,
             broker=broker,
+            tasks=tasks,
         )
-        self._link: Link | None = None
+        self._link: RemoteLink | None = None
         self._sender: Sender | None = None
         self._earlier: Sender | None = None  # the last one there was
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._task: Task | None = None
         self._is_closing = False
 
     async def start(self) -> None:
         """As in the port."""
-        await self._outbox.open()
-        self._outbox.on_ready = self._pump
+        await self._queue.open()
+        self._queue.ready.listen(self._pump)
         if self._settings.outgoing:
-            self._broker.subscribe(self.name, self._settings.local_filters, self._outbox)
-        self._task = asyncio.create_task(self._run(), name=f"bridge {self.name}")
+            self._broker.subscribe(self.name, self._settings.local_filters, self._queue)
+        # While it is down messages wait on disk, as they do while the remote broker is away.
+        self._task = self._tasks.spawn(f"bridge {self.name}", self._run, OnFailure.RESTART)
 
     def status(self) -> BridgeStatus:
         """As in the port."""
         return self._status
 
     async def _run(self) -> None:
-        failures = 0
+        """Connects again and again, until it is stopped. A fault on this side ends it; then it is begun anew."""
+        attempts = Attempts(Retry(first_s=_RETRY_FIRST_S, most_s=self._settings.retry_s, jitter=0.5))
         while True:
             started_us = now_us()
             try:
                 await self._cross()
-            except Exception as error:  # noqa: BLE001 - whatever one connection meets, the next one is tried
+            except OSError as error:  # RemoteLinkError and TimeoutError among them
                 self._note(error)
-            failures = 1 if now_us() - started_us > _STABLE_S * 1e6 else failures + 1
-            most_s = min(self._settings.retry_s, _RETRY_FIRST_S * 2 ** min(failures - 1, 16))
-            await asyncio.sleep(most_s * random.uniform(0.5, 1.0))
+                self._log.warning("bridge %s: %s", self.name, self._status.last_error)
+            except Exception as error:
+                self._note(error)
+                raise
+            if now_us() - started_us > _STABLE_S * 1e6:
+                attempts.succeeded()
+            await asyncio.sleep(attempts.failed() or 0)
 
     async def _cross(self) -> None:
         """One connection, from its start to its loss."""
         settings, status = self._settings, self._status
-        link = Link(settings, self._context, broker_id=self._broker.id)
+        link = RemoteLink(settings, self._context, broker_id=self._broker.id)
         Receiver(link, self._broker, settings=settings, status=status, log=self._log)
         sender = Sender(
             link,
-            self._outbox,
+            self._queue,
             rules=settings.outgoing,
             broker_id=self._broker.id,
             status=status,
@@ -94,7 +107,7 @@ class MqttBridge:
         if link.has_session and self._earlier is not None:
             sender.resume(self._earlier)
         self._earlier = sender
-        self._outbox.rewind()  # what was on its way over an earlier connection goes again
+        self._queue.rewind()  # what was on its way over an earlier connection goes again
         refused = await link.open()
         self._link, self._sender = link, sender
         status.connects += 1
@@ -114,35 +127,30 @@ class MqttBridge:
 
     def _note(self, error: Exception) -> None:
         self._status.last_error = f"no connection to {self._settings.host}:{self._settings.port}: {_words(error)}"
-        if isinstance(error, OSError):  # LinkError and TimeoutError among them
-            self._log.warning("bridge %s: %s", self.name, self._status.last_error)
-        else:
-            _log.error("bridge %s failed, and goes on", self.name, exc_info=error)
 
     def _pump(self) -> None:
-        if self._sender is not None:
-            self._sender.pump()
+        if self._link is not None and self._sender is not None:
+            self._link.guard(self._sender.pump)
 
     async def hang_up(self) -> None:
         """As in the port."""
         self._is_closing = True
         link, sender = self._link, self._sender
         if link is not None and sender is not None:
-            await sender.finish(_FAREWELL_S)
+            await sender.finish(_FINISH_S)
             await link.close()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
 
     async def drain(self, timeout_s: float) -> None:
         """As in the port."""
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._outbox.when_durable(lambda: durable.set_result(None))
+        self._queue.when_durable(lambda: durable.set_result(None))
         await asyncio.wait({durable}, timeout=timeout_s)
 
     async def close(self) -> None:
         """As in the port."""
-        await self._outbox.close()
+        await self._queue.close()
 
 
 def _words(error: Exception) -> str:

@@ -6,6 +6,7 @@ Here the platform is a client, and keeps to what binds clients. [MQTT-7.0.0-1] o
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import ssl
 import struct
@@ -24,6 +25,8 @@ from paho.mqtt.subscribeoptions import SubscribeOptions
 from terrazzo.ports.bridge import MARK
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
+_log = logging.getLogger(__name__)
+
 WINDOW = 100  # messages on the way, in either direction
 
 _PROTOCOLS = {"3.1.1": mqtt.MQTTv311, "5.0": mqtt.MQTTv5}
@@ -32,12 +35,15 @@ _CONNECT_S = 10.0
 _CLOSE_S = 1.0
 
 
-class LinkError(ConnectionError):
+class RemoteLinkError(ConnectionError):
     """The connection could not be made, or has ended; ``str()`` says why."""
 
 
-class Link:
-    """A connection that is opened once. ``lost`` is done when it is over, with the reason."""
+class RemoteLink:
+    """A connection that is opened once. ``lost`` is done when it is over, with the reason, or raises this side's fault.
+
+    Everything that the event loop calls goes through ``guard``, so that no fault stays unheard in a callback.
+    """
 
     def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None, *, broker_id: str) -> None:
         self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
@@ -55,22 +61,29 @@ class Link:
         self._fd = -1
         self._is_paused = False
         self._writing = False
+        self._is_in_callback = False  # of paho
 
-    def resume(self, earlier: Link, identifiers: Container[int]) -> None:
+    def resume(self, earlier: RemoteLink, identifiers: Container[int]) -> set[int]:
         """Takes over what the remote broker hasn't acknowledged to an earlier connection; called before ``open``.
 
         paho sends it again with its identifiers once the CONNACK has come. [MQTT-4.4.0-1]
+
+        Returns:
+            The packet identifiers of what was taken over.
         """
+        taken: set[int] = set()
         for message in earlier._client.drop_out_messages():
             if message.mid in identifiers:
                 self._client._out_messages[message.mid] = message
+                taken.add(message.mid)
         self._client._last_mid = earlier._client._last_mid
+        return taken
 
     async def open(self) -> list[str]:
         """Connects, logs in and subscribes; the filters that were refused.
 
         Raises:
-            LinkError, OSError, TimeoutError: why not.
+            RemoteLinkError, OSError, TimeoutError: why not.
         """
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -87,15 +100,17 @@ class Link:
         threading.Thread(target=self._reconnect, args=(attempt,), name="bridge connect", daemon=True).start()
         await attempt
         self._fd = cast(socket.socket, self._client.socket()).fileno()
-        self._loop.add_reader(self._fd, self._read)
-        self._loop.call_later(1.0, self._keep)
+        self._loop.add_reader(self._fd, self.guard, self._read)
+        self._loop.call_later(1.0, self.guard, self._keep)
         self._flush()
 
     def _reconnect(self, attempt: asyncio.Future[None]) -> None:
         error: Exception | None = None
         try:
             self._client.reconnect()
-        except (OSError, ValueError) as caught:  # ValueError: a name that is none
+        except ValueError as caught:
+            error = RemoteLinkError(f"not a host name: {caught}")
+        except Exception as caught:  # noqa: BLE001 - whatever it is, it is raised where the connection is awaited
             error = caught
         with suppress(RuntimeError):  # the loop has closed meanwhile
             self._loop.call_soon_threadsafe(self._on_attempt, attempt, error)
@@ -155,7 +170,7 @@ class Link:
             client.connect_async(*address)
         client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
         client.on_subscribe, client.on_publish = self._on_subscribe, self._on_publish
-        client.on_message = lambda _client, _data, message: self.on_message(message)
+        client.on_message = self._on_message
         client.on_socket_register_write = self._on_register_write
         client.on_socket_unregister_write = self._on_unregister_write
         client.on_socket_close = self._on_socket_close
@@ -192,20 +207,20 @@ class Link:
         return self._client.want_write()
 
     def pause_reading(self) -> None:
-        """Reads nothing more."""
+        """Reads nothing more from the socket until ``resume_reading``."""
         if not self._is_paused and self._fd >= 0:
             self._is_paused = True
             self._loop.remove_reader(self._fd)
 
     def resume_reading(self) -> None:
-        """Reads again."""
+        """Reads from the socket again."""
         if self._is_paused and self._fd >= 0:
             self._is_paused = False
-            self._loop.add_reader(self._fd, self._read)
-            self._loop.call_soon(self._read)  # TLS may have read ahead
+            self._loop.add_reader(self._fd, self.guard, self._read)
+            self._loop.call_soon(self.guard, self._read)  # TLS may have read ahead
 
     async def close(self) -> None:
-        """Ends the connection in order."""
+        """Ends the connection with a DISCONNECT packet, and waits at most a second for its end."""
         if self.lost.done():
             return
         self._client.disconnect()
@@ -214,8 +229,14 @@ class Link:
         self.cut("closed")
 
     def cut(self, why: str) -> None:
-        """Ends the connection at once."""
+        """Ends the connection at once, without a DISCONNECT packet; ``why`` becomes the result of ``lost``."""
         self._end(why)
+        if self._is_in_callback:  # paho holds a lock that closing the socket takes, and that can't be taken twice
+            self._loop.call_soon(self._close_socket)
+        else:
+            self._close_socket()
+
+    def _close_socket(self) -> None:
         sock = self._client.socket()
         if sock is None:
             return
@@ -224,13 +245,31 @@ class Link:
         self._client.disconnect()  # cannot be written any more, at which paho closes the socket
         self._client.loop_write()
 
-    def _end(self, why: str) -> None:
+    def guard(self, work: Callable[[], object]) -> None:
+        """Calls ``work``; what it raises ends the connection, and is raised by ``open`` or ``lost``."""
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - nobody would hear of it in a callback of the event loop
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self.lost.done():
+            _log.error("after the connection to the remote broker had ended", exc_info=error)
+        self._end(str(error), error)
+        self.cut(str(error))
+
+    def _end(self, why: str, fault: Exception | None = None) -> None:
         for waiting in (self._connack, self._suback):
             if not waiting.done():
-                waiting.set_exception(LinkError(why))
+                waiting.set_exception(fault or RemoteLinkError(why))
                 waiting.exception()  # perhaps nobody awaits it
-        if not self.lost.done():
+        if self.lost.done():
+            return
+        if fault is None:
             self.lost.set_result(why)
+        else:
+            self.lost.set_exception(fault)
+            self.lost.exception()  # perhaps nobody awaits it
 
     # What paho and the loop do
 
@@ -250,23 +289,23 @@ class Link:
         self._client.loop_write()
         if self._fd >= 0 and self._client.want_write() and not self._writing:
             self._writing = True
-            self._loop.add_writer(self._fd, self._client.loop_write)
+            self._loop.add_writer(self._fd, self.guard, self._client.loop_write)
 
     def _keep(self) -> None:
-        """Keep-alive, once a second."""
+        """Lets paho send and check its keep-alive, once a second."""
         if not self.lost.done():
             self._client.loop_misc()
-            self._loop.call_later(1.0, self._keep)
+            self._loop.call_later(1.0, self.guard, self._keep)
 
     def _on_register_write(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
         if self._fd >= 0:  # else it is the connecting thread; _connect flushes afterwards
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self.guard, self._flush)
 
     def _on_unregister_write(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
         if self._writing and self._fd >= 0:
             self._writing = False
             self._loop.remove_writer(self._fd)
-            self._loop.call_soon(self.on_drained)
+            self._loop.call_soon(self.guard, self.on_drained)
 
     def _on_socket_close(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
         if self._fd >= 0:
@@ -278,7 +317,7 @@ class Link:
         if self._connack.done():
             return
         if reason.is_failure:
-            self._connack.set_exception(LinkError(f"login refused: {reason}"))
+            self._connack.set_exception(RemoteLinkError(f"login refused: {reason}"))
             return
         self.window = min(WINDOW, getattr(properties, "ReceiveMaximum", WINDOW))
         # paho looks once a second whether the keep-alive has passed already: too late [MQTT-3.1.2-20]
@@ -296,8 +335,25 @@ class Link:
         if not self._suback.done():
             self._suback.set_result([reason.value for reason in reasons])
 
+    # What these raise must not look to ``_read`` as if the remote broker had sent a malformed packet.
+
+    def _on_message(self, client: mqtt.Client, userdata: Any, message: mqtt.MQTTMessage) -> None:
+        self._is_in_callback = True
+        try:
+            self.on_message(message)
+        except Exception as error:  # noqa: BLE001 - as in ``guard``
+            self._fail(error)
+        finally:
+            self._is_in_callback = False
+
     def _on_publish(self, client: mqtt.Client, userdata: Any, mid: int, reason: Any, properties: Any) -> None:
-        self.on_puback(mid, reason.value)
+        self._is_in_callback = True
+        try:
+            self.on_puback(mid, reason.value)
+        except Exception as error:  # noqa: BLE001 - as in ``guard``
+            self._fail(error)
+        finally:
+            self._is_in_callback = False
 
 
 def _properties(packet_type: int, **values: Any) -> Properties:

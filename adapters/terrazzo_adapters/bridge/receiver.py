@@ -9,17 +9,17 @@ from paho.mqtt.client import MQTTMessage
 from terrazzo.ports.bridge import BridgeMessage, BridgeRefused, BridgeStatus, LocalBroker, MessageProperties
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
-from terrazzo_adapters.bridge.link import Link
+from terrazzo_adapters.bridge.link import RemoteLink
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
 _UNTAKEN_MOST = 1_000  # messages that the local broker has not taken yet; reading pauses beyond, until half are
 
 
 class Receiver:
-    """Lives as long as its link."""
+    """Publishes locally what comes over one connection; lives as long as that."""
 
     def __init__(
-        self, link: Link, broker: LocalBroker, *, settings: BridgeSettings, status: BridgeStatus, log: SparseLog
+        self, link: RemoteLink, broker: LocalBroker, *, settings: BridgeSettings, status: BridgeStatus, log: SparseLog
     ) -> None:
         self._link = link
         self._broker = broker

@@ -1,4 +1,4 @@
-"""Messages out: from the outbox over one connection, in order, forgotten when the remote broker has them."""
+"""Messages out: from the queue over one connection, in order, forgotten when the remote broker has them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from terrazzo.ports.bridge import BridgeMessage, BridgeStatus, MessageProperties
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
-from terrazzo_adapters.bridge.link import Link
-from terrazzo_adapters.bridge.outbox import Outbox
+from terrazzo_adapters.bridge.link import RemoteLink
+from terrazzo_adapters.bridge.queue import MessageQueue
 from terrazzo_adapters.bridge.settings import TopicRule
 
 _TURN = 200  # messages before the loop may do something else
@@ -17,12 +17,12 @@ _QUOTA_EXCEEDED = 0x97
 
 
 class Sender:
-    """Lives as long as its link. ``broker_id``: what each message is marked with."""
+    """Sends over one connection; lives as long as that. ``broker_id``: what each message is marked with."""
 
     def __init__(
         self,
-        link: Link,
-        outbox: Outbox,
+        link: RemoteLink,
+        queue: MessageQueue,
         *,
         rules: tuple[TopicRule, ...],
         broker_id: str,
@@ -30,7 +30,7 @@ class Sender:
         log: SparseLog,
     ) -> None:
         self._link = link
-        self._outbox = outbox
+        self._queue = queue
         self._rules = rules
         self._broker_id = broker_id
         self._status = status
@@ -43,18 +43,18 @@ class Sender:
 
     def resume(self, earlier: Sender) -> None:
         """Leaves to the link what went over an earlier connection of the same session and wasn't acknowledged."""
-        self._link.resume(earlier._link, earlier._sent)
-        self._sent = earlier._sent
+        taken = self._link.resume(earlier._link, earlier._sent)
+        self._sent = {identifier: earlier._sent[identifier] for identifier in taken}
         self._again = set(self._sent.values())
 
     def pump(self) -> None:
-        """Sends what the remote broker takes now."""
+        """Sends what waits, as much as the remote broker and the socket take now."""
         if self._link.lost.done() or self._finishing is not None:
             return
         for _ in range(_TURN):
             if len(self._sent) >= self._link.window:
                 break
-            entry = self._outbox.next()
+            entry = self._queue.next()
             if entry is None:
                 break
             if entry[0] in self._again:
@@ -63,14 +63,14 @@ class Sender:
                 return
         else:
             if not self._link.is_congested:
-                asyncio.get_running_loop().call_soon(self.pump)
+                asyncio.get_running_loop().call_soon(self._link.guard, self.pump)
 
     def _send(self, number: int, message: BridgeMessage) -> bool:
-        """False: the connection has gone, or is full."""
+        """Sends one message; False where the connection has gone, or takes no more now."""
         rule, topic = self._remote_name(message.topic)
         if message.expires_us and message.expires_us <= now_us():
             self._status.expired += 1
-            self._outbox.done(number)
+            self._queue.done(number)
             return True
         if rule is None:  # of an earlier configuration
             self._drop(number, f"no rule for {message.topic!r:.100} any more")
@@ -89,7 +89,7 @@ class Sender:
             self._sent[identifier] = number
             return True
         self._status.sent += 1
-        self._outbox.done(number)
+        self._queue.done(number)
         return not self._link.is_congested
 
     def _remote_name(self, topic: str) -> tuple[TopicRule | None, str]:
@@ -101,16 +101,16 @@ class Sender:
 
     def _properties(self, message: BridgeMessage) -> dict[str, Any]:
         given = message.marked(self._broker_id).properties or MessageProperties()
-        found: dict[str, Any] = {"UserProperty": list(given.user_properties)}
+        values: dict[str, Any] = {"UserProperty": list(given.user_properties)}
         if given.payload_format_indicator:
-            found["PayloadFormatIndicator"] = given.payload_format_indicator
+            values["PayloadFormatIndicator"] = given.payload_format_indicator
         if message.expires_us:
-            found["MessageExpiryInterval"] = max(1, -(-(message.expires_us - now_us()) // 1_000_000))
+            values["MessageExpiryInterval"] = max(1, -(-(message.expires_us - now_us()) // 1_000_000))
         texts = {"ContentType": given.content_type, "ResponseTopic": given.response_topic}
-        found |= {name: text for name, text in texts.items() if text is not None}
+        values |= {name: text for name, text in texts.items() if text is not None}
         if given.correlation_data is not None:
-            found["CorrelationData"] = given.correlation_data
-        return found
+            values["CorrelationData"] = given.correlation_data
+        return values
 
     def _on_puback(self, identifier: int, reason: int) -> None:
         number = self._sent.pop(identifier, None)
@@ -122,9 +122,9 @@ class Sender:
             self._drop(number, f"refused with 0x{reason:02x}")
         else:
             self._status.sent += 1
-            self._outbox.done(number)
+            self._queue.done(number)
         if self._finishing is None:
-            asyncio.get_running_loop().call_soon(self.pump)
+            asyncio.get_running_loop().call_soon(self._link.guard, self.pump)
         elif not self._sent and not self._finishing.done():
             self._finishing.set_result(None)
 
@@ -138,4 +138,4 @@ class Sender:
         self._status.refused_by_remote += 1
         self._status.last_error = f"a message was not sent: {why}"
         self._log.warning("%s", self._status.last_error)
-        self._outbox.done(number)
+        self._queue.done(number)

@@ -23,12 +23,12 @@ class TopicRule:
 
     @property
     def local_filter(self) -> str:
-        """The filter on this side."""
+        """The MQTT topic filter on the local broker."""
         return self.local_prefix + self.filter
 
     @property
     def remote_filter(self) -> str:
-        """The filter on the other side."""
+        """The MQTT topic filter on the remote broker."""
         return self.remote_prefix + self.filter
 
     def to_remote(self, topic: str) -> str | None:
@@ -46,7 +46,7 @@ class TopicRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeSettings:
-    """One bridge."""
+    """The remote broker of one bridge, how to log in to it, which topics cross, and how much may wait."""
 
     name: str
     host: str
@@ -70,12 +70,12 @@ class BridgeSettings:
 
     @property
     def local_filters(self) -> dict[str, int]:
-        """What is to leave, with the highest QoS where two rules share a filter."""
+        """The filters of what is to leave, with the highest QoS where two rules share a filter."""
         return _highest((rule.local_filter, rule.qos) for rule in self.outgoing)
 
     @property
     def remote_filters(self) -> dict[str, int]:
-        """What is to come in."""
+        """The filters of what is to come in, with the highest QoS where two rules share one."""
         return _highest((rule.remote_filter, rule.qos) for rule in self.incoming)
 
 

@@ -9,9 +9,9 @@ import msgspec
 from rocksdict import WriteBatch
 
 from terrazzo.ports.bridge import BridgeMessage
-from terrazzo_adapters.rocksdb.database import Database, worded
+from terrazzo_adapters.keyvalue.database import KeyValueDatabase
 
-Entry = tuple[int, BridgeMessage]
+NumberedMessage = tuple[int, BridgeMessage]
 """A message and its number."""
 
 _BUFFER_BYTES = 8 << 20
@@ -19,31 +19,31 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(BridgeMessage).decode
 
 
-class Spool:
+class MessageSpool:
     """Messages by number in a RocksDB of its own. Every method belongs to one thread.
 
     Every method raises ``StoreUnavailable`` when the disk fails it; later calls try again.
     """
 
     def __init__(self, path: Path, *, name: str) -> None:
-        self._database = Database(path, what=f"spool of bridge {name}", buffer_bytes=_BUFFER_BYTES)
+        self._database = KeyValueDatabase(path, what=f"spool of bridge {name}", buffer_bytes=_BUFFER_BYTES)
 
     def open(self) -> None:
-        """Opens, or creates."""
+        """Opens the database, creates it where there is none."""
         self._database.open()
 
     def close(self) -> None:
-        """Keeps what waits for the next process."""
+        """Closes the database; what waits is there for the next process."""
         self._database.close("it is closed")
 
-    def all(self) -> Iterator[Entry]:
-        """Everything that waits."""
+    def all(self) -> Iterator[NumberedMessage]:
+        """All messages that wait, with their numbers, ascending."""
         return self._from(0)
 
-    def read(self, first: int, *, most: int, most_bytes: int) -> list[Entry]:
+    def read(self, first: int, *, most: int, most_bytes: int) -> list[NumberedMessage]:
         """What waits from the number ``first`` on, at least one message where there is one."""
         self._ensure_open()
-        found: list[Entry] = []
+        found: list[NumberedMessage] = []
         size = 0
         for entry in self._from(first):
             found.append(entry)
@@ -52,13 +52,13 @@ class Spool:
                 break
         return found
 
-    def _from(self, first: int) -> Iterator[Entry]:
-        with worded(self._database.path, self._database.what):
+    def _from(self, first: int) -> Iterator[NumberedMessage]:
+        with self._database.translated_errors():
             for key, value in self._database.rdict.items(from_key=_key(first)):
                 assert isinstance(key, bytes)  # the database is in raw mode
                 yield int.from_bytes(key[1:]), _decode(value)
 
-    def commit(self, added: Sequence[Entry], gone: Sequence[int], *, sync: bool) -> None:
+    def commit(self, added: Sequence[NumberedMessage], gone: Sequence[int], *, sync: bool) -> None:
         """Adds and forgets messages; what is added is on disk afterwards if ``sync``. Doing it twice changes nothing.
 
         Without ``sync`` a message that is gone may be back after a crash.

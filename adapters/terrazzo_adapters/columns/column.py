@@ -19,7 +19,7 @@ _NUMBERS = {int, float}
 _KINDS = {int: NUMBER, float: NUMBER, bool: FLAG, str: TEXT}
 
 
-class Column(NamedTuple):
+class PointColumn(NamedTuple):
     """Points in order of time, then arrival.
 
     ``numbers`` holds a flag as 0 or 1 and a text by its place in ``texts``.
@@ -30,26 +30,26 @@ class Column(NamedTuple):
     numbers: NDArray[np.float64]
     texts: Sequence[str]
 
-    def between(self, start_us: int, end_us: int) -> Column:
+    def between(self, start_us: int, end_us: int) -> PointColumn:
         """The points of a range, both ends inclusive."""
         times_us = self.times_us
         if not len(times_us) or (start_us <= times_us[0] and times_us[-1] <= end_us):
             return self
         part = slice(np.searchsorted(times_us, start_us, "left"), np.searchsorted(times_us, end_us, "right"))
-        return Column(times_us[part], self.kinds[part], self.numbers[part], self.texts)
+        return PointColumn(times_us[part], self.kinds[part], self.numbers[part], self.texts)
 
-    def numeric(self) -> Column:
+    def numeric(self) -> PointColumn:
         """The points that are numbers or flags."""
         return self.where(self.kinds != TEXT)
 
-    def where(self, chosen: NDArray[np.bool_]) -> Column:
-        """The chosen points."""
+    def where(self, chosen: NDArray[np.bool_]) -> PointColumn:
+        """The points for which ``chosen``, as long as the column, is true."""
         if chosen.all():
             return self
-        return Column(self.times_us[chosen], self.kinds[chosen], self.numbers[chosen], self.texts)
+        return PointColumn(self.times_us[chosen], self.kinds[chosen], self.numbers[chosen], self.texts)
 
 
-class Stored(msgspec.Struct, array_like=True):
+class StoredColumn(msgspec.Struct, array_like=True):
     """A column on disk: times as offsets of 4 bytes, numbers in the narrowest form that holds them exactly."""
 
     offsets: bytes
@@ -59,10 +59,10 @@ class Stored(msgspec.Struct, array_like=True):
     texts: list[str]
 
 
-_decoder = msgspec.msgpack.Decoder(Stored)
+_decoder = msgspec.msgpack.Decoder(StoredColumn)
 
 
-def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iterable[str]) -> dict[str, Column]:
+def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iterable[str]) -> dict[str, PointColumn]:
     """The columns of ``keys`` from records' times and points, in order; names without points are absent."""
     times: list[int] = []
     every: list[Mapping[str, Value]] = []
@@ -76,7 +76,7 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
 
 def read_columns(
     records: Iterable[tuple[int, bytes]], keys: Sequence[str], read: Callable[[bytes], Sequence[Value]]
-) -> dict[str, Column]:
+) -> dict[str, PointColumn]:
     """The columns of ``keys`` from times and bodies, in order; ``read`` gives a body's values of all ``keys``."""
     times: list[int] = []
     rows: list[Sequence[Value]] = []
@@ -88,14 +88,14 @@ def read_columns(
     return {key: column for key, column in columns.items() if len(column.times_us)}
 
 
-def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> Column:
-    """A value is null where there is no point."""
+def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
+    """The column of one name; a value is null where the record has no point of it."""
     types = set(map(type, values))
     if type(None) in types:
         places = [place for place, value in enumerate(values) if value is not None]
         return _build(times_us[places], [values[place] for place in places])
     if types <= _NUMBERS:
-        column = Column(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
+        column = PointColumn(times_us, np.zeros(len(values), np.uint8), np.array(values, np.float64), [])
         return column.where(np.isfinite(column.numbers))
     places_of: dict[str, int] = {}
     kinds = [_KINDS[type(value)] for value in values]
@@ -103,30 +103,30 @@ def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> Column:
         places_of.setdefault(value, len(places_of)) if isinstance(value, str) else float(value)  # type: ignore[arg-type]
         for value in values
     ]
-    column = Column(times_us, np.array(kinds, np.uint8), np.array(numbers, np.float64), list(places_of))
+    column = PointColumn(times_us, np.array(kinds, np.uint8), np.array(numbers, np.float64), list(places_of))
     return column.where(np.isfinite(column.numbers))
 
 
-def encode_column(column: Column, base_us: int) -> bytes:
+def encode_column(column: PointColumn, base_us: int) -> bytes:
     """The value on disk; all times are less than ``_OFFSET_LIMIT`` after ``base_us``."""
     offsets = column.times_us - base_us
     assert not len(offsets) or (offsets[0] >= 0 and offsets[-1] < _OFFSET_LIMIT)
     form = _narrowest(column.numbers)
     kinds = column.kinds.tobytes() if column.kinds.any() else b""
     return msgspec.msgpack.encode(
-        Stored(
+        StoredColumn(
             offsets.astype("<u4").tobytes(), kinds, form, column.numbers.astype(f"<{form}").tobytes(), [*column.texts]
         )
     )
 
 
-def parse_column(value: bytes, base_us: int) -> Column:
-    """The way back."""
+def parse_column(value: bytes, base_us: int) -> PointColumn:
+    """The column that ``encode_column`` made this value of, with the same ``base_us``."""
     stored = _decoder.decode(value)
     times_us = np.frombuffer(stored.offsets, "<u4").astype(np.int64) + base_us
     kinds = np.frombuffer(stored.kinds, np.uint8) if stored.kinds else np.zeros(len(times_us), np.uint8)
     numbers = np.frombuffer(stored.numbers, f"<{stored.form}").astype(np.float64)
-    return Column(times_us, kinds, numbers, stored.texts)
+    return PointColumn(times_us, kinds, numbers, stored.texts)
 
 
 def _narrowest(numbers: NDArray[np.float64]) -> str:
@@ -137,8 +137,8 @@ def _narrowest(numbers: NDArray[np.float64]) -> str:
     return "f8"
 
 
-def plain_values(column: Column, places: NDArray[Any]) -> list[Value]:
-    """The points at these places as Python's."""
+def plain_values(column: PointColumn, places: NDArray[Any]) -> list[Value]:
+    """The points at these places (indexes into the column) as Python values."""
     kinds, numbers = column.kinds[places], column.numbers[places].tolist()
     if not kinds.any():
         return list(numbers)

@@ -1,4 +1,4 @@
-"""Points to the few that a chart must show: of each bucket the first, the lowest, the highest and the last (M4).
+"""PointArrays to the few that a chart must show: of each bucket the first, the lowest, the highest and the last (M4).
 
 A line through them covers exactly the pixels that a line through all points does, if a bucket is a pixel wide.
 """
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Curve
-from terrazzo_adapters.columns.column import Column
+from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.resample import bucket_ids, check_count, run_starts
 
-Points = tuple[NDArray[np.int64], NDArray[np.float64]]
+PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
 """Times and values, oldest first."""
 
 
@@ -24,11 +24,11 @@ class Extremes:
     def __init__(self, keys: Sequence[str], *, bucket_us: int, origin_us: int) -> None:
         self._bucket_us = bucket_us
         self._origin_us = origin_us
-        self._parts: dict[str, list[Points]] = {key: [] for key in keys}
+        self._parts: dict[str, list[PointArrays]] = {key: [] for key in keys}
         self._held = dict.fromkeys(keys, 0)
 
-    def add(self, columns: Mapping[str, Column]) -> None:
-        """Takes the next piece.
+    def add(self, columns: Mapping[str, PointColumn]) -> None:
+        """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: as soon as it is clear.
@@ -38,7 +38,7 @@ class Extremes:
             if len(numeric.times_us):
                 self._hold(key, self._choose(numeric.times_us, numeric.numbers))
 
-    def _hold(self, key: str, points: Points) -> None:
+    def _hold(self, key: str, points: PointArrays) -> None:
         self._parts[key].append(points)
         self._held[key] += len(points[0])
         if self._held[key] > 4 * MOST_BUCKETS:
@@ -60,7 +60,7 @@ class Extremes:
                 curves[key] = Curve(times_us.tolist(), values.tolist())
         return curves
 
-    def _choose(self, times_us: NDArray[np.int64], values: NDArray[np.float64]) -> Points:
+    def _choose(self, times_us: NDArray[np.int64], values: NDArray[np.float64]) -> PointArrays:
         """Of each bucket its first, lowest, highest and last point; of equal ones the earliest."""
         ids = bucket_ids(times_us, self._bucket_us, self._origin_us)
         starts = run_starts(ids)

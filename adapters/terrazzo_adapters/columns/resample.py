@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
-from terrazzo_adapters.columns.column import NUMBER, TEXT, Column, plain_values
+from terrazzo_adapters.columns.column import NUMBER, TEXT, PointColumn, plain_values
 
 Ids = NDArray[np.int64]
 """The numbers of buckets: 0 begins at the origin."""
 
 
 def bucket_ids(times_us: NDArray[np.int64], bucket_us: int, origin_us: int) -> Ids:
-    """The bucket of each time."""
+    """The number of the bucket in which each time lies (UTC microseconds)."""
     return np.asarray((times_us - origin_us) // bucket_us, np.int64)
 
 
@@ -30,7 +30,11 @@ def run_starts(ids: Ids) -> NDArray[np.intp]:
 
 
 def check_count(count: int) -> None:
-    """Raises ``TooManyBuckets``."""
+    """Checks a number of buckets.
+
+    Raises:
+        TooManyBuckets: it is more than ``MOST_BUCKETS``.
+    """
     if count > MOST_BUCKETS:
         raise TooManyBuckets(f"the range has more than {MOST_BUCKETS:,} buckets: choose longer ones or a shorter range")
 
@@ -43,8 +47,8 @@ class Resampler:
         self._origin_us = origin_us
         self._series = {key: _series(fn) for key in keys}
 
-    def add(self, columns: Mapping[str, Column]) -> None:
-        """Takes the next piece.
+    def add(self, columns: Mapping[str, PointColumn]) -> None:
+        """Adds the next piece of the range.
 
         Raises:
             TooManyBuckets: as soon as it is clear.
@@ -71,7 +75,7 @@ class Reduced(NamedTuple):
     """One name's buckets: ascending ids, and a point for each (its time does not matter)."""
 
     ids: Ids
-    points: Column
+    points: PointColumn
 
     def values_at(self, wanted: Ids) -> list[Value]:
         """The value of each wanted bucket, None where there is none."""
@@ -84,7 +88,7 @@ class Reduced(NamedTuple):
 
 
 class Numeric:
-    """Sums, least or greatest ones, or means, of what is a number."""
+    """The sum, minimum, maximum or mean of each bucket's numbers and flags."""
 
     def __init__(self, fn: Fn) -> None:
         self._fn = fn
@@ -92,8 +96,8 @@ class Numeric:
         self._parts: list[tuple[Ids, NDArray[np.float64], NDArray[np.float64]]] = []
         self._held = 0
 
-    def add(self, ids: Ids, column: Column) -> None:
-        """Takes the next piece."""
+    def add(self, ids: Ids, column: PointColumn) -> None:
+        """Adds the next piece of the range: its points, and the bucket of each."""
         numeric = column.kinds != TEXT
         if not numeric.all():
             ids, column = ids[numeric], column.where(numeric)
@@ -121,26 +125,26 @@ class Numeric:
             return ids[starts], self._ufunc.reduceat(numbers, starts), np.add.reduceat(counts, starts)
 
     def reduced(self) -> Reduced:
-        """All buckets."""
+        """All buckets that have points, ascending."""
         self._merge()
         if not self._parts:
             return NOTHING
         ids, numbers, counts = self._parts[0]
         if self._fn == "mean":
             numbers = numbers / counts
-        return Reduced(ids, Column(ids, np.full(len(ids), NUMBER, np.uint8), numbers, []))
+        return Reduced(ids, PointColumn(ids, np.full(len(ids), NUMBER, np.uint8), numbers, []))
 
 
 class Last:
-    """The last points, whatever they are."""
+    """The last point of each bucket, whatever its type."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Ids, NDArray[np.uint8], NDArray[np.float64]]] = []
         self._texts: list[str] = []
         self._held = 0
 
-    def add(self, ids: Ids, column: Column) -> None:
-        """Takes the next piece."""
+    def add(self, ids: Ids, column: PointColumn) -> None:
+        """Adds the next piece of the range: its points, and the bucket of each."""
         lasts = np.append(run_starts(ids)[1:], len(ids)) - 1
         kinds, numbers = column.kinds[lasts], column.numbers[lasts]
         if (kinds == TEXT).any():
@@ -160,12 +164,12 @@ class Last:
             self._held = len(lasts)
 
     def reduced(self) -> Reduced:
-        """All buckets."""
+        """All buckets that have points, ascending."""
         self._merge()
         if not self._parts:
             return NOTHING
         ids, kinds, numbers = self._parts[0]
-        return Reduced(ids, Column(ids, kinds, numbers, self._texts))
+        return Reduced(ids, PointColumn(ids, kinds, numbers, self._texts))
 
 
 class MeanOrLastText:
@@ -175,15 +179,15 @@ class MeanOrLastText:
         self._numeric = Numeric("mean")
         self._last = Last()
 
-    def add(self, ids: Ids, column: Column) -> None:
-        """Takes the next piece."""
+    def add(self, ids: Ids, column: PointColumn) -> None:
+        """Adds the next piece of the range: its points, and the bucket of each."""
         self._numeric.add(ids, column)
         texts = column.kinds == TEXT
         if texts.any():
             self._last.add(ids[texts], column.where(texts))
 
     def reduced(self) -> Reduced:
-        """All buckets."""
+        """All buckets that have points, ascending."""
         numeric, last = self._numeric.reduced(), self._last.reduced()
         if not len(last.ids):
             return numeric
@@ -192,11 +196,11 @@ class MeanOrLastText:
         kinds = np.concatenate((numeric.points.kinds, last.points.kinds[only_text]))
         numbers = np.concatenate((numeric.points.numbers, last.points.numbers[only_text]))
         order = np.argsort(ids)
-        return Reduced(ids[order], Column(ids[order], kinds[order], numbers[order], last.points.texts))
+        return Reduced(ids[order], PointColumn(ids[order], kinds[order], numbers[order], last.points.texts))
 
 
 _NONE: NDArray[Any] = np.zeros(0, np.int64)
-NOTHING = Reduced(_NONE, Column(_NONE, np.zeros(0, np.uint8), np.zeros(0), []))
+NOTHING = Reduced(_NONE, PointColumn(_NONE, np.zeros(0, np.uint8), np.zeros(0), []))
 
 
 def _series(fn: Fn | None) -> Numeric | Last | MeanOrLastText:

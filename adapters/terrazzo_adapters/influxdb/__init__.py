@@ -10,6 +10,9 @@ ties        the tie-breaker that keeps two records of one microsecond apart
 spool       the durable, bounded queue for while the server is away
 queries     the port's questions as InfluxQL
 replacement records in the place of others, whatever dies in between
+delivery    one batch onto the server
+writer      all that changes the server, by way of the spool where it has to wait
+aggregates  buckets by InfluxDB's own functions
 store       ``InfluxStore``: the port
 =========== ================================================================================
 """

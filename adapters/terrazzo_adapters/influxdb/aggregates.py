@@ -18,12 +18,12 @@ _NUMERIC: Mapping[Fn, tuple[str, ...]] = {
 }
 _KEYS_A_REQUEST = 20
 
-Table = dict[int, Sequence[Any]]
-"""From the start of a bucket to what was asked for it."""
+BucketRows = dict[int, Sequence[Any]]
+"""The columns of an answer's rows, by the start of their bucket in UTC microseconds."""
 
 
-class Window(NamedTuple):
-    """A question's records, and its buckets."""
+class BucketQuestion(NamedTuple):
+    """The records asked about, in buckets of ``bucket_us`` microseconds, one of which begins at ``origin_us``."""
 
     source: Source
     bucket_us: int
@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
 
 async def resample(
-    server: Server, window: Window, keys: Sequence[str], *, fn: Fn | None, offset: int, limit: int
+    server: Server, window: BucketQuestion, keys: Sequence[str], *, fn: Fn | None, offset: int, limit: int
 ) -> Buckets | None:
     """The buckets, newest first; None where the records have to be read.
 
@@ -62,7 +62,7 @@ async def _has(suffix: str, server: Server, source: Source, keys: Sequence[str])
     return bool(await server.query(f"SELECT {columns} {source.where(source.start_us, source.end_us)}"))
 
 
-async def _columns(server: Server, window: Window, keys: Sequence[str], fn: Fn) -> dict[str, dict[int, Value]]:
+async def _columns(server: Server, window: BucketQuestion, keys: Sequence[str], fn: Fn) -> dict[str, dict[int, Value]]:
     functions = _NUMERIC[fn]
     numbers = window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
     flags = [
@@ -84,12 +84,12 @@ async def _columns(server: Server, window: Window, keys: Sequence[str], fn: Fn) 
     return columns
 
 
-async def _table(server: Server, statement: str) -> Table:
+async def _table(server: Server, statement: str) -> BucketRows:
     return {row[0] // 1000: row[1:] for series in await server.query(statement) for row in series["values"]}
 
 
-def _values(fn: Fn, numbers: Table, trues: Table, falses: Table) -> dict[int, Value]:
-    """True is 1 and false 0, beside the numbers."""
+def _values(fn: Fn, numbers: BucketRows, trues: BucketRows, falses: BucketRows) -> dict[int, Value]:
+    """The value of each bucket by its start in microseconds; true counts as 1 and false as 0, beside the numbers."""
     values: dict[int, Value] = {}
     for start in numbers.keys() | trues.keys() | falses.keys():
         row = numbers.get(start, ())

@@ -25,7 +25,7 @@ def ensure_bucket(settings: InfluxSettings) -> None:
     name = settings.bucket or settings.database_name
     try:
         with _library.InfluxDBClient(
-            url=settings.url, token=settings.token, org=settings.org, timeout=15_000
+            url=settings.url, token=settings.token, org=settings.org, timeout=_TIMEOUT_MS
         ) as client:
             _ensure_bucket(client, settings, name)
     except ApiException as error:

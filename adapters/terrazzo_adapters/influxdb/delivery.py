@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 
-from terrazzo_adapters.influxdb.lines import Point, encode_line
+from terrazzo_adapters.influxdb.lines import LinePoint, encode_line
 from terrazzo_adapters.influxdb.naming import ARRIVAL, BODY
 from terrazzo_adapters.influxdb.server import Refused, Server
 from terrazzo_adapters.influxdb.ties import Ties
@@ -17,7 +17,7 @@ _MOST_FIELDS_LEFT_OUT = 1000
 _LINES_A_TURN = 200  # of the event loop: about 2 ms
 
 
-class Delivery:
+class BatchDelivery:
     """Delivers one batch at a time. Everything raises ``StoreUnavailable`` while the server is away."""
 
     def __init__(self, server: Server, writer: str) -> None:
@@ -40,7 +40,7 @@ class Delivery:
             if not self._server.generation:
                 await self._server.connect()
 
-    async def prepare(self, points: Sequence[Point]) -> bool:
+    async def prepare(self, points: Sequence[LinePoint]) -> bool:
         """Gives the points their tie-breakers; False when they had them."""
         if all(point.tie >= 0 for point in points):
             return False
@@ -48,20 +48,20 @@ class Delivery:
         await self._ties.assign(points)
         return True
 
-    def prepare_all(self, series: str, start_us: int, end_us: int, points: Sequence[Point]) -> None:
+    def prepare_all(self, series: str, start_us: int, end_us: int, points: Sequence[LinePoint]) -> None:
         """Gives tie-breakers to points that will be all that a series has in a range, both ends inclusive."""
         self._ties.assign_all(series, start_us, end_us, points)
 
-    async def deliver(self, points: Sequence[Point]) -> list[Point]:
+    async def deliver(self, points: Sequence[LinePoint]) -> list[LinePoint]:
         """Writes the points; returns those that the server will never take."""
         await self.connect()
         await self.prepare(points)
-        refused: list[Point] = []
+        refused: list[LinePoint] = []
         for chunk in _chunks(points):
             refused += await self._write(chunk, self._left_out)
         return refused
 
-    async def _write(self, points: Sequence[Point], without: set[str] | None) -> list[Point]:
+    async def _write(self, points: Sequence[LinePoint], without: set[str] | None) -> list[LinePoint]:
         """Writes again and again what the server refuses, with less each time. Writing twice changes nothing."""
         lines = await self._lines(points, without)
         try:
@@ -79,7 +79,7 @@ class Delivery:
             return await self._write(points[:middle], None) + await self._write(points[middle:], None)
         return []
 
-    async def _lines(self, points: Sequence[Point], without: set[str] | None) -> list[str]:
+    async def _lines(self, points: Sequence[LinePoint], without: set[str] | None) -> list[str]:
         lines: list[str] = []
         for start in range(0, len(points), _LINES_A_TURN):
             turn = points[start : start + _LINES_A_TURN]
@@ -97,12 +97,12 @@ class Delivery:
         return self._left_out
 
 
-def _oldest(points: Sequence[Point], count: int) -> list[Point]:
+def _oldest(points: Sequence[LinePoint], count: int) -> list[LinePoint]:
     """A retention policy refuses by time alone, so that it was the oldest that it refused."""
     return sorted(points, key=lambda point: point.time_us)[:count]
 
 
-def _chunks(points: Sequence[Point]) -> Iterator[Sequence[Point]]:
+def _chunks(points: Sequence[LinePoint]) -> Iterator[Sequence[LinePoint]]:
     """Requests of a size that servers take by default."""
     start = size = 0
     for place, point in enumerate(points):

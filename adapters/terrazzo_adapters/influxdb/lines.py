@@ -31,7 +31,7 @@ _DEEPEST = 32
 _BASE64 = "base64:"
 
 
-class Point(msgspec.Struct, array_like=True):
+class LinePoint(msgspec.Struct, array_like=True):
     """A record on its way to InfluxDB. ``tie``: its place among those of its series and microsecond, -1: not known."""
 
     series: str
@@ -41,7 +41,7 @@ class Point(msgspec.Struct, array_like=True):
     tie: int = -1
 
 
-def encode_line(point: Point, *, writer: str, without: set[str] | None) -> str:
+def encode_line(point: LinePoint, *, writer: str, without: set[str] | None) -> str:
     """One line.
 
     Args:
@@ -58,19 +58,19 @@ def encode_line(point: Point, *, writer: str, without: set[str] | None) -> str:
     return f"{head} {fields} {time_ns(point)}"
 
 
-def time_ns(point: Point) -> int:
-    """The point's time with its tie-breaker."""
+def time_ns(point: LinePoint) -> int:
+    """The time of its line in UTC nanoseconds: its microsecond, and the tie-breaker as the last three digits."""
     return point.time_us * 1000 + point.tie % TIES_A_TAG
 
 
 def tie_tag(tie: int, writer: str) -> str:
-    """The value of the tag ``tie``, mostly empty."""
+    """The value of the tag ``tie``: empty unless there is a ``writer``, or more than 1,000 records in a microsecond."""
     overflow = tie // TIES_A_TAG
     return f"{writer}.{overflow}" if overflow else writer
 
 
 def parse_tie(tag: str | None, ns: int) -> int:
-    """The ``tie`` of a stored point."""
+    """The tie-breaker of a stored point, from its tag ``tie`` and its time in nanoseconds."""
     _, dot, overflow = (tag or "").rpartition(".")
     return (int(overflow) if dot else 0) * TIES_A_TAG + ns % 1000
 
@@ -86,12 +86,12 @@ def body_text(body: bytes) -> str:
 
 
 def parse_body(text: str) -> bytes:
-    """The way back."""
+    """The body that ``body_text`` made this text of."""
     return base64.b64decode(text[len(_BASE64) :]) if text.startswith(_BASE64) else text.encode()
 
 
 def quoted(text: str) -> str:
-    """A string field's value."""
+    """A text as the value of a string field in line protocol, in quotation marks."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

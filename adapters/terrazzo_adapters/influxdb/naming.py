@@ -19,8 +19,8 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 
-class Kind(NamedTuple):
-    """One kind of series."""
+class SeriesKind(NamedTuple):
+    """One kind of series (the first letter of its name), and where InfluxDB keeps it."""
 
     letter: str
     measurement: str
@@ -28,10 +28,10 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("g", "grid", ("terminal", "channel")),
-    Kind("m", "mosaic", ("object",)),
-    Kind("x", "reject", ("terminal",)),
-    Kind("c", "answer", ("terminal",)),
+    SeriesKind("g", "grid", ("terminal", "channel")),
+    SeriesKind("m", "mosaic", ("object",)),
+    SeriesKind("x", "reject", ("terminal",)),
+    SeriesKind("c", "answer", ("terminal",)),
 )
 _BY_LETTER = {kind.letter: kind for kind in KINDS}
 
@@ -50,7 +50,7 @@ _SPECIAL = re.compile(r"([,= ])")
 _EMPTY = "%"  # a tag can't be empty, and no encoded text is a lone percent sign
 
 
-def kind_of(series: str) -> Kind:
+def kind_of(series: str) -> SeriesKind:
     """The kind of a series.
 
     Raises:
@@ -69,7 +69,7 @@ def tag_values(series: str) -> dict[str, str]:
     return {tag: _encode(segment, _UNSAFE) or _EMPTY for tag, segment in zip(kind.tags, segments, strict=False)}
 
 
-def series_name(kind: Kind, tags: dict[str, str | None]) -> str:
+def series_name(kind: SeriesKind, tags: dict[str, str | None]) -> str:
     """The series that has these tags: the way back."""
     values = [tags.get(tag) for tag in kind.tags]
     segments = ["" if value == _EMPTY else unquote(value) for value in values if value]
@@ -85,7 +85,7 @@ def line_head(series: str, tie: str) -> str:
     return ",".join([kind_of(series).measurement, *(f"{tag}={_escape(value)}" for tag, value in tags.items())])
 
 
-def tagged_head(kind: Kind, tags: Mapping[str, str]) -> str:
+def tagged_head(kind: SeriesKind, tags: Mapping[str, str]) -> str:
     """The same from the tags as the server tells them; one without a value is none."""
     return ",".join([kind.measurement, *(f"{tag}={_escape(value)}" for tag, value in sorted(tags.items()) if value)])
 
@@ -101,7 +101,7 @@ def field_name(point: str, suffix: str = "") -> str:
 
 @lru_cache(maxsize=100_000)
 def line_field(field: str) -> str:
-    """A field's name as line protocol has it."""
+    """A field's name, escaped for line protocol."""
     return _escape(field)
 
 
@@ -127,13 +127,13 @@ def carrying(keys: Iterable[str]) -> str:
 
 
 def literal(text: str) -> str:
-    """A string as InfluxQL has it."""
+    """A text as a string literal of InfluxQL, in single quotation marks."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
     return f"'{escaped}'"
 
 
 def identifier(name: str) -> str:
-    """A name as InfluxQL has it."""
+    """A name as an identifier of InfluxQL, in double quotation marks."""
     escaped = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'
 

@@ -17,7 +17,7 @@ from terrazzo_adapters.influxdb.naming import (
     BODY,
     KEPT,
     KINDS,
-    Kind,
+    SeriesKind,
     carrying,
     condition,
     identifier,
@@ -32,7 +32,7 @@ from terrazzo_adapters.influxdb.server import Refused, Server
 LATEST_US = (2**63 - 1) // 1000 - 1
 """The last microsecond whose nanoseconds InfluxDB can hold."""
 
-Found = tuple[int, int, Record]
+TimedRecord = tuple[int, int, Record]
 """A record with what orders it: time, arrival."""
 
 
@@ -43,7 +43,7 @@ class Source:
     ``keys``: only records that carry one of these names; empty: all.
     """
 
-    kind: Kind
+    kind: SeriesKind
     series: tuple[str, ...]
     start_us: int
     end_us: int
@@ -60,7 +60,7 @@ class Source:
 
 def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> list[Source]:
     """One source for each measurement; names of no kind have no records."""
-    by_kind: dict[Kind, list[str]] = {}
+    by_kind: dict[SeriesKind, list[str]] = {}
     for name in dict.fromkeys(series):
         try:
             by_kind.setdefault(kind_of(name), []).append(name)
@@ -116,7 +116,7 @@ async def _newest(server: Server, asked: Sequence[Source], *, offset: int, limit
     return [record for _, _, record in found]
 
 
-async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: int) -> list[Found]:
+async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: int) -> list[TimedRecord]:
     before = 1 if offset else 0  # one more record on each side shows whether a group is cut
     bounds = f"ORDER BY time DESC LIMIT {limit + before + 1} OFFSET {offset - before}"
     rows = await _rows(server, source, source.start_us, source.end_us, bounds)
@@ -135,7 +135,7 @@ async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: 
 
 async def first_after(server: Server, series: Sequence[str], time_us: int, keys: Sequence[str] = ()) -> Record | None:
     """The first record strictly later than ``time_us``."""
-    firsts: list[Found] = []
+    firsts: list[TimedRecord] = []
     for source in sources(series, time_us + 1, LATEST_US, keys):
         rows = await _rows(server, source, source.start_us, source.end_us, _oldest(2))
         if len(rows) == 2 and rows[0][0] == rows[1][0]:
@@ -149,7 +149,7 @@ async def scan(server: Server, asked: Sequence[Source], start_us: int, limit: in
 
     A microsecond's records are never cut apart, so that the next ones begin at a later one.
     """
-    found: list[Found] = []
+    found: list[TimedRecord] = []
     next_us = LATEST_US + 1
     for source in asked:
         rows = await _rows(server, source, max(start_us, source.start_us), source.end_us, _oldest(limit))
@@ -168,13 +168,13 @@ def _oldest(limit: int) -> str:
     return f"ORDER BY time ASC LIMIT {limit}"
 
 
-def _order(found: Found) -> tuple[int, int]:
+def _order(found: TimedRecord) -> tuple[int, int]:
     return found[0], found[1]
 
 
-async def _rows(server: Server, source: Source, start_us: int, end_us: int, bounds: str) -> list[Found]:
+async def _rows(server: Server, source: Source, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
     columns = ", ".join(f'"{name}"' for name in (BODY, ARRIVAL, *source.kind.tags))
-    found: list[Found] = []
+    found: list[TimedRecord] = []
     for series in await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}"):
         for ns, body, arrival, *tags in series["values"]:
             name = series_name(source.kind, dict(zip(source.kind.tags, tags, strict=True)))
@@ -200,7 +200,7 @@ async def series_names(server: Server, prefix: str) -> list[str]:
     return sorted(name for name in names if name.startswith(prefix))
 
 
-def _narrowed(kind: Kind, prefix: str) -> str:
+def _narrowed(kind: SeriesKind, prefix: str) -> str:
     """Leaves out other terminals where the prefix names one in full."""
     if len(kind.tags) < 2 or prefix.count("/") < 2:
         return ""
@@ -226,13 +226,13 @@ async def delete(server: Server, series: str, start_us: int, end_us: int) -> Non
         await server.query(f"DELETE {source.where(source.start_us, source.end_us)}")
 
 
-async def heads(server: Server, kind: Kind) -> set[str]:
+async def heads(server: Server, kind: SeriesKind) -> set[str]:
     """What the lines of all series begin with that the server has in its index."""
     answer = await server.query(f'SHOW SERIES FROM "{kind.measurement}"')
     return {row[0] for series in answer for row in series["values"]}
 
 
-async def _heads(server: Server, kind: Kind, start_ns: int) -> set[str]:
+async def _heads(server: Server, kind: SeriesKind, start_ns: int) -> set[str]:
     """What the lines of the series begin with that have records from a time on, as far as the server knows."""
     statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" WHERE time >= {start_ns} GROUP BY *'
     return {tagged_head(kind, series.get("tags", {})) for series in await server.query(statement)}

@@ -12,13 +12,13 @@ import msgspec
 
 from terrazzo.ports.store import NotReplaceable, StoreUnavailable
 from terrazzo_adapters.influxdb import queries
-from terrazzo_adapters.influxdb.delivery import Delivery
-from terrazzo_adapters.influxdb.lines import Point
+from terrazzo_adapters.influxdb.delivery import BatchDelivery
+from terrazzo_adapters.influxdb.lines import LinePoint
 from terrazzo_adapters.influxdb.naming import KEPT, kind_of, line_head
 from terrazzo_adapters.influxdb.server import Refused, Server
 
 
-class Replacement(msgspec.Struct, array_like=True):
+class PendingReplacement(msgspec.Struct, array_like=True):
     """All that one series is to have in a range, both ends inclusive.
 
     ``heads``: what the lines of the measurement's series began with before: none of them may be lost.
@@ -27,11 +27,13 @@ class Replacement(msgspec.Struct, array_like=True):
     series: str
     start_us: int
     end_us: int
-    points: list[Point]
+    points: list[LinePoint]
     heads: list[str]
 
 
-async def make_replacement(server: Server, series: str, start_us: int, end_us: int, points: list[Point]) -> Replacement:
+async def make_replacement(
+    server: Server, series: str, start_us: int, end_us: int, points: list[LinePoint]
+) -> PendingReplacement:
     """Made ready to be carried out, after the server was asked whether it would take the oldest record.
 
     Raises:
@@ -45,10 +47,10 @@ async def make_replacement(server: Server, series: str, start_us: int, end_us: i
             await server.write(f"{line_head(series, '')} {KEPT}=true {oldest_us * 1000}")
         except Refused as error:
             raise NotReplaceable(f"InfluxDB would never take the new records: {error}") from None
-    return Replacement(series, start_us, end_us, points, sorted(await queries.heads(server, kind_of(series))))
+    return PendingReplacement(series, start_us, end_us, points, sorted(await queries.heads(server, kind_of(series))))
 
 
-async def carry_out(server: Server, delivery: Delivery, wanted: Replacement) -> list[Point]:
+async def carry_out(server: Server, delivery: BatchDelivery, wanted: PendingReplacement) -> list[LinePoint]:
     """Makes it so, however far an earlier attempt came; returns what the server will never take.
 
     Raises:

@@ -53,11 +53,11 @@ class Server:
 
     @property
     def generation(self) -> int:
-        """1, 2 or 3; 0 before ``connect``."""
+        """The first number of the version: 1, 2 or 3; 0 before ``connect``."""
         return int(self.version[:1] or 0)
 
     async def close(self) -> None:
-        """Ends the connections."""
+        """Closes the HTTP connections."""
         await self._http.close()
 
     async def connect(self) -> None:
@@ -76,7 +76,7 @@ class Server:
         self.version = version
 
     async def ping(self) -> str:
-        """The version, like ``1.6.7``."""
+        """Asks for the version of the server, like ``1.6.7``."""
         status, headers, body = await self._request("GET", "/ping", {})
         version = headers.get("X-Influxdb-Version", "") or _version_in(body)
         if status not in (200, 204) or not version.lstrip("v")[:1].isdigit():
@@ -157,7 +157,7 @@ def _checked(results: list[dict[str, Any]]) -> list[Series]:
 
 
 def _joined(pieces: list[Series]) -> list[Series]:
-    """Series whole again."""
+    """The series of a chunked answer, put together from their pieces."""
     found: list[Series] = []
     for piece in pieces:
         if found and found[-1].get("partial") and _identity(found[-1]) == _identity(piece):

@@ -14,81 +14,79 @@ import msgspec
 from rocksdict import WriteBatch
 
 from terrazzo.ports.store import NO_NOTES, Notes
-from terrazzo_adapters.influxdb.lines import Point
-from terrazzo_adapters.influxdb.replacement import Replacement
-from terrazzo_adapters.rocksdb import reads
-from terrazzo_adapters.rocksdb.batch import put_notes
-from terrazzo_adapters.rocksdb.database import Database, worded
-from terrazzo_adapters.rocksdb.keys import note_key
-from terrazzo_adapters.rocksdb.walk import ascending
+from terrazzo_adapters.influxdb.lines import LinePoint
+from terrazzo_adapters.influxdb.replacement import PendingReplacement
+from terrazzo_adapters.keyvalue.database import KeyValueDatabase
+from terrazzo_adapters.keyvalue.notes import note_key, put_notes, read_notes
+from terrazzo_adapters.keyvalue.walk import ascending
 
 _REPLACEMENT = b"a"
 _FIRST = b"b" + bytes(8)
 
 
-class Ahead(NamedTuple):
-    """A batch on disk: its number and bytes."""
+class SpooledBatch(NamedTuple):
+    """A batch on disk: its number, by which batches are ordered, and its size in bytes."""
 
     number: int
     size: int
 
 
-class Spool:
+class RecordSpool:
     """A queue in a RocksDB of its own. Every method belongs to one thread; ``depth`` and ``size`` read from any.
 
     Every method raises ``StoreUnavailable`` or ``StoreFull`` when the disk fails it; later calls try again.
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = Database(path)
-        self._waiting: deque[Ahead] = deque()
+        self._database = KeyValueDatabase(path, what="time-series store")
+        self._waiting: deque[SpooledBatch] = deque()
         self._last = 0
         self.size = 0
-        self.replacement: Replacement | None = None
+        self.replacement: PendingReplacement | None = None
         """What was begun and isn't known to be on the server. Whoever has it removed from the disk sets this."""
 
     @property
     def depth(self) -> int:
-        """How many batches wait."""
+        """How many batches wait to be sent."""
         return len(self._waiting)
 
     def open(self) -> None:
         """Opens and finds what an earlier process left."""
         self._database.open()
-        with worded(self._database.path):
+        with self._database.translated_errors():
             for key, value in ascending(self._database.rdict, _FIRST, b"c"):
-                self._waiting.append(Ahead(_number(key), len(value)))
+                self._waiting.append(SpooledBatch(_number(key), len(value)))
             begun = self._database.rdict.get(_REPLACEMENT)
         self.size = sum(size for _, size in self._waiting)
         self._last = self._waiting[-1][0] if self._waiting else 0
-        self.replacement = None if begun is None else msgspec.msgpack.decode(begun, type=Replacement)
+        self.replacement = None if begun is None else msgspec.msgpack.decode(begun, type=PendingReplacement)
 
     def close(self) -> None:
-        """Keeps what waits for the next process."""
+        """Closes the database; what waits is there for the next process."""
         self._database.close("it is closed")
 
-    def put(self, points: list[Point], notes: Notes = NO_NOTES) -> None:
-        """Adds a batch durably, and its notes with it."""
+    def put(self, points: list[LinePoint], notes: Notes = NO_NOTES) -> None:
+        """Adds a batch durably behind those that wait, and its notes with it."""
         self.keep(self.put_ahead(points, notes))
 
-    def put_ahead(self, points: list[Point], notes: Notes) -> Ahead:
+    def put_ahead(self, points: list[LinePoint], notes: Notes) -> SpooledBatch:
         """Writes a batch and its notes durably, to be sent at once: it waits only after ``keep``, or after a crash."""
         number = self._last + 1
         value = msgspec.msgpack.encode(points)
         self._commit(number, value, notes)
         self._last = number
-        return Ahead(number, len(value))
+        return SpooledBatch(number, len(value))
 
-    def keep(self, ahead: Ahead) -> None:
-        """It waits."""
-        self._waiting.append(ahead)
-        self.size += ahead.size
+    def keep(self, batch: SpooledBatch) -> None:
+        """Lets a batch of ``put_ahead`` wait behind the others."""
+        self._waiting.append(batch)
+        self.size += batch.size
 
-    def drop(self, ahead: Ahead) -> None:
-        """It was sent. Not synced: sent once more after a crash, it overwrites itself."""
+    def drop(self, batch: SpooledBatch) -> None:
+        """Removes a batch that was sent. Not synced: sent once more after a crash, it overwrites itself."""
         self._ensure_open()
-        with worded(self._database.path):
-            self._database.rdict.delete(_key(ahead.number))
+        with self._database.translated_errors():
+            self._database.rdict.delete(_key(batch.number))
 
     def put_notes(self, notes: Notes) -> None:
         """Writes notes durably."""
@@ -97,31 +95,31 @@ class Spool:
     def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted."""
         self._ensure_open()
-        return self._database.read(reads.notes, prefix)
+        return self._database.read(read_notes, prefix)
 
-    def first(self) -> list[Point]:
-        """The oldest batch; there is one."""
+    def first(self) -> list[LinePoint]:
+        """Reads the oldest batch that waits; there must be one."""
         self._ensure_open()
-        with worded(self._database.path):
+        with self._database.translated_errors():
             value = self._database.rdict.get(_key(self._waiting[0][0])) or b"\x90"
-        return msgspec.msgpack.decode(value, type=list[Point])
+        return msgspec.msgpack.decode(value, type=list[LinePoint])
 
-    def replace_first(self, points: list[Point]) -> None:
+    def replace_first(self, points: list[LinePoint]) -> None:
         """Stores the oldest batch anew, with its tie-breakers, before the first attempt to send it."""
         number, size = self._waiting[0]
         value = msgspec.msgpack.encode(points)
         self._commit(number, value)
-        self._waiting[0] = Ahead(number, len(value))
+        self._waiting[0] = SpooledBatch(number, len(value))
         self.size += len(value) - size
 
     def remove_first(self) -> None:
-        """Forgets the oldest batch, which was sent."""
+        """Removes the oldest batch, which was sent."""
         first = self._waiting[0]
         self.drop(first)
         self._waiting.popleft()
         self.size -= first.size
 
-    def put_replacement(self, replacement: Replacement) -> None:
+    def put_replacement(self, replacement: PendingReplacement) -> None:
         """Keeps a replacement durably, before the server hears of it."""
         value = msgspec.msgpack.encode(replacement)
         self._write(lambda batch: batch.put(_REPLACEMENT, value))

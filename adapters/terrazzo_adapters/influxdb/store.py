@@ -1,19 +1,12 @@
-"""``InfluxStore``: the port. What the server can't take at once waits in the spool, in order, and nothing is doubled.
-
-One batch at a time is on its way. Its tie-breakers are fixed before the first attempt, on disk where the batch is
-spooled, so that an attempt whose outcome is unknown can be repeated: it overwrites itself. A replacement that was begun
-is on disk too, and nothing that came later goes before it.
-"""
+"""``InfluxStore``: the port ``terrazzo.ports.store`` on an InfluxDB server; ``InfluxWriter`` has its writing half."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from terrazzo.ports.store import (
     MOST_BUCKETS,
@@ -24,63 +17,52 @@ from terrazzo.ports.store import (
     Notes,
     Page,
     Record,
-    RecordsRefused,
     Seen,
-    StoreUnavailable,
+    StoreStats,
 )
+from terrazzo.ports.tasks import Tasks
 from terrazzo_adapters.columns.points import parse_points
-from terrazzo_adapters.influxdb import aggregates, queries, replacement
-from terrazzo_adapters.influxdb.delivery import Delivery
-from terrazzo_adapters.influxdb.lines import Point
-from terrazzo_adapters.influxdb.naming import kind_of, line_head
+from terrazzo_adapters.influxdb import aggregates, queries
+from terrazzo_adapters.influxdb.naming import kind_of
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.settings import InfluxSettings
-from terrazzo_adapters.influxdb.spool import Ahead, Spool
-from terrazzo_adapters.rocksdb.replacement import check_records
+from terrazzo_adapters.influxdb.spool import RecordSpool
+from terrazzo_adapters.influxdb.writer import InfluxWriter
+from terrazzo_adapters.records import check_records
 
 if TYPE_CHECKING:
     from terrazzo_adapters.columns.extremes import Extremes
     from terrazzo_adapters.columns.resample import Resampler
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
-_RETRY_FIRST_S = 0.1
-_RETRY_MOST_S = 5.0
-_CLOSE_S = 5.0
 _PIECE_RECORDS = 5_000
-_WAITS = "InfluxDB does not take records, they wait in the spool: %s"
 _SPOOL_BYTES = 256 * 1024 * 1024
 
 
 class InfluxStore:
     """``TimeSeriesStore`` on an InfluxDB server. Queries see what has reached the server, not the spool."""
 
-    def __init__(self, server: Server, spool: Spool, *, thread: ThreadPoolExecutor, writer: str, limit: int) -> None:
+    def __init__(self, server: Server, writer: InfluxWriter) -> None:
         """Use ``open``."""
         self._server = server
-        self._delivery = Delivery(server, writer)
-        self._spool = spool
-        self._thread = thread
-        self._limit = limit
-        self._turn = asyncio.Lock()  # of appending and replacing
-        self._deleting = asyncio.Lock()  # one DELETE at a time
-        self._changed = asyncio.Condition()
-        self._closing = asyncio.Event()
-        self._arrival = 0
-        self.refused = 0
-        """How many acknowledged records the server refused for good when they came out of the spool."""
-        self._drainer = asyncio.create_task(self._drain(), name="influxdb spool")
+        self._writer = writer
 
     @classmethod
     async def open(
-        cls, settings: InfluxSettings, *, spool: str | Path, spool_bytes: int = _SPOOL_BYTES, writer: str = ""
+        cls,
+        settings: InfluxSettings,
+        *,
+        spool: str | Path,
+        tasks: Tasks,
+        spool_bytes: int = _SPOOL_BYTES,
+        writer: str = "",
     ) -> InfluxStore:
         """Opens the store; the server need not answer yet.
 
         Args:
             spool: a folder of this process' own.
+            tasks: runs what sends the spool, until ``close``.
             spool_bytes: how much may wait there; beyond it ``append`` waits.
             writer: letters and digits that tell this process from others that write to the same database.
 
@@ -93,28 +75,23 @@ class InfluxStore:
         if writer and not writer.isalnum():
             raise ValueError(f"writer: {writer!r} is not made of letters and digits")
         thread = ThreadPoolExecutor(1, thread_name_prefix="influxdb-spool")
-        queue = Spool(Path(spool))
+        queue = RecordSpool(Path(spool))
         try:
             await asyncio.get_running_loop().run_in_executor(thread, queue.open)
         except BaseException:
             thread.shutdown(wait=False)
             raise
-        return cls(Server(settings), queue, thread=thread, writer=writer, limit=spool_bytes)
+        server = Server(settings)
+        return cls(server, InfluxWriter(server, queue, thread=thread, tasks=tasks, writer=writer, limit=spool_bytes))
 
-    @property
-    def spooled(self) -> int:
-        """How many batches wait in the spool."""
-        return self._spool.depth
+    def stats(self) -> StoreStats:
+        """What waited, what waits, and what was refused for good."""
+        return self._writer.stats()
 
     @property
     def is_whole(self) -> bool:
         """Whether nothing waits in the spool."""
-        return not self._spool.depth
-
-    @property
-    def begun(self) -> bool:
-        """Whether a replacement was begun that the server may not have yet."""
-        return self._spool.replacement is not None
+        return self._writer.is_whole
 
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Returns when the server or the spool has all records durably; waits while the spool is full.
@@ -128,114 +105,11 @@ class InfluxStore:
             StoreFull: the spool's disk is full; nothing was stored.
             StoreUnavailable: the store is closing; nothing was stored.
         """
-        self._ensure_open()
-        points = self._points(records)
-        if not points and not notes:
-            return
-        async with self._turn:
-            self._ensure_open()
-            if not points:
-                await self._in_thread(self._spool.put_notes, notes)
-            elif self._spool.depth:
-                await self._spool_durably(points, notes)
-            else:
-                await self._deliver_or_spool(points, notes)
-
-    async def _deliver_or_spool(self, points: list[Point], notes: Notes) -> None:
-        """Where there are notes, they and the records are on disk before the server has these."""
-        try:
-            await self._finish_replacement()
-            await self._delivery.prepare(points)
-        except StoreUnavailable as error:
-            _log.warning(_WAITS, error)
-            await self._spool_durably(points, notes)
-            return
-        ahead = await self._in_thread(self._spool.put_ahead, points, notes) if notes else None
-        try:
-            refused = await self._delivery.deliver(points)
-            if ahead is not None:
-                await self._in_thread(self._spool.drop, ahead)
-        except StoreUnavailable as error:
-            _log.warning(_WAITS, error)
-            await (self._spool_durably(points, notes) if ahead is None else self._keep(ahead))
-            return
-        except BaseException:
-            if ahead is not None:
-                self._spool.keep(ahead)
-            raise
-        _raise_if_refused(refused, self._delivery.reason)
-
-    async def _keep(self, ahead: Ahead) -> None:
-        self._spool.keep(ahead)
-        async with self._changed:
-            self._changed.notify_all()
+        await self._writer.append(records, notes)
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
-        """The notes whose names start with ``prefix``, sorted."""
-        self._ensure_open()
-        return await self._in_thread(self._spool.notes, prefix)
-
-    def _points(self, records: Sequence[Record]) -> list[Point]:
-        for place, (series, time_us, _) in enumerate(records):
-            if not 0 <= time_us <= queries.LATEST_US:
-                raise ValueError(f"records[{place}].time_us: {time_us} is not from 0 to {queries.LATEST_US}")
-            line_head(series, "").encode()  # refuses a name that can't be stored
-        first = self._arrival = max(self._arrival + 1, time.time_ns())
-        self._arrival += len(records)
-        return [Point(*record, first + place) for place, record in enumerate(records)]
-
-    async def _spool_durably(self, points: list[Point], notes: Notes) -> None:
-        async with self._changed:
-            await self._changed.wait_for(lambda: self._has_room() or self._closing.is_set())
-        self._ensure_open()
-        await self._in_thread(self._spool.put, points, notes)
-        async with self._changed:
-            self._changed.notify_all()
-
-    def _has_room(self) -> bool:
-        return not self._spool.depth or self._spool.size < self._limit
-
-    async def _drain(self) -> None:
-        """Sends what waits in the spool, oldest first, as soon as the server takes it."""
-        pause_s = _RETRY_FIRST_S
-        while not self._closing.is_set():
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._has_work() or self._closing.is_set())
-            try:
-                await self._finish_replacement()
-                while self._spool.depth and not self._closing.is_set():
-                    await self._send_first()
-                    pause_s = _RETRY_FIRST_S
-            except StoreUnavailable as error:
-                _log.debug("the spool waits: %s", error)
-            except Exception:  # noqa: BLE001 - what was acknowledged is tried again, whatever went wrong
-                _log.exception("sending the spool failed, retrying")
-            else:
-                continue
-            await self._pause(pause_s)
-            pause_s = min(2 * pause_s, _RETRY_MOST_S)
-
-    def _has_work(self) -> bool:
-        return self._spool.depth > 0 or self._spool.replacement is not None
-
-    async def _send_first(self) -> None:
-        points = await self._in_thread(self._spool.first)
-        if await self._delivery.prepare(points):
-            await self._in_thread(self._spool.replace_first, points)
-        refused = await self._delivery.deliver(points)
-        if refused:
-            self.refused += len(refused)
-            _log.error("InfluxDB refused %d spooled records for good: %s", len(refused), self._delivery.reason)
-        await self._in_thread(self._spool.remove_first)
-        async with self._changed:
-            self._changed.notify_all()
-
-    async def _pause(self, pause_s: float) -> None:
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._closing.wait()
-        except TimeoutError:
-            return
+        """The notes whose names start with ``prefix``, sorted by name."""
+        return await self._writer.notes(prefix)
 
     async def series(self, prefix: str) -> list[str]:
         """The names that start with ``prefix``, sorted."""
@@ -296,12 +170,12 @@ class InfluxStore:
         By the server where its functions know enough, otherwise of the records that carry the names, which are read.
         """
         for source in queries.sources([series], start_us, end_us):
-            window = aggregates.Window(source, bucket_us, origin_us)
-            if series.startswith("m/") and self._delivery.has_all_fields:
+            window = aggregates.BucketQuestion(source, bucket_us, origin_us)
+            if series.startswith("m/") and self._writer.delivery.has_all_fields:
                 asked = aggregates.resample(self._server, window, keys, fn=fn, offset=offset, limit=limit)
-                found = await self._ask(asked)
-                if found is not None:
-                    return found
+                buckets = await self._ask(asked)
+                if buckets is not None:
+                    return buckets
         from terrazzo_adapters.columns.resample import Resampler  # its library is heavy
 
         resampler = Resampler(keys, bucket_us=bucket_us, fn=fn, origin_us=origin_us)
@@ -314,16 +188,16 @@ class InfluxStore:
         """Of each bucket the first, lowest, highest and last point. Reads all records that carry the names."""
         from terrazzo_adapters.columns.extremes import Extremes  # its library is heavy
 
-        chooser = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
-        await self._feed(chooser, series, keys, start_us, end_us)
-        return await asyncio.to_thread(chooser.finish)
+        extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+        await self._feed(extremes, series, keys, start_us, end_us)
+        return await asyncio.to_thread(extremes.finish)
 
     async def _feed(
-        self, taker: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
+        self, target: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
     ) -> None:
         asked_for = keys if series.startswith("m/") else ()
         async for records in self.scan([series], start_us, end_us, keys=asked_for):
-            await asyncio.to_thread(_take, taker, records, keys)
+            await asyncio.to_thread(_add, target, records, keys)
 
     @property
     def is_replaceable(self) -> bool:
@@ -342,69 +216,22 @@ class InfluxStore:
             NotReplaceable: the server is an InfluxDB 3, or keeps nothing that old; nothing was changed.
             StoreUnavailable: records wait in the spool, or the server is away.
         """
-        self._ensure_open()
+        self._writer.ensure_open()
         check_records(series, start_us, end_us, records)
         kind_of(series)
-        task = asyncio.create_task(self._replace(series, start_us, end_us, records, given), name="influxdb replace")
-        task.add_done_callback(_hear)
-        return await asyncio.shield(task)
-
-    async def _replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], given: Seen) -> bool:
-        async with self._turn:
-            self._ensure_open()
-            await self._delivery.connect()
-            await self._finish_replacement()
-            if self._spool.depth:
-                raise StoreUnavailable("records wait in the spool until InfluxDB takes them")
-            if await queries.total(self._server, given.series, start_us, end_us) != given.total:
-                return False
-            points = self._points(records)
-            wanted = await replacement.make_replacement(self._server, series, start_us, end_us, points)
-            self._delivery.prepare_all(series, start_us, end_us, points)
-            await self._in_thread(self._spool.put_replacement, wanted)
-            try:
-                await self._finish_replacement()
-            except StoreUnavailable:
-                async with self._changed:
-                    self._changed.notify_all()
-                raise
-            return True
-
-    async def _finish_replacement(self) -> None:
-        """Carries out what was begun, if anything was. It is known until it is gone from the disk."""
-        if self._spool.replacement is None:
-            return
-        async with self._deleting:
-            wanted = self._spool.replacement
-            if wanted is None:
-                return
-            refused = await replacement.carry_out(self._server, self._delivery, wanted)
-            if refused:
-                self.refused += len(refused)
-                _log.error("InfluxDB refused %d replaced records for good: %s", len(refused), self._delivery.reason)
-            await self._in_thread(self._spool.remove_replacement)
-            self._spool.replacement = None
+        return await self._writer.replace(series, start_us, end_us, records, given)
 
     async def drop_before(self, time_us: int) -> None:
         """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""
-        await self._ask(self._drop_before(time_us))
-
-    async def _drop_before(self, time_us: int) -> None:
-        async with self._deleting:
-            await queries.drop_before(self._server, time_us)
+        await self._ask(self._writer.drop_before(time_us))
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""
-        await self._ask(self._ping())
-
-    async def _ping(self) -> None:
-        await self._server.ping()
+        await self._ask(self._server.ping())
 
     async def _ask(self, question: Coroutine[Any, Any, T]) -> T:
         try:
-            self._ensure_open()
-            await self._delivery.connect()
-            await self._finish_replacement()
+            await self._writer.settle()
         except BaseException:
             question.close()
             raise
@@ -412,45 +239,10 @@ class InfluxStore:
 
     async def close(self) -> None:
         """Ends the write under way; what waits in the spool stays there for the next ``open``."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
-        async with self._changed:
-            self._changed.notify_all()
-        await asyncio.wait(
-            [self._drainer, asyncio.create_task(self._settle(), name="influxdb close")], timeout=_CLOSE_S
-        )
-        self._drainer.cancel()
-        await asyncio.wait([self._drainer])
-        await self._server.close()
-        await self._in_thread(self._spool.close)
-        self._thread.shutdown()
-
-    async def _settle(self) -> None:
-        async with self._turn:
-            return
-
-    def _ensure_open(self) -> None:
-        if self._closing.is_set():
-            raise StoreUnavailable("the time-series store is closed")
-
-    async def _in_thread(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
+        await self._writer.close()
 
 
-def _hear(task: asyncio.Task[bool]) -> None:
-    """Whoever asked may be gone; the outcome is on disk."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.debug("a replacement ended: %s", error)
-
-
-def _take(taker: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:
+def _add(target: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:
     from terrazzo_adapters.columns.column import build_columns
 
-    taker.add(build_columns(((record.time_us, parse_points(record.body)) for record in records), keys))
-
-
-def _raise_if_refused(refused: Sequence[Point], reason: str) -> None:
-    if refused:
-        records = [Record(point.series, point.time_us, point.body) for point in refused]
-        raise RecordsRefused(records, f"InfluxDB will never take {len(records)} of the records: {reason}")
+    target.add(build_columns(((record.time_us, parse_points(record.body)) for record in records), keys))

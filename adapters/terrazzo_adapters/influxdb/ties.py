@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from terrazzo_adapters.influxdb.lines import Point, parse_tie
+from terrazzo_adapters.influxdb.lines import LinePoint, parse_tie
 from terrazzo_adapters.influxdb.naming import ARRIVAL, KINDS, TIE, condition, kind_of, series_name
 from terrazzo_adapters.influxdb.server import Server
 
@@ -18,7 +18,7 @@ _MOST_REMEMBERED = 200_000
 _NEAR_US = 1_000_000
 _STATEMENTS_A_REQUEST = 200
 
-Moment = tuple[str, int]
+SeriesTime = tuple[str, int]
 """A series and a microsecond."""
 
 
@@ -28,9 +28,9 @@ class Ties:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._newest_us: dict[str, int] | None = None
-        self._next: dict[Moment, int] = {}
+        self._next: dict[SeriesTime, int] = {}
 
-    async def assign(self, points: Sequence[Point]) -> None:
+    async def assign(self, points: Sequence[LinePoint]) -> None:
         """Sets ``tie`` of the points that have none.
 
         Raises:
@@ -49,7 +49,7 @@ class Ties:
                 self._next[moment] = point.tie + 1
                 newest_us[point.series] = max(point.time_us, newest_us.get(point.series, -1))
 
-    def assign_all(self, series: str, start_us: int, end_us: int, points: Sequence[Point]) -> None:
+    def assign_all(self, series: str, start_us: int, end_us: int, points: Sequence[LinePoint]) -> None:
         """Sets ``tie`` of points that will be all that a series has in a range, both ends inclusive."""
         for moment in [each for each in self._next if each[0] == series and start_us <= each[1] <= end_us]:
             del self._next[moment]
@@ -61,7 +61,7 @@ class Ties:
             newest_us = max(point.time_us for point in points)
             self._newest_us[series] = max(newest_us, self._newest_us.get(series, -1))
 
-    def _is_unknown(self, moment: Moment, newest_us: dict[str, int]) -> bool:
+    def _is_unknown(self, moment: SeriesTime, newest_us: dict[str, int]) -> bool:
         return moment not in self._next and moment[1] <= newest_us.get(moment[0], -1)
 
     async def _load_newest(self) -> dict[str, int]:
@@ -75,9 +75,9 @@ class Ties:
             self._newest_us = newest_us
         return self._newest_us
 
-    async def _ask(self, moments: Sequence[Moment]) -> None:
+    async def _ask(self, moments: Sequence[SeriesTime]) -> None:
         """Learns from the server which ties the moments have; they are sorted."""
-        found: dict[Moment, int] = dict.fromkeys(moments, 0)
+        found: dict[SeriesTime, int] = dict.fromkeys(moments, 0)
         spans = _spans(moments)
         for first in range(0, len(spans), _STATEMENTS_A_REQUEST):
             statements = [_statement(*span) for span in spans[first : first + _STATEMENTS_A_REQUEST]]
@@ -86,11 +86,11 @@ class Ties:
         self._next.update(found)
 
 
-def _moment(point: Point) -> Moment:
+def _moment(point: LinePoint) -> SeriesTime:
     return point.series, point.time_us
 
 
-def _spans(moments: Sequence[Moment]) -> list[tuple[str, int, int]]:
+def _spans(moments: Sequence[SeriesTime]) -> list[tuple[str, int, int]]:
     """Moments of one series that lie near each other are asked for together."""
     spans: list[tuple[str, int, int]] = []
     for series, time_us in moments:
@@ -110,7 +110,7 @@ def _statement(series: str, start_us: int, end_us: int) -> str:
     )
 
 
-def _note_ties(series: dict[str, Any], found: dict[Moment, int]) -> None:
+def _note_ties(series: dict[str, Any], found: dict[SeriesTime, int]) -> None:
     kind = next(kind for kind in KINDS if kind.measurement == series["name"])
     for ns, _, tie, *tags in series["values"]:
         moment = series_name(kind, dict(zip(kind.tags, tags, strict=True))), ns // 1000

@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-Address = IPv4Address | IPv6Address
+IPAddress = IPv4Address | IPv6Address
 
 _NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address stands in the last 32 bits
 
@@ -48,7 +48,7 @@ class Guard:
         if not self._may(address):
             raise AddressRefused(f"{host} is not a public address (messenger.allow_private)")
 
-    def _may(self, address: Address) -> bool:
+    def _may(self, address: IPAddress) -> bool:
         real = _inner(address)
         if any(real in network for network in self._allowed if network.version == real.version):
             return True
@@ -89,10 +89,10 @@ class GuardedResolver(AbstractResolver):
         return results
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """As aiohttp asks for; there is nothing to close."""
 
 
-def _inner(address: Address) -> Address:
+def _inner(address: IPAddress) -> IPAddress:
     """The IPv4 address that an IPv6 one stands for."""
     if isinstance(address, IPv4Address):
         return address

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from rocksdict import WriteBatch
 
 from terrazzo.ports.store import Record
-from terrazzo_adapters.rocksdb.blocks import Run, pack
+from terrazzo_adapters.keyvalue.notes import put_notes
+from terrazzo_adapters.rocksdb.blocks import Arrivals, pack
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LAST_ARRIVAL,
@@ -21,12 +22,12 @@ from terrazzo_adapters.rocksdb.keys import (
     pack_number,
 )
 
-Slot = int
+SeriesHour = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class EncodedBatch:
     """One commit. ``counts``: the new value of each counter touched; ``added``: by how much it rose.
 
     ``touched``: the mosaic hours that it adds to.
@@ -34,16 +35,16 @@ class Batch:
 
     entries: list[tuple[bytes, bytes]]
     new_ids: dict[str, int]
-    counts: dict[Slot, int]
-    added: dict[Slot, int]
+    counts: dict[SeriesHour, int]
+    added: dict[SeriesHour, int]
     first_arrival: int
     last_arrival: int
-    touched: list[Slot]
+    touched: list[SeriesHour]
     notes: Mapping[bytes, bytes | None] = field(default_factory=dict)
     notes_before: Mapping[bytes, bytes | None] = field(default_factory=dict)
 
     def fill(self, batch: WriteBatch) -> None:
-        """Puts everything."""
+        """Adds all entries and notes to RocksDB's batch."""
         put = batch.put
         for key, value in self.entries:
             put(key, value)
@@ -60,31 +61,22 @@ class Batch:
         batch.put(LAST_ARRIVAL, pack_number(self.first_arrival - 1))
 
 
-def put_notes(batch: WriteBatch, notes: Mapping[bytes, bytes | None]) -> None:
-    """Writes and deletes notes, by their keys."""
-    for key, value in notes.items():
-        if value is None:
-            batch.delete(key)
-        else:
-            batch.put(key, value)
-
-
-def put_count(batch: WriteBatch, slot: Slot, count: int) -> None:
-    """Sets a counter; none is kept at 0."""
-    key = slot_key(slot)
+def put_count(batch: WriteBatch, slot: SeriesHour, count: int) -> None:
+    """Sets the counter of a series' hour, and removes it where the count is 0."""
+    key = counter_key(slot)
     if count:
         batch.put(key, pack_number(count))
     else:
         batch.delete(key)
 
 
-def slot_key(slot: Slot) -> bytes:
-    """The key of the counter."""
+def counter_key(slot: SeriesHour) -> bytes:
+    """The key of the counter of a series' hour."""
     return count_key(slot >> 32, slot & 0xFFFFFFFF)
 
 
 @dataclass(slots=True)
-class Catalogue:
+class SeriesCatalogue:
     """What the writer keeps in memory: ids of series, the last arrival number, counters it touched lately.
 
     ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, and when they were
@@ -95,12 +87,12 @@ class Catalogue:
     ids: dict[str, int]
     next_id: int
     arrival: int
-    counts: dict[Slot, int]
+    counts: dict[SeriesHour, int]
     mosaics: set[int]
-    marked: dict[Slot, float]
+    marked: dict[SeriesHour, float]
     notes: dict[bytes, bytes | None] = field(default_factory=dict)
 
-    def accept(self, batch: Batch, now_s: float) -> None:
+    def accept(self, batch: EncodedBatch, now_s: float) -> None:
         """Takes over what a batch that is now stored changed."""
         self.ids.update(batch.new_ids)
         self.mosaics |= mosaic_ids(batch.new_ids)
@@ -116,7 +108,9 @@ def mosaic_ids(ids: Mapping[str, int]) -> set[int]:
     return {series_id for series, series_id in ids.items() if series.startswith("m/")}
 
 
-def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: Callable[[Slot], int]) -> Batch:
+def encode_batch(
+    records: Sequence[Record], catalogue: SeriesCatalogue, stored_count: Callable[[SeriesHour], int]
+) -> EncodedBatch:
     """What storing ``records`` writes; changes nothing.
 
     Args:
@@ -126,7 +120,7 @@ def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: 
         ValueError: a record that can't be stored, by its place in ``records``.
     """
     new_ids: dict[str, int] = {}
-    added: dict[Slot, int] = {}
+    added: dict[SeriesHour, int] = {}
     stored = _record_entries(records, catalogue, new_ids, added)
     known = catalogue.counts
     counts = {slot: count + (known[slot] if slot in known else stored_count(slot)) for slot, count in added.items()}
@@ -134,16 +128,16 @@ def encode_batch(records: Sequence[Record], catalogue: Catalogue, stored_count: 
     mosaics = catalogue.mosaics | mosaic_ids(new_ids) if new_ids else catalogue.mosaics
     touched = [slot for slot in added if slot >> 32 in mosaics] if mosaics else []
     entries = [(mark_key(*divmod(slot, 1 << 32)), b"") for slot in touched if slot not in catalogue.marked]
-    entries += [(slot_key(slot), pack_number(count)) for slot, count in counts.items()]
+    entries += [(counter_key(slot), pack_number(count)) for slot, count in counts.items()]
     entries += [(name_key(series), pack_id(series_id)) for series, series_id in new_ids.items()]
     entries.append((LAST_ARRIVAL, pack_number(last_arrival)))
     entries.sort()  # RocksDB's memtable takes neighbours in half the time
     entries += stored  # keys of records are above all of these
-    return Batch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched)
+    return EncodedBatch(entries, new_ids, counts, added, catalogue.arrival + 1, last_arrival, touched)
 
 
 def _record_entries(
-    records: Sequence[Record], catalogue: Catalogue, new_ids: dict[str, int], added: dict[Slot, int]
+    records: Sequence[Record], catalogue: SeriesCatalogue, new_ids: dict[str, int], added: dict[SeriesHour, int]
 ) -> list[tuple[bytes, bytes]]:
     """The records in the order of their keys; a commit has many of few series, so that there is little to sort."""
     runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
@@ -158,14 +152,14 @@ def _record_entries(
     return entries
 
 
-def _check_times(run: Run, before: int) -> None:
+def _check_times(run: Arrivals, before: int) -> None:
     """``before``: the arrival number before the first record's."""
     for time_us, arrival, _ in (run[0], run[-1]):
         if not 0 <= time_us <= LATEST_US:
             raise ValueError(f"records[{arrival - before - 1}].time_us: {time_us} is not from 0 to {LATEST_US}")
 
 
-def _count_hours(run: Run, base: Slot, added: dict[Slot, int]) -> None:
+def _count_hours(run: Arrivals, base: SeriesHour, added: dict[SeriesHour, int]) -> None:
     first, last = run[0][0] // HOUR_US, run[-1][0] // HOUR_US
     if first == last:
         added[base | first] = len(run)
@@ -175,7 +169,7 @@ def _count_hours(run: Run, base: Slot, added: dict[Slot, int]) -> None:
         added[slot] = added.get(slot, 0) + 1
 
 
-def _id_of(series: str, catalogue: Catalogue, new_ids: dict[str, int]) -> int:
+def _id_of(series: str, catalogue: SeriesCatalogue, new_ids: dict[str, int]) -> int:
     series_id = catalogue.ids.get(series)
     if series_id is None:
         name_key(series)  # refuses a name that is not text before anything is written

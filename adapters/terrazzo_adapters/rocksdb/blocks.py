@@ -16,20 +16,20 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import HOUR_US, ORDER, pack_record, record_key, record_time
-from terrazzo_adapters.rocksdb.walk import View, ascending, descending
 
 SPAN_US = 250_000
 """The most between the first and the last record of a block: as far as a reader has to look back."""
 
 
-Run = Sequence[tuple[int, int, bytes]]
+Arrivals = Sequence[tuple[int, int, bytes]]
 """Records of one series: time_us, arrival number, body; in that order."""
 
-Entry = tuple[bytes, bytes]
+KeyValue = tuple[bytes, bytes]
 """A key and a value as they are on disk."""
 
-Placed = tuple[bytes, bytes]
+OrderedBody = tuple[bytes, bytes]
 """A record's ``order``, that is its time and arrival number as bytes that sort, and its body."""
 
 _LEAST_RECORDS = 4  # fewer are written as fast one by one
@@ -47,7 +47,7 @@ class _Block(NamedTuple):
     arrivals: list[int]
     bodies: list[bytes]
 
-    def placed(self) -> list[Placed]:
+    def ordered(self) -> list[OrderedBody]:
         return list(zip(map(_pack_order, self.times_us, self.arrivals), self.bodies, strict=True))
 
 
@@ -55,11 +55,11 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Block).decode
 
 
-def pack(series_id: int, run: Run) -> list[Entry]:
+def pack(series_id: int, run: Arrivals) -> list[KeyValue]:
     """The entries for a run, in the order of their keys."""
     if len(run) < _LEAST_RECORDS:
         return _alone(series_id, run)
-    entries: list[Entry] = []
+    entries: list[KeyValue] = []
     start = packed = 0  # what is before ``packed`` is in ``entries``
     while start <= len(run) - _LEAST_RECORDS:
         first_us = run[start][0]
@@ -74,11 +74,11 @@ def pack(series_id: int, run: Run) -> list[Entry]:
     return entries
 
 
-def _alone(series_id: int, run: Run) -> list[Entry]:
+def _alone(series_id: int, run: Arrivals) -> list[KeyValue]:
     return [(pack_record(b"r", series_id, time_us, arrival), body) for time_us, arrival, body in run]
 
 
-def _block_from(run: Run, start: int) -> Sequence[Sequence[Any]]:
+def _block_from(run: Arrivals, start: int) -> Sequence[Sequence[Any]]:
     """The columns of the block that begins at ``start``, none if there would be too little in it."""
     first_us, end = run[start][0], min(start + _MOST_RECORDS, len(run))
     end_us = min(first_us + SPAN_US, first_us // HOUR_US * HOUR_US + HOUR_US - 1)
@@ -91,10 +91,10 @@ def _block_from(run: Run, start: int) -> Sequence[Sequence[Any]]:
     return columns if len(columns[0]) >= _LEAST_RECORDS else ()
 
 
-def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes = b"") -> Iterator[Placed]:
+def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes = b"") -> Iterator[OrderedBody]:
     """The records of a range, both ends inclusive, oldest first; only those behind the ``order`` in ``after``."""
     least, end = max(_order(start_us), after + b"\0" if after else b""), _order(end_us + 1)
-    held: list[Placed] = []  # of blocks, the next one last
+    held: list[OrderedBody] = []  # of blocks, the next one last
     for key, value in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
         order = key[ORDER:_SINGLE]
         while held and held[-1][0] < order:
@@ -103,14 +103,14 @@ def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes =
             if order >= least:
                 yield order, value
         else:
-            held += [each for each in _decode(value).placed() if least <= each[0] < end]
+            held += [each for each in _decode(value).ordered() if least <= each[0] < end]
             held.sort(reverse=True)
     yield from reversed(held)
 
 
-def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Placed]:
+def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[OrderedBody]:
     """The records of a range, both ends inclusive, newest first."""
-    held: list[Placed] = []  # that an entry further down may have others before, the next one last
+    held: list[OrderedBody] = []  # that an entry further down may have others before, the next one last
     next_us = 0  # its time
     for key, value in descending(view, record_key(series_id, end_us + 1), record_key(series_id, _look_back(start_us))):
         time_us = record_time(key)
@@ -122,7 +122,7 @@ def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Pla
                 insort(held, (key[ORDER:], value))
                 next_us = max(next_us, time_us)
         else:
-            held += [each for each in _decode(value).placed() if _order(start_us) <= each[0] < _order(end_us + 1)]
+            held += [each for each in _decode(value).ordered() if _order(start_us) <= each[0] < _order(end_us + 1)]
             held.sort()
             next_us = int.from_bytes(held[-1][0][:8]) if held else 0
     yield from reversed(held)
@@ -133,20 +133,22 @@ def count(view: View, series_id: int, start_us: int, end_us: int) -> int:
     return sum(len(times) for _, times in _entries(view, series_id, start_us, end_us))
 
 
-def cut(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[Entry, Sequence[int], list[Entry]]]:
+def cut(
+    view: View, series_id: int, start_us: int, end_us: int
+) -> Iterator[tuple[KeyValue, Sequence[int], list[KeyValue]]]:
     """Each entry that has records in a range: itself, their times, and the entries that keep its other records."""
     for entry, times in _entries(view, series_id, start_us, end_us):
         yield entry, times, _without(series_id, entry, start_us, end_us)
 
 
-def behind(view: View, series_id: int, time_us: int) -> list[Entry]:
+def behind(view: View, series_id: int, time_us: int) -> list[KeyValue]:
     """The entries that keep what blocks which begin before a time have from that time on."""
     start = record_key(series_id, time_us)
     parts = cut(view, series_id, max(0, time_us - SPAN_US), time_us - 1)
     return [entry for _, _, kept in parts for entry in kept if entry[0] >= start]
 
 
-def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[Entry, Sequence[int]]]:
+def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[KeyValue, Sequence[int]]]:
     """The entries that have records in a range, and those records' times."""
     for entry in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
         key, value = entry
@@ -157,7 +159,7 @@ def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator
             yield entry, times
 
 
-def _without(series_id: int, entry: Entry, start_us: int, end_us: int) -> list[Entry]:
+def _without(series_id: int, entry: KeyValue, start_us: int, end_us: int) -> list[KeyValue]:
     """What an entry becomes when the records of a range go."""
     if len(entry[0]) == _SINGLE:
         return []

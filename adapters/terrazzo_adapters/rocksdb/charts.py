@@ -9,15 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from rocksdict import RdictIter
 
-from terrazzo_adapters.columns.column import Column, build_columns, encode_column, parse_column, read_columns
+from terrazzo_adapters.columns.column import PointColumn, build_columns, encode_column, parse_column, read_columns
 from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
+from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, make_tally, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
-from terrazzo_adapters.rocksdb.walk import View
 
 __all__ = ["Extremes", "Resampler", "build_hour", "feed"]
 
@@ -35,14 +35,16 @@ def build_hour(view: View, slot: int) -> BuiltHour:
 
 
 def feed(
-    taker: Resampler | Extremes, view: View, series: str, keys: Sequence[str], *, start_us: int, end_us: int
+    target: Resampler | Extremes, view: View, series: str, keys: Sequence[str], *, start_us: int, end_us: int
 ) -> None:
-    """Hands over the columns of a range, an hour at a time, oldest first."""
+    """Adds the columns of a range to ``target``, an hour at a time, oldest first; both ends are inclusive."""
     for columns in _pieces(view, series, keys, start_us, end_us):
-        taker.add(columns)
+        target.add(columns)
 
 
-def _pieces(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> Iterator[Mapping[str, Column]]:
+def _pieces(
+    view: View, series: str, keys: Sequence[str], start_us: int, end_us: int
+) -> Iterator[Mapping[str, PointColumn]]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
         cursor, read = view.iter(), values_reader(tuple(keys)) if series.startswith("m/") else None
@@ -56,7 +58,7 @@ def _pieces(view: View, series: str, keys: Sequence[str], start_us: int, end_us:
 
 def _decoded(
     view: View, series_id: int, keys: Sequence[str], read: ValuesReader | None, start_us: int, end_us: int
-) -> dict[str, Column]:
+) -> dict[str, PointColumn]:
     records = _timed(view, series_id, start_us, end_us)
     if read is not None:
         return read_columns(records, keys, read)
@@ -67,9 +69,9 @@ def _timed(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[t
     return ((int.from_bytes(order[:8]), body) for order, body in blocks.up(view, series_id, start_us, end_us))
 
 
-def _stored(cursor: RdictIter, series_id: int, hour: Hour, keys: Sequence[str]) -> dict[str, Column]:
+def _stored(cursor: RdictIter, series_id: int, hour: Hour, keys: Sequence[str]) -> dict[str, PointColumn]:
     assert hour.tally is not None
-    columns: dict[str, Column] = {}
+    columns: dict[str, PointColumn] = {}
     for key in keys:
         if key in hour.tally.names:
             place = column_key(series_id, hour.number, key)

@@ -12,10 +12,21 @@ from typing import NamedTuple
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
+from terrazzo_adapters.keyvalue.database import KeyValueDatabase, translated_errors
+from terrazzo_adapters.keyvalue.notes import note_key
+from terrazzo_adapters.keyvalue.walk import ascending, ascending_keys
+from terrazzo_adapters.records import check_records
 from terrazzo_adapters.rocksdb import blocks
-from terrazzo_adapters.rocksdb.batch import Batch, Catalogue, Slot, encode_batch, mosaic_ids, put_count, slot_key
-from terrazzo_adapters.rocksdb.blocks import Entry
-from terrazzo_adapters.rocksdb.database import Database, worded
+from terrazzo_adapters.rocksdb.batch import (
+    EncodedBatch,
+    SeriesCatalogue,
+    SeriesHour,
+    counter_key,
+    encode_batch,
+    mosaic_ids,
+    put_count,
+)
+from terrazzo_adapters.rocksdb.blocks import KeyValue
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
@@ -26,15 +37,14 @@ from terrazzo_adapters.rocksdb.keys import (
     count_key,
     mark_key,
     name_key,
-    note_key,
     parse_number,
     record_key,
     tally_key,
 )
 from terrazzo_adapters.rocksdb.reads import has_record_before, has_record_from, page
-from terrazzo_adapters.rocksdb.replacement import Replaced, Replacement, check_records, find_replaced
-from terrazzo_adapters.rocksdb.walk import ascending, ascending_keys
+from terrazzo_adapters.rocksdb.replacement import ReplacedRange, ReplacementBatch, find_replaced
 
+_WHAT = "time-series store"
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
 _MOST_NOTES = 20_000
 
@@ -43,11 +53,11 @@ class Engine:
     """Writes to one database. Every method belongs to one thread; readers use ``database`` from any."""
 
     def __init__(self, path: Path) -> None:
-        self.database = Database(path)
-        self._catalogue = Catalogue({}, 1, 0, {}, set(), {})
+        self.database = KeyValueDatabase(path, what=_WHAT)
+        self._catalogue = SeriesCatalogue({}, 1, 0, {}, set(), {})
         self.generation = 0
         """Rises with each opening and replacement: what was read before may be gone since."""
-        self._unsettled: Batch | None = None  # reported as failed, yet perhaps on disk
+        self._unsettled: EncodedBatch | None = None  # reported as failed, yet perhaps on disk
 
     def open(self) -> None:
         """Opens and reads the catalogue.
@@ -58,7 +68,7 @@ class Engine:
         self.database.open()
         self.generation += 1
         try:
-            with worded(self.database.path):
+            with self.database.translated_errors():
                 self._undo_unsettled()
                 self._catalogue = _load_catalogue(self.database)
         except StoreUnavailable as error:
@@ -66,7 +76,7 @@ class Engine:
             raise
 
     def close(self) -> None:
-        """Closes for good."""
+        """Closes the database; readers and writers are told so from now on."""
         self.database.close("it is closed")
 
     def append(self, records: Sequence[Record], notes: Notes = NO_NOTES) -> None:
@@ -85,20 +95,20 @@ class Engine:
         else:
             self._catalogue.accept(batch, time.monotonic())
 
-    def _encode(self, records: Sequence[Record], notes: Notes) -> Batch:
+    def _encode(self, records: Sequence[Record], notes: Notes) -> EncodedBatch:
         if len(self._catalogue.counts) > _MOST_COUNTERS:
             self._catalogue.counts.clear()
         if len(self._catalogue.notes) > _MOST_NOTES:
             self._catalogue.notes.clear()
-        with worded(self.database.path):
+        with self.database.translated_errors():
             batch = encode_batch(records, self._catalogue, self._stored_count)
             after = {note_key(name): value for name, value in notes.items()}
             known = self._catalogue.notes
             before = {key: known[key] if key in known else self.database.rdict.get(key) for key in after}
         return replace(batch, notes=after, notes_before=before)
 
-    def _stored_count(self, slot: Slot) -> int:
-        return parse_number(self.database.rdict.get(slot_key(slot)))
+    def _stored_count(self, slot: SeriesHour) -> int:
+        return parse_number(self.database.rdict.get(counter_key(slot)))
 
     def drop_before(self, time_us: int) -> None:
         """Forgets all records earlier than ``time_us``, and series that have no others. Raises as ``append``."""
@@ -114,7 +124,7 @@ class Engine:
         for each in expired:
             if each.remaining is None:
                 del self._catalogue.ids[each.name]
-        with worded(self.database.path):
+        with self.database.translated_errors():
             self._catalogue.marked = _load_marks(self.database)
 
     def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
@@ -139,28 +149,30 @@ class Engine:
         self._accept_replacement(series, replacement)
         return True
 
-    def _encode_replacement(self, series: str, start_us: int, end_us: int, records: Sequence[Record]) -> Replacement:
+    def _encode_replacement(
+        self, series: str, start_us: int, end_us: int, records: Sequence[Record]
+    ) -> ReplacementBatch:
         series_id = self._catalogue.ids.get(series)
-        replaced = Replaced(Counter(), [], [])
+        replaced = ReplacedRange(Counter(), [], [])
         if series_id is not None:
             replaced = self.database.read(find_replaced, series_id, start_us, end_us)
         removed = replaced.counts
         for slot in removed:
             self._catalogue.counts.pop(slot, None)
-        with worded(self.database.path):
+        with self.database.translated_errors():
             batch = encode_batch(records, self._catalogue, lambda slot: self._stored_count(slot) - removed[slot])
             left = {
                 slot: self._stored_count(slot) - count for slot, count in removed.items() if slot not in batch.counts
             }
             ends = series_id is not None and not records and self._is_all(series_id, start_us, end_us)
         gone = replaced.keys + ([name_key(series)] if ends else [])
-        return Replacement(batch, gone, replaced.kept, left, {*removed, *batch.counts}, ends=ends)
+        return ReplacementBatch(batch, gone, replaced.kept, left, {*removed, *batch.counts}, ends=ends)
 
     def _is_all(self, series_id: int, start_us: int, end_us: int) -> bool:
         view = self.database.rdict
         return not (has_record_before(view, series_id, start_us) or has_record_from(view, series_id, end_us + 1))
 
-    def _accept_replacement(self, series: str, replacement: Replacement) -> None:
+    def _accept_replacement(self, series: str, replacement: ReplacementBatch) -> None:
         catalogue, now_s = self._catalogue, time.monotonic()
         catalogue.accept(replacement.batch, now_s)
         for slot, count in replacement.left.items():
@@ -171,18 +183,24 @@ class Engine:
         if replacement.ends:
             del catalogue.ids[series]
 
-    def ripe(self, *, quiet_s: float, idle_s: float) -> list[Slot]:
-        """The hours whose columns are worth making, oldest first.
+    def ripe(self, *, quiet_s: float, idle_s: float) -> list[SeriesHour]:
+        """The hours whose columns are worth making; that which nothing came to for longest comes first.
 
         Args:
             quiet_s: for how long nothing came to an hour that is over; ``idle_s`` to one that isn't.
         """
         now_s, over_us = time.monotonic(), int((time.time() - quiet_s) * 1_000_000)
-        return sorted(
-            slot
+        ripe = sorted(
+            (touched_s, slot)
             for slot, touched_s in list(self._catalogue.marked.items())
             if now_s - touched_s >= (quiet_s if ((slot & 0xFFFFFFFF) + 1) * HOUR_US <= over_us else idle_s)
         )
+        return [slot for _, slot in ripe]
+
+    def postpone(self, slot: SeriesHour) -> None:
+        """Has an hour wait as if records had come to it just now: it is the last of the ripe ones next time."""
+        if slot in self._catalogue.marked:
+            self._catalogue.marked[slot] = time.monotonic()
 
     def keep_hour(self, hour: BuiltHour, generation: int) -> None:
         """Stores an hour's columns, unless records came or went since they were made. Raises as ``append``."""
@@ -218,14 +236,14 @@ class Engine:
         if path.exists():
             raise FileExistsError(f"{path}: a checkpoint needs a path that does not exist")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with worded(path):
+        with translated_errors(path, _WHAT):
             Checkpoint(self.database.rdict).create_checkpoint(str(path))
 
     def _ensure_open(self) -> None:
         if not self.database.is_open:
             self.open()
 
-    def _recover(self, error: StoreUnavailable, batch: Batch | None) -> None:
+    def _recover(self, error: StoreUnavailable, batch: EncodedBatch | None) -> None:
         """Reopens after a failed commit: RocksDB refuses every write until then.
 
         Returns when ``batch`` turns out to be stored after all, raises the failure otherwise.
@@ -247,18 +265,18 @@ class Engine:
         self._unsettled = None
 
 
-def _last_arrival(database: Database) -> int:
+def _last_arrival(database: KeyValueDatabase) -> int:
     return parse_number(database.rdict.get(LAST_ARRIVAL))
 
 
-def _load_catalogue(database: Database) -> Catalogue:
+def _load_catalogue(database: KeyValueDatabase) -> SeriesCatalogue:
     names = ascending(database.rdict, b"n", b"o")
     ids = {key[1:].decode(): parse_number(value) for key, value in names}
     next_id = max(ids.values(), default=0) + 1
-    return Catalogue(ids, next_id, _last_arrival(database), {}, mosaic_ids(ids), _load_marks(database))
+    return SeriesCatalogue(ids, next_id, _last_arrival(database), {}, mosaic_ids(ids), _load_marks(database))
 
 
-def _load_marks(database: Database) -> dict[Slot, float]:
+def _load_marks(database: KeyValueDatabase) -> dict[SeriesHour, float]:
     now_s = time.monotonic()
     return {int.from_bytes(key[1:]): now_s for key in ascending_keys(database.rdict, b"d", b"e")}
 
@@ -269,7 +287,7 @@ class _Expired(NamedTuple):
     name: str
     series_id: int
     remaining: int | None
-    kept: list[Entry]
+    kept: list[KeyValue]
     """What remains of blocks that the cut goes through."""
 
 

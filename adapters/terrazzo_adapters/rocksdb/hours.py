@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import msgspec
 from rocksdict import WriteBatch
 
+from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, count_hour, count_key, mark_key, parse_number, tally_key
-from terrazzo_adapters.rocksdb.walk import View, ascending, descending
 
 
-class Tally(msgspec.Struct, array_like=True):
+class HourTally(msgspec.Struct, array_like=True):
     """What an hour's records carry: how often each set of names occurs. From it any question is counted exactly.
 
     ``sets``: little-endian numbers, bit n for ``names[n]``; ``counts``: one for each.
@@ -33,10 +33,10 @@ class Tally(msgspec.Struct, array_like=True):
         return sum(count for names, count in each if int.from_bytes(names, "little") & wanted)
 
 
-_decoder = msgspec.msgpack.Decoder(Tally)
+_decoder = msgspec.msgpack.Decoder(HourTally)
 
 
-def make_tally(records: Iterable[Iterable[str]]) -> Tally:
+def make_tally(records: Iterable[Iterable[str]]) -> HourTally:
     """The tally of records, each given by the names that it carries."""
     orders = Counter(map(tuple, records))
     places: dict[str, int] = {}
@@ -44,7 +44,7 @@ def make_tally(records: Iterable[Iterable[str]]) -> Tally:
     for names, count in orders.items():
         sets[sum(1 << places.setdefault(name, len(places)) for name in names)] += count
     width = (len(places) + 7) // 8
-    return Tally(
+    return HourTally(
         count=sum(sets.values()),
         names=list(places),
         sets=[each.to_bytes(width, "little") for each in sets],
@@ -58,7 +58,7 @@ class Hour:
 
     number: int
     count: int
-    tally: Tally | None
+    tally: HourTally | None
 
     def cut(self, start_us: int, end_us: int) -> tuple[int, int]:
         """The part of a range that lies in the hour, both ends inclusive."""
@@ -101,12 +101,12 @@ class BuiltHour:
     """An hour's tally and columns, ready to be stored."""
 
     slot: int
-    tally: Tally
+    tally: HourTally
     columns: Mapping[str, bytes]
 
     @property
     def count(self) -> int:
-        """How many records they were made of."""
+        """How many records the tally and the columns were made of."""
         return self.tally.count
 
     def fill(self, batch: WriteBatch) -> None:

@@ -5,7 +5,7 @@
 the same and one byte, ``01``                          several records: a block (``blocks.py``)
 ``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
 ``n`` name, UTF-8                                      series id (4)
-``t`` name, UTF-8                                      a note
+``t`` name, UTF-8                                      a note (``keyvalue.notes``)
 ``k`` series id (4) UTC hour (4)                       which names the hour's records carry
 ``v`` series id (4) UTC hour (4) name, UTF-8           one name's points in the hour: a column
 ``d`` series id (4) UTC hour (4)                       nothing: the two above are to be made anew
@@ -81,15 +81,6 @@ def name_key(series: str) -> bytes:
         ValueError: the name can't be UTF-8 (a lone surrogate).
     """
     return b"n" + series.encode()
-
-
-def note_key(name: str) -> bytes:
-    """The key of a note.
-
-    Raises:
-        ValueError: the name can't be UTF-8 (a lone surrogate).
-    """
-    return b"t" + name.encode()
 
 
 def pack_number(number: int) -> bytes:

@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from rocksdict import Snapshot
 
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
+from terrazzo_adapters.keyvalue.notes import read_notes
 from terrazzo_adapters.rocksdb import reads
 
 P = ParamSpec("P")
@@ -28,7 +29,7 @@ class Queries(ABC):
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted."""
-        return await self._read(reads.notes, prefix)
+        return await self._read(read_notes, prefix)
 
     async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
         """The newest ``limit`` records of the series together."""
@@ -98,8 +99,8 @@ class Queries(ABC):
         def ask(view: Snapshot) -> dict[str, Curve]:
             from terrazzo_adapters.rocksdb import charts  # its library is heavy
 
-            chooser = charts.Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
-            charts.feed(chooser, view, series, keys, start_us=start_us, end_us=end_us)
-            return chooser.finish()
+            extremes = charts.Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
+            charts.feed(extremes, view, series, keys, start_us=start_us, end_us=end_us)
+            return extremes.finish()
 
         return await self._read(ask)

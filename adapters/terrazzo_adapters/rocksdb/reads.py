@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from itertools import islice, takewhile
+from itertools import islice
 from typing import NamedTuple
 
 from terrazzo.ports.store import Page, Record
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.keyvalue.walk import View, ascending, ascending_keys
 from terrazzo_adapters.rocksdb import blocks
-from terrazzo_adapters.rocksdb.found import ALL, newest_first, oldest_first
 from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LATEST_US,
     name_key,
-    note_key,
     parse_number,
     record_key,
 )
-from terrazzo_adapters.rocksdb.walk import View, ascending, ascending_keys
+from terrazzo_adapters.rocksdb.merge import ALL, newest_first, oldest_first
 
 _PIECE_RECORDS = 2_000
 _PIECE_BYTES = 512 * 1024
-
-
-def notes(view: View, prefix: str) -> dict[str, bytes]:
-    """The notes whose names start with ``prefix``, sorted."""
-    start = note_key(prefix)
-    found = takewhile(lambda entry: entry[0].startswith(start), ascending(view, start, b"u"))
-    return {key[1:].decode(): value for key, value in found}
 
 
 def series_names(view: View, prefix: str) -> list[str]:

@@ -8,15 +8,14 @@ from dataclasses import dataclass
 
 from rocksdict import WriteBatch
 
-from terrazzo.ports.store import Record
-from terrazzo_adapters.rocksdb.batch import Batch, Slot, put_count
-from terrazzo_adapters.rocksdb.blocks import Entry, cut
+from terrazzo_adapters.keyvalue.walk import View
+from terrazzo_adapters.rocksdb.batch import EncodedBatch, SeriesHour, put_count
+from terrazzo_adapters.rocksdb.blocks import KeyValue, cut
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, mark_key, tally_key
-from terrazzo_adapters.rocksdb.walk import View
 
 
 @dataclass(frozen=True, slots=True)
-class Replacement:
+class ReplacementBatch:
     """One commit.
 
     ``gone``: keys; ``kept``: entries for what of theirs is not replaced;
@@ -24,15 +23,18 @@ class Replacement:
     ``ends``: the series has no records any more.
     """
 
-    batch: Batch
+    batch: EncodedBatch
     gone: Sequence[bytes]
-    kept: Sequence[Entry]
-    left: Mapping[Slot, int]
-    touched: Collection[Slot]
+    kept: Sequence[KeyValue]
+    left: Mapping[SeriesHour, int]
+    touched: Collection[SeriesHour]
     ends: bool
 
     def fill(self, batch: WriteBatch) -> None:
-        """Puts everything. Columns go first: an hour may have as many records as before, and others."""
+        """Adds all changes to RocksDB's batch.
+
+        Columns go first: the hour may end up with as many records as before, and others.
+        """
         for key in self.gone:
             batch.delete(key)
         for entry in self.kept:
@@ -51,25 +53,18 @@ class Replacement:
         self.batch.fill(batch)
 
 
-def check_records(series: str, start_us: int, end_us: int, records: Sequence[Record]) -> None:
-    """Raises ``ValueError`` for a record that is not of this series and range."""
-    for place, record in enumerate(records):
-        if record.series != series or not start_us <= record.time_us <= end_us:
-            raise ValueError(f"records[{place}]: not of {series} from {start_us} to {end_us}")
-
-
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedRange:
     """What a range has: ``counts`` of records by counter, the keys of its entries, and what those keep of others."""
 
-    counts: Counter[Slot]
+    counts: Counter[SeriesHour]
     keys: list[bytes]
-    kept: list[Entry]
+    kept: list[KeyValue]
 
 
-def find_replaced(view: View, series_id: int, start_us: int, end_us: int) -> Replaced:
-    """The records of a range, both ends inclusive."""
-    found = Replaced(Counter(), [], [])
+def find_replaced(view: View, series_id: int, start_us: int, end_us: int) -> ReplacedRange:
+    """What a replacement of a range takes away, both ends inclusive (UTC microseconds)."""
+    found = ReplacedRange(Counter(), [], [])
     for (key, _), times, kept in cut(view, series_id, start_us, end_us):
         found.counts.update(series_id << 32 | time_us // HOUR_US for time_us in times)
         found.keys.append(key)

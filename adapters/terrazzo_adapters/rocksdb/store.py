@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
+from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
+from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
@@ -22,7 +22,6 @@ from terrazzo_adapters.rocksdb.queries import Queries
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_log = logging.getLogger(__name__)
 _READERS = 2
 _LOOK_S = 5.0  # between looks for hours whose columns are to be made
 _QUIET_S = 30.0
@@ -37,7 +36,7 @@ class RocksStore(Queries):
     returns.
     """
 
-    def __init__(self, engine: Engine, writer: ThreadPoolExecutor) -> None:
+    def __init__(self, engine: Engine, writer: ThreadPoolExecutor, tasks: Tasks) -> None:
         """Use ``open``."""
         self._engine = engine
         self._writer = writer
@@ -45,11 +44,15 @@ class RocksStore(Queries):
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
         self._closed = False
-        self._making = asyncio.create_task(self._make_columns(), name="rocksdb columns")
+        # Without columns charts are slower, and nothing else is: the process goes on, and the task is shown.
+        self._making = tasks.repeat("rocksdb columns", _LOOK_S, self._make_ripe_columns, OnFailure.RESTART)
 
     @classmethod
-    async def open(cls, path: str | Path) -> RocksStore:
+    async def open(cls, path: str | Path, *, tasks: Tasks) -> RocksStore:
         """Opens the store in the folder ``path``, creates it where there is none.
+
+        Args:
+            tasks: runs what makes columns in the background, until ``close``.
 
         Raises:
             StoreUnavailable: another process has it, or it can't be read or written.
@@ -61,7 +64,7 @@ class RocksStore(Queries):
         except BaseException:
             writer.shutdown(wait=False)
             raise
-        return cls(engine, writer)
+        return cls(engine, writer, tasks)
 
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Stores all records and notes durably or none.
@@ -81,14 +84,18 @@ class RocksStore(Queries):
             return [held]
         return await self._run(self._readers, self._latest, series, limit, frozenset(keys))
 
+    def stats(self) -> StoreStats:
+        """All 0: nothing ever waits, or is refused after it was acknowledged."""
+        return StoreStats()
+
     @property
     def is_replaceable(self) -> bool:
-        """It is."""
+        """Whether ``replace`` works: always."""
         return True
 
     @property
     def is_whole(self) -> bool:
-        """It always is."""
+        """Whether questions see all that was appended: always."""
         return True
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
@@ -120,28 +127,24 @@ class RocksStore(Queries):
         """Commits what is under way, then lets the folder go. Every later call raises ``StoreUnavailable``."""
         if not self._closed:
             self._closed = True
-            self._making.cancel()
-            await asyncio.wait([self._making])
+            await self._making.stop()
             await asyncio.to_thread(self._shut_down)
 
-    async def make_columns(self) -> None:
-        """Makes the columns of all hours that lack them, the present one too, without waiting for quiet."""
-        while hours := self._engine.ripe(quiet_s=0, idle_s=0):
-            for slot in hours:
-                await self._make_hour(slot)
+    async def _make_ripe_columns(self) -> None:
+        """Makes the columns of the hours that have come to rest, and works never more than half of the time.
 
-    async def _make_columns(self) -> None:
-        """Keeps making them, never more than half of the time."""
-        while True:
-            await asyncio.sleep(_LOOK_S)
-            for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
-                began_s = time.perf_counter()
-                try:
-                    await self._make_hour(slot)
-                except StoreUnavailable as error:
-                    _log.warning("columns for charts wait: %s", error)
-                    break
-                await asyncio.sleep(time.perf_counter() - began_s)
+        An hour whose columns can't be made comes last the next time, so that it keeps no other waiting.
+        """
+        for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
+            began_s = time.perf_counter()
+            try:
+                await self._make_hour(slot)
+            except StoreUnavailable:
+                raise
+            except Exception:
+                await self._run(self._writer, self._engine.postpone, slot)
+                raise
+            await asyncio.sleep(time.perf_counter() - began_s)
 
     async def _make_hour(self, slot: int) -> None:
         generation = self._engine.generation

@@ -15,9 +15,10 @@ import sqlalchemy as sa
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import write_entries
 from terrazzo.crypto.key_file import load_key
-from terrazzo.database.changes import ChangeWatcher, MetadataChange, record_change
+from terrazzo.database.changes import ChangeWatcher, record_change
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import REVOKED_TOKEN
 from terrazzo.domain.actor import Actor, Role
@@ -141,13 +142,16 @@ class Tokens:
         actor = msgspec.structs.replace(await self.verify(token), address=address)
         claims, now = self._read(token), self._clock()
         row = {"jti": claims.jti, "expires_us": claims.expires_us}
-        async with self._database.writing() as connection:
-            await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.expires_us < now))
-            await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.jti == claims.jti))
-            await connection.execute(REVOKED_TOKEN.insert().values(row))
-            await record_change(connection, MetadataChange(REVOKED_TOKEN.name, 0, claims.jti))
-            await write_entries(connection, [about_user(actor, "logout")], now)
-        self._revoke(claims.jti, claims.expires_us)
+        change = MetadataChange(REVOKED_TOKEN.name, 0, claims.jti)
+        with self._database.own.told_at_once() as own:
+            own.append(change)
+            async with self._database.writing() as connection:
+                await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.expires_us < now))
+                await connection.execute(REVOKED_TOKEN.delete().where(REVOKED_TOKEN.c.jti == claims.jti))
+                await connection.execute(REVOKED_TOKEN.insert().values(row))
+                await record_change(connection, change)
+                await write_entries(connection, [about_user(actor, "logout")], now)
+            self._revoke(claims.jti, claims.expires_us)
 
     async def revoke_user(self, actor: Actor, user_id: int) -> None:
         """Ends all tokens of a user, on an actor's behalf."""

@@ -59,6 +59,7 @@ class Analysis:
         self._balances = BalanceWork(context)
         self._deleted: list[tuple[ScriptKind, int]] = []
         self._has_todos = True
+        self._working = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -130,18 +131,19 @@ class Analysis:
     # The work
 
     async def work(self, *, most_pieces: int = 1_000_000) -> int:
-        """Works until nothing is due, or that many pieces are done; returns how many were.
+        """Works until nothing is due, or that many pieces are done; returns how many were. Callers take turns.
 
         Raises:
             StoreUnavailable, Unavailable: what is due stays so.
         """
         done = 0
-        while done < most_pieces:
-            count = await self._work_once()
-            if not count:
-                break
-            done += count
-            await asyncio.sleep(_PAUSE_S)
+        async with self._working:
+            while done < most_pieces:
+                count = await self._work_once()
+                if not count:
+                    break
+                done += count
+                await asyncio.sleep(_PAUSE_S)
         return done
 
     async def _work_once(self) -> int:

@@ -13,8 +13,9 @@ from terrazzo.audit.log import write_entries
 from terrazzo.bulk.id_sequence import go_on_after
 from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import OnRow, Planned, chunks
-from terrazzo.database.changes import MetadataChange, record_changes
+from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import Uid, new_uid
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict

@@ -1,28 +1,25 @@
-"""What changed in the metadata, so that every process on one database hears of it."""
+"""What changed in the metadata, so that every process on one database hears of it.
+
+Each row says which process made it. A process tells its own parts of its own changes at once, after the commit, and
+passes over these rows; only where it was interrupted between the commit and the telling does it hear of them here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database
+from terrazzo.database.own_changes import ORIGIN, MetadataChange
 from terrazzo.database.tables.registry import CHANGE
 from terrazzo.times import now_us
 
 KEPT_US = 7 * 86_400 * 1_000_000
 PAGE = 1_000
 _LOCK = 0x7E44A220  # PostgreSQL's advisory lock of whoever records a change
-
-
-class MetadataChange(NamedTuple):
-    """One record that was created, changed or deleted."""
-
-    entity: str
-    record_id: int
-    uid: str
 
 
 Handler = Callable[[Sequence[MetadataChange]], Awaitable[None]]
@@ -45,13 +42,14 @@ async def record_changes(connection: AsyncConnection, changes: Sequence[Metadata
     if connection.dialect.name == "postgresql":
         # ids have to become visible in order, or a watcher that has seen 6 would never look for 5
         await connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_LOCK)))
-    now = now_us()
-    await connection.execute(CHANGE.insert(), [{**change._asdict(), "changed_us": now} for change in changes])
-    await connection.execute(CHANGE.delete().where(CHANGE.c.changed_us < now - KEPT_US))
+    options = await connection.run_sync(lambda each: each.get_execution_options())
+    common = {"changed_us": now_us(), "origin": options[ORIGIN]}
+    await connection.execute(CHANGE.insert(), [{**change._asdict(), **common} for change in changes])
+    await connection.execute(CHANGE.delete().where(CHANGE.c.changed_us < common["changed_us"] - KEPT_US))
 
 
 class ChangeWatcher:
-    """Reads the changes of all processes, this one's too, and tells those who care about an entity.
+    """Reads the changes of other processes, and tells those who care about an entity.
 
     ``start`` before the state is loaded, then ``poll`` at least once a second.
     """
@@ -71,7 +69,7 @@ class ChangeWatcher:
             self._seen = (await connection.execute(sa.select(sa.func.max(CHANGE.c.id)))).scalar() or 0
 
     async def poll(self) -> int:
-        """Tells of the changes since the last call, each record once; returns how many there were.
+        """Tells of others' changes since the last call, each record once; returns how many changes there were.
 
         Raises:
             Unavailable: the database doesn't answer; nothing is lost by calling again.
@@ -80,7 +78,7 @@ class ChangeWatcher:
         count = 0
         while changes := await self._next_page():
             by_entity: dict[str, list[MetadataChange]] = {}
-            for change in dict.fromkeys(changes.values()):
+            for change in dict.fromkeys(each for each in changes.values() if each is not None):
                 by_entity.setdefault(change.entity, []).append(change)
             for entity, its_changes in by_entity.items():
                 for handler in self._handlers.get(entity, ()):
@@ -89,13 +87,18 @@ class ChangeWatcher:
             count += len(changes)
         return count
 
-    async def _next_page(self) -> dict[int, MetadataChange]:
+    async def _next_page(self) -> dict[int, MetadataChange | None]:
+        """By their numbers; None: this process's own, of which its parts have heard."""
         query = sa.select(CHANGE).where(CHANGE.c.id > self._seen).order_by(CHANGE.c.id).limit(PAGE)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).all()
             if rows and rows[0].id > self._seen + 1:
                 await self._check_gap(connection)
-        return {row.id: MetadataChange(row.entity, row.record_id, row.uid) for row in rows}
+        return {row.id: self._to_tell(row) for row in rows}
+
+    def _to_tell(self, row: sa.Row[Any]) -> MetadataChange | None:
+        change, own = MetadataChange(row.entity, row.record_id, row.uid), self._database.own
+        return None if row.origin == own.origin and own.was_told(change) else change
 
     async def _check_gap(self, connection: AsyncConnection) -> None:
         """A gap in the ids is a rolled-back transaction, unless the oldest changes are gone too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
+from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.errors import Unavailable
 
 FILE = "terrazzo.db"
@@ -31,7 +33,8 @@ class Database:
     """An open database at the revision that the platform needs."""
 
     def __init__(self, engine: AsyncEngine) -> None:
-        self.engine = engine
+        self.own = OwnChanges(secrets.token_hex(8))
+        self.engine = engine.execution_options(**{ORIGIN: self.own.origin})
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._writer = asyncio.Lock()  # SQLite has one writer at a time: queue here, not in its busy loop
 

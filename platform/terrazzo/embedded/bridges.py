@@ -11,7 +11,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
-from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeRefused, MessageProperties, Outbox
+from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeQueue, BridgeRefused, MessageProperties
 from terrazzo.terminals.acl import TerminalAcl
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.times import now_us
@@ -52,7 +52,7 @@ class EmbeddedBridges:
         self._presence = presence
         self._seals = seals
         self._bus = bus
-        self._outboxes: list[Outbox] = []
+        self._outboxes: list[BridgeQueue] = []
         self._clients: dict[str, Client] = {}
         self._tags: dict[str, tuple[Terminal, ReportTag]] = {}
 
@@ -63,7 +63,7 @@ class EmbeddedBridges:
 
     # Out
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: Outbox) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
         """As in the port."""
         self._outboxes.append(outbox)
         self._broker.subscribe_local(_publisher(name), filters, lambda message: outbox.offer(_outbound(message)))
@@ -158,7 +158,7 @@ class _HeldBatch:
 
     __slots__ = ("_batch", "_refusals", "_waits_for", "arrived_us", "client", "messages")
 
-    def __init__(self, batch: Batch, outboxes: Sequence[Outbox]) -> None:
+    def __init__(self, batch: Batch, outboxes: Sequence[BridgeQueue]) -> None:
         self.client = batch.client
         self.messages = batch.messages
         self.arrived_us = batch.arrived_us

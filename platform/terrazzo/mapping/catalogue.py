@@ -2,7 +2,7 @@
 
 Changes only mark what they touch: plans are made again when the next message of a terminal asks for them, so that a
 change is in force with the next batch and costs little however many objects share the mapping. What is put in again as
-it was, or with another name, touches nothing: the platform hears of its own changes twice.
+it was, or with another name, touches nothing, whoever writes it.
 """
 
 from __future__ import annotations

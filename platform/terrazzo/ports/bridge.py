@@ -61,7 +61,7 @@ class BridgeRefused(Exception):
     """The local broker will never take this message; ``str()`` says why."""
 
 
-class Outbox(Protocol):
+class BridgeQueue(Protocol):
     """Where the local broker puts what is to leave."""
 
     def offer(self, message: BridgeMessage) -> bool:
@@ -80,7 +80,7 @@ class LocalBroker(Protocol):
 
     id: str
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: Outbox) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
         """Puts what the filters match, at most at their QoS, into the outbox of the bridge ``name``.
 
         Publishers of QoS 1 and 2 are answered when it is on disk there. What the bridge itself publishes is left out.

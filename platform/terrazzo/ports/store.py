@@ -25,6 +25,8 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
+import msgspec
+
 Value = float | int | str | bool | None
 
 Fn = Literal["mean", "min", "max", "sum", "last"]
@@ -81,6 +83,22 @@ class Seen(NamedTuple):
     total: int
 
 
+class StoreStats(msgspec.Struct, kw_only=True):
+    """What an operator wants to know of a store; counters since the start of the process.
+
+    All are 0 for a store that keeps everything itself and has no spool.
+    """
+
+    spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
+    refused_records: int = 0  # were acknowledged, and refused by the server for good when they left the spool
+    spool_batches: int = 0  # wait now
+    spool_bytes: int = 0  # wait now
+
+
+STORE_GAUGES = frozenset({"spool_batches", "spool_bytes"})
+"""Those of ``StoreStats`` that also fall."""
+
+
 class TooManyBuckets(ValueError):
     """A range would have more than ``MOST_BUCKETS`` buckets; ``str()`` says so."""
 
@@ -122,6 +140,9 @@ class TimeSeriesStore(Protocol):
             ValueError: a record's series or time can't be stored, says which; nothing was stored.
             RecordsRefused: some records can never be stored; all others are, and the notes.
         """
+
+    def stats(self) -> StoreStats:
+        """How it fares now."""
 
     @property
     def is_whole(self) -> bool:

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 from terrazzo.config.bridge import BridgeSection, bridge_settings
 from terrazzo.config.broker import check_is_served
-from terrazzo.config.messenger import EmailSection
+from terrazzo.config.messenger import EmailSection, MessengerSection
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
+from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
 from terrazzo.ports.bridge import Bridge
+from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.ports.tasks import OnFailure
+from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.metadata import open_metadata
@@ -36,22 +38,21 @@ from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMail
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.listeners.certificates import CertificateError
 
-__all__ = ["Addresses", "Platform", "new_bridge", "new_mailer"]
+__all__ = ["Addresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
 
 _log = logging.getLogger(__name__)
 
 _RETENTION_S = 3_600.0
-_GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
 
 
 class Platform:
     """One platform in one process: ``start``, then ``stop``. What a start made is undone in reverse order."""
 
-    def __init__(self, config: Config, *, supervisor: NewSupervisor = new_supervisor) -> None:
-        """``supervisor`` makes what runs all long-lived tasks."""
+    def __init__(self, config: Config, ports: Ports | None = None) -> None:
         check_is_served(config)
         self.config = config
-        self._lifetime = Lifetime(supervisor)
+        self._ports = ports or Ports()
+        self._lifetime = Lifetime(self._ports.new_supervisor)
         self.tasks = self._lifetime.tasks
         self.failed = self._lifetime.failed
 
@@ -63,14 +64,10 @@ class Platform:
         """
         try:
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-            addresses = await self._start_parts()
+            return await self._start_parts()
         except BaseException:  # what was started must not stay behind, whatever ended the start
             await self.stop()
             raise
-        gc.collect()
-        gc.freeze()  # what lives as long as the process need not be looked at again
-        gc.set_threshold(_GC_AFTER, 20, 50)
-        return addresses
 
     def before_stop(self, undo: Callable[[], Awaitable[object]]) -> None:
         """Has ``undo`` awaited at the beginning of the stop."""
@@ -91,23 +88,34 @@ class Platform:
 
     async def _start_parts(self) -> Addresses:
         """Whoever listens to a part does so before that part runs."""
-        config, lifetime = self.config, self._lifetime
+        config, lifetime, clock = self.config, self._lifetime, self._ports.clock
         self.store = store = await self._open_store()
-        self.metadata = metadata = await open_metadata(config, lifetime)
+        self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
         files = await self._open_files()
         messenger = await self._open_messenger()
-        objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger)
+        objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger, clock=clock)
         self.messaging = messaging = new_messaging(
-            config, lifetime, store=store, metadata=metadata, files=files, objects=objects
+            config,
+            lifetime,
+            store=store,
+            metadata=metadata,
+            files=files,
+            objects=objects,
+            clock=clock,
+            intake_limits=self._ports.intake_limits,
         )
-        views = start_views(config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging)
-        campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging)
+        views = start_views(
+            config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging, clock=clock
+        )
+        campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
         )
-        replays = start_replays(config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging)
-        parts = GatewayParts(
+        replays = start_replays(
+            config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
+        )
+        self.parts = parts = GatewayParts(
             store=store,
             metadata=metadata,
             files=files,
@@ -118,9 +126,10 @@ class Platform:
             campaigns=campaigns,
             terminals=self.terminals,
             replays=replays,
-            tasks=lifetime.tasks,
+            tasks=self.tasks,
         )
-        addresses = await Gateway(config, parts).listen(lifetime)
+        self.gateway = Gateway(config, parts, clock=clock)
+        addresses = await self.gateway.listen(lifetime)
         if not config.http.public_url:
             messaging.links.base_url = addresses.http
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
@@ -128,14 +137,14 @@ class Platform:
         return addresses
 
     async def _open_store(self) -> TimeSeriesStore:
-        store = await open_store(self.config)
+        store, clock = await self._ports.open_store(self.config, self.tasks), self._ports.clock
         self._lifetime.push_async_callback(store.close)
         days = self.config.store.retention_days
         if days:
-            dropping = self._lifetime.tasks.repeat(
+            dropping = self.tasks.repeat(
                 "retention",
                 _RETENTION_S,
-                lambda: store.drop_before(now_us() - days * DAY_US),
+                lambda: store.drop_before(clock() - days * DAY_US),
                 OnFailure.RESTART,
             )
             self._lifetime.push_async_callback(dropping.stop)
@@ -150,16 +159,17 @@ class Platform:
         return files
 
     async def _open_messenger(self) -> Messenger:
-        section, metadata = self.config.messenger, self.metadata
-        caller = GuardedHttp(Guard(section.allow_private))
+        section, metadata, ports = self.config.messenger, self.metadata, self._ports
+        caller = ports.new_caller(section)
         rules = metadata.entities.rules
         messenger = Messenger(
             MessageJournal(metadata.database, zone=self.config.zone),
-            build_projects(section, mailer_of=new_mailer, caller=caller),
-            tasks=self._lifetime.tasks,
-            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s),
+            build_projects(section, mailer_of=ports.new_mailer, caller=caller),
+            tasks=self.tasks,
+            webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s, clock=ports.clock),
             queued_messages=section.queued_messages,
             attachment_bytes=section.attachment_bytes,
+            clock=ports.clock,
         )
         rules.vet_with(messenger.projects.find)
         await messenger.start()
@@ -169,27 +179,27 @@ class Platform:
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
         folder = self.config.data_dir / "bridges"
         return [
-            new_bridge(section, local, folder=folder, key=f"bridge[{number}]")
+            new_bridge(section, local, tasks=self.tasks, folder=folder, key=f"bridge[{number}]")
             for number, section in enumerate(self.config.bridge, 1)
         ]
 
 
-async def open_store(config: Config) -> TimeSeriesStore:
+async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     """The store that the section ``store`` names.
 
     Raises:
         StoreUnavailable: why.
     """
     if config.store.kind == "embedded":
-        return await RocksStore.open(config.store_dir)
+        return await RocksStore.open(config.store_dir, tasks=tasks)
     from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
 
     given = msgspec.structs.asdict(config.store)
     settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
-    return await InfluxStore.open(settings, spool=config.data_dir / "spool")
+    return await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks)
 
 
-def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, key: str) -> Bridge:
+def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, folder: Path, key: str) -> Bridge:
     """A bridge by its section of the configuration; ``folder`` is of all bridges.
 
     Raises:
@@ -201,7 +211,7 @@ def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, folder: Path, 
     for way in ("outgoing", "incoming"):
         given[way] = tuple(TopicRule(**topic) for topic in given[way])
     try:
-        return MqttBridge(BridgeSettings(**given), local, folder=folder / section.name)
+        return MqttBridge(BridgeSettings(**given), local, tasks=tasks, folder=folder / section.name)
     except ValueError as error:
         raise ConfigError(f"{key}.{error}") from None
 
@@ -210,3 +220,29 @@ def new_mailer(section: EmailSection) -> SmtpMailer:
     """A mail server by its section of the configuration."""
     given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
     return SmtpMailer(MailServer(**given))
+
+
+def new_caller(section: MessengerSection) -> HttpCaller:
+    """What makes requests to providers and webhooks, kept away from addresses that the section does not allow."""
+    return GuardedHttp(Guard(section.allow_private))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """Ways into the world that are no part of the configuration; the defaults are those of ``terrazzo serve``.
+
+    Attributes:
+        clock: UTC microseconds.
+        open_store: opens the time series store of a configuration; raises ``StoreUnavailable``.
+        new_mailer: a mail server by its section.
+        new_caller: what calls HTTP providers and webhooks.
+        new_supervisor: makes what runs all long-lived tasks.
+        intake_limits: when reading from terminals pauses, and how much one commit takes.
+    """
+
+    clock: Callable[[], int] = now_us
+    open_store: Callable[[Config, Tasks], Awaitable[TimeSeriesStore]] = open_store
+    new_mailer: Callable[[EmailSection], Mailer] = new_mailer
+    new_caller: Callable[[MessengerSection], HttpCaller] = new_caller
+    new_supervisor: NewSupervisor = new_supervisor
+    intake_limits: IngestLimits = field(default_factory=IngestLimits)

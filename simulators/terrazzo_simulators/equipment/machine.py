@@ -95,7 +95,7 @@ class Machine(ABC):
 
     @abstractmethod
     def judge(self, time_s: float) -> None:
-        """Lets the alarms follow the signals."""
+        """Raises and clears alarms by the present values of the signals."""
 
     @property
     def running(self) -> bool:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from http import HTTPStatus
 from math import ceil
 from typing import NamedTuple
 
 import msgspec
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
@@ -31,15 +31,15 @@ from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS, PREFIXES, ComponentPath, Components, query_values
 from terrazzo.api.transports.bulk_routes import BulkRoutes
+from terrazzo.api.transports.connection import connection_of
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.api.transports.docs_page import document_handlers
 from terrazzo.api.transports.file_routes import FileRoutes
 from terrazzo.api.transports.firmware import firmware_handler
 from terrazzo.api.transports.forms import Form, read_form
+from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
-from terrazzo.api.transports.quick_response import QuickResponse, may_be_quick
 from terrazzo.api.transports.readiness import check_readiness
-from terrazzo.api.transports.server import HttpConnection
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
@@ -124,19 +124,23 @@ class _Routes:
 
     def _enveloped(self, handler: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
-            connection = request.protocol
-            if isinstance(connection, HttpConnection):
+            connection = connection_of(request)
+            if connection is not None:
                 connection.on_request()
             try:
                 response = await handler(request)
             except web.HTTPException as refusal:
                 response = _refuse(request, refusal, self._traffic)
+            except web.RequestPayloadError as error:
+                response = _refuse(request, _undecodable(error), self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
                 response = _respond(_unexpected(error))
-            if not request.content.is_eof():
+            is_whole = request.content.is_eof()
+            if not is_whole:
                 response.force_close()  # what is still to come of the body is not the next head
-            elif isinstance(connection, HttpConnection):
-                connection.on_answered()
+            if connection is not None:
+                await _send(request, response)
+                connection.on_answered(request, stays=is_whole and bool(response.keep_alive))
             return response
 
         return handle
@@ -149,14 +153,28 @@ def _gateway_handler(gateway: Gateway, limits: ApiLimits) -> Handler:
         caller = _caller(request)
         token = caller.token  # as it came: what is asked may change the caller's
         answer = await gateway.answer(await _body(request, limits), caller)
-        if answer.status == HTTPStatus.OK and may_be_quick(request, answer.body):
-            connection = request.protocol
-            if isinstance(connection, HttpConnection):
-                connection.learn_head(request, token)
-            return QuickResponse(answer.body)
-        return _respond(answer)
+        connection = connection_of(request)
+        if connection is None or not _is_plain(request):
+            return _respond(answer)
+        if answer.status == HTTPStatus.OK:
+            connection.learn_head(request, token)
+        with suppress(ConnectionError):  # aiohttp notices itself that the peer is gone
+            await connection.send(answer)
+        return SentResponse()
 
     return handle_gateway
+
+
+def _is_plain(request: web.Request) -> bool:
+    """Whether the response is HTTP/1.1 and the connection stays."""
+    return request.version == HttpVersion11 and request.keep_alive and request.content.is_eof()
+
+
+async def _send(request: web.Request, response: web.StreamResponse) -> None:
+    """Writes what is not written yet. aiohttp would do so a little later, when nobody is told."""
+    with suppress(ConnectionError):  # aiohttp notices itself that the peer is gone
+        await response.prepare(request)
+        await response.write_eof()
 
 
 def _sure(gateway: Gateway) -> Callable[[bytes, Caller], Awaitable[Answer]]:
@@ -348,10 +366,15 @@ def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) 
         response.headers["Allow"] = refusal.headers["Allow"]
     if isinstance(refusal, web.HTTPRequestTimeout):
         response.force_close()
-        connection = request.protocol
-        if isinstance(connection, HttpConnection):
+        connection = connection_of(request)
+        if connection is not None:
             connection.count_late_body()
     return response
+
+
+def _undecodable(error: web.RequestPayloadError) -> web.HTTPBadRequest:
+    """Not in the coding that its head promised: compressed otherwise, or no chunks."""
+    return web.HTTPBadRequest(text=f"body: {' '.join(str(error).split())[:200]}")
 
 
 def _reason(request: web.Request, refusal: web.HTTPException) -> str:
@@ -362,7 +385,7 @@ def _reason(request: web.Request, refusal: web.HTTPException) -> str:
             return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
         case web.HTTPRequestEntityTooLarge():
             return f"body: longer than {request.client_max_size} bytes (limits.body_bytes)"
-        case web.HTTPRequestTimeout():
+        case web.HTTPRequestTimeout() | web.HTTPBadRequest():
             return str(refusal.text)
         case web.HTTPUnsupportedMediaType():
             return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"

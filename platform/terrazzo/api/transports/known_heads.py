@@ -14,10 +14,10 @@ from aiohttp import hdrs, web
 
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.transports.request_bounds import HEAD_END
 
 MOST_HEADS = 4_096  # then all are forgotten: reading one again costs less than to know the oldest
 MOST_HEAD_BYTES = 2_048
-HEAD_END = b"\r\n\r\n"
 
 _TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE)
 """Headers that make more of a request than its head, and so many bytes."""

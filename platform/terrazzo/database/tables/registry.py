@@ -84,6 +84,7 @@ CHANGE = sa.Table(
     sa.Column("record_id", BIG, nullable=False),
     sa.Column("uid", sa.String(96), nullable=False),
     sa.Column("changed_us", BIG, nullable=False),
+    sa.Column("origin", sa.String(16)),  # the process that made it; null: a version that didn't say
     sa.Index(None, "changed_us"),
     sqlite_autoincrement=True,
 )

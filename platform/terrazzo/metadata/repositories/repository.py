@@ -16,11 +16,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.audit.entry import AuditEntry, entry_of
 from terrazzo.audit.log import write_entries
 from terrazzo.crypto.secrets import Secrets
-from terrazzo.database.changes import MetadataChange, record_change
+from terrazzo.database.changes import record_change
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database, reason_of
 from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MAX_INTEGER, Field, shorten, type_name
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
@@ -198,18 +199,24 @@ class EntityRepository:
     @asynccontextmanager
     async def _changing(self, actor: Actor) -> AsyncIterator[_Unit]:
         async with self._turn:
-            try:
-                async with self._database.writing() as connection:
-                    unit = _Unit(connection, actor)
-                    yield unit
-                    await write_entries(connection, unit.entries, self._clock())
-            except IntegrityError as error:
-                raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
-            self._remember(unit.changed)
-            for number, changed in enumerate(unit.changed, 1):
-                self.changes.tell(changed)
-                if number % _ANNOUNCED_AT_ONCE == 0:  # everybody else goes on meanwhile; the order stays, by the turn
-                    await asyncio.sleep(0)
+            with self._database.own.told_at_once() as own:
+                try:
+                    async with self._database.writing() as connection:
+                        unit = _Unit(connection, actor)
+                        yield unit
+                        await write_entries(connection, unit.entries, self._clock())
+                        own += [MetadataChange(self.entity.name, each.record_id, each.uid) for each in unit.changed]
+                except IntegrityError as error:
+                    raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
+                await self._tell(unit.changed)
+
+    async def _tell(self, changes: Sequence[Changed]) -> None:
+        """In the order of the commits, by the turn; everybody else goes on meanwhile."""
+        self._remember(changes)
+        for number, changed in enumerate(changes, 1):
+            self.changes.tell(changed)
+            if number % _ANNOUNCED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
     async def _create(self, actor: Actor, values: Mapping[str, Any], internal: Draft) -> Row:
         entity = self.entity

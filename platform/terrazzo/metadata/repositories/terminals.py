@@ -8,7 +8,8 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.database.changes import MetadataChange, record_changes
+from terrazzo.database.changes import record_changes
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
@@ -38,21 +39,24 @@ class TerminalRepository(EntityRepository):
         if not logins:
             return
         async with self._turn:
-            async with self._database.writing() as connection:
-                for some in (logins[start : start + _AT_ONCE] for start in range(0, len(logins), _AT_ONCE)):
-                    await self._note_logins(connection, some)
-            for login in logins:
-                self._cache.forget(login["login"])
-                self._activated.add(login["login"])
+            with self._database.own.told_at_once() as own:
+                async with self._database.writing() as connection:
+                    for some in (logins[start : start + _AT_ONCE] for start in range(0, len(logins), _AT_ONCE)):
+                        own += await self._note_logins(connection, some)
+                for login in logins:
+                    self._cache.forget(login["login"])
+                    self._activated.add(login["login"])
 
-    async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> None:
+    async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> list[MetadataChange]:
         table, uids = self.table, [login["login"] for login in logins]
         first = table.c.activated.is_(None)
         query = sa.select(table.c.id, table.c.uid).where(table.c.uid.in_(uids), first)
         noted = (await connection.execute(query)).all()
         statement = table.update().where(table.c.uid == sa.bindparam("login"), first)
         await connection.execute(statement.values(activated=sa.bindparam("at")), logins)
-        await record_changes(connection, [MetadataChange(self.entity.name, row.id, row.uid) for row in noted])
+        changes = [MetadataChange(self.entity.name, row.id, row.uid) for row in noted]
+        await record_changes(connection, changes)
+        return changes
 
     def _forget_deleted(self, changed: Changed) -> None:
         if changed.row is None:

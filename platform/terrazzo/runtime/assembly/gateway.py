@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -67,13 +67,20 @@ class GatewayParts:
 
 
 class Gateway:
-    """The three servers of the gateway over the parts; nothing listens yet."""
+    """The three servers of the gateway over the parts; nothing listens yet.
 
-    def __init__(self, config: Config, parts: GatewayParts) -> None:
+    Attributes:
+        services: what operations work on.
+        doorkeeper: the count of all ports' connections.
+    """
+
+    def __init__(self, config: Config, parts: GatewayParts, *, clock: Callable[[], int]) -> None:
         self._config = config
         self._parts = parts
-        services = self._services()
+        self._clock = clock
+        self.services = services = self._services()
         apps = build_apps(services)
+        self.connection_limiter = apps.connection_limiter
         limits: dict[str, Any] = {"limits": config.limits}
         self._http = HttpServer(apps.http, apps.connection_limiter, port_name="http", **limits)
         self._websocket = HttpServer(apps.websocket, apps.connection_limiter, port_name="websocket", **limits)
@@ -128,6 +135,7 @@ class Gateway:
                 metadata.audit,
                 failures=limits.login_failures,
                 window_s=limits.login_window_s,
+                clock=self._clock,
             ),
             tokens=metadata.tokens,
             live=views.live,
@@ -146,6 +154,7 @@ class Gateway:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
         return [
             *part_metrics(
+                store=parts.store.stats,
                 broker=parts.terminals.broker.stats,
                 ingest=messaging.ingest.stats,
                 commands=messaging.commands.stats,

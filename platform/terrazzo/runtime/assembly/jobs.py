@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.campaigns.terminal_records import CampaignTerminals
 from terrazzo.config.sections import Config
@@ -14,11 +16,15 @@ from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import now_us
 
 
 def new_campaigns(
-    lifetime: Lifetime, *, store: TimeSeriesStore, metadata: Metadata, messaging: TerminalMessaging
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    messaging: TerminalMessaging,
+    clock: Callable[[], int],
 ) -> CampaignRunner:
     """Campaigns, which hear of reports, connections, commands and downloads; they don't run yet."""
     terminal_records = CampaignTerminals(metadata.database)
@@ -28,6 +34,7 @@ def new_campaigns(
         commands=messaging.commands,
         store=store,
         tasks=lifetime.tasks,
+        clock=clock,
     )
     messaging.ingest.records.listen(campaigns.on_records)
     messaging.presence.changes.listen(campaigns.on_presence)
@@ -44,11 +51,12 @@ def start_replays(
     metadata: Metadata,
     objects: Objects,
     messaging: TerminalMessaging,
+    clock: Callable[[], int],
 ) -> ReplayRunner:
     """Replays; those that an earlier run left begin anew."""
     live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
     journal = ReplayJournal(metadata.database, zone=config.zone)
-    parts = ReplayParts(store, metadata.database, live, objects.analysis, now_us)
+    parts = ReplayParts(store, metadata.database, live, objects.analysis, clock)
     replays = ReplayRunner(journal, parts, lifetime.tasks)
     replays.start()
     lifetime.push_async_callback(replays.stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -19,7 +20,7 @@ from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.retry import Retry
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import DAY_US, now_us
+from terrazzo.times import DAY_US
 
 _log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ class Metadata:
     first_admin: FirstAdmin | None
 
 
-async def open_metadata(config: Config, lifetime: Lifetime) -> Metadata:
+async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[], int]) -> Metadata:
     """Opens the database, loads the registry, and follows what other processes change.
 
     Raises:
@@ -57,18 +58,18 @@ async def open_metadata(config: Config, lifetime: Lifetime) -> Metadata:
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
     key = load_token_key(folder, key=config.auth.token_key)
-    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours)
+    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
     poll = partial(_poll, changes, lifetime)
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
-    audit, days = AuditLog(database, zone=config.zone), config.audit.retention_days
+    audit, days = AuditLog(database, zone=config.zone, clock=clock), config.audit.retention_days
     if days:
         forgetting = lifetime.tasks.repeat(
             "audit retention",
             _RETENTION_S,
-            lambda: audit.forget_before(now_us() - days * DAY_US),
+            lambda: audit.forget_before(clock() - days * DAY_US),
             OnFailure.RESTART,
         )
         lifetime.push_async_callback(forgetting.stop)

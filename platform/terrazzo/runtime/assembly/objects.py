@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.analysis.analysis import Analysis
@@ -34,7 +35,13 @@ class Objects:
 
 
 async def open_objects(
-    config: Config, lifetime: Lifetime, *, store: TimeSeriesStore, metadata: Metadata, messenger: Messenger
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    messenger: Messenger,
+    clock: Callable[[], int],
 ) -> Objects:
     """Before the stop, what is committed reaches the database, if it answers.
 
@@ -43,7 +50,7 @@ async def open_objects(
     """
     effect_writer = EffectWriter(metadata.database)
     effect_queue = EffectQueue(effect_writer, lifetime.tasks)
-    notifier = await _open_notifier(config, lifetime, metadata, messenger)
+    notifier = await _open_notifier(config, lifetime, metadata, messenger, clock)
     effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
     effect_queue.happened.listen(notifier.on_happened)
     lifetime.push_async_callback(effect_queue.stop)
@@ -52,17 +59,16 @@ async def open_objects(
     await collected.start()
     lifetime.push_async_callback(collected.stop)
     marks = LateMarks()
-    analysis = await _open_analysis(config, lifetime, store, metadata, marks)
+    analysis = await _open_analysis(config, lifetime, store, metadata, marks, clock)
     return Objects(mapper, notifier, marks, analysis)
 
 
-async def _open_notifier(config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger) -> RuleNotifier:
+async def _open_notifier(
+    config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
+) -> RuleNotifier:
+    notices = NoticeStore(metadata.database)
     notifier = RuleNotifier(
-        NoticeStore(metadata.database),
-        messenger,
-        metadata.entities.objects,
-        tasks=lifetime.tasks,
-        zone=config.zone,
+        notices, messenger, metadata.entities.objects, tasks=lifetime.tasks, zone=config.zone, clock=clock
     )
     await notifier.load(metadata.entities.rules)
     notifier.start()
@@ -71,7 +77,12 @@ async def _open_notifier(config: Config, lifetime: Lifetime, metadata: Metadata,
 
 
 async def _open_analysis(
-    config: Config, lifetime: Lifetime, store: TimeSeriesStore, metadata: Metadata, marks: LateMarks
+    config: Config,
+    lifetime: Lifetime,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    marks: LateMarks,
+    clock: Callable[[], int],
 ) -> Analysis:
     """Statistics, calculations and balances, which work while the platform runs."""
     analysis = await Analysis.open(
@@ -81,6 +92,7 @@ async def _open_analysis(
         marks=marks,
         zone=config.zone,
         retention_us=config.store.retention_days * DAY_US,
+        clock=clock,
     )
     working = lifetime.tasks.repeat("analysis", _ANALYSIS_S, analysis.work, OnFailure.RESTART)
     lifetime.push_async_callback(working.stop)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 from prometheus_client.registry import Collector
 
@@ -11,6 +13,7 @@ from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import GAUGES, LiveStats
 from terrazzo.objects.flag_watch import FLAG_GAUGES
+from terrazzo.ports.store import STORE_GAUGES, StoreStats
 from terrazzo.runtime.assembly.collectors import Labelled, Numbered
 from terrazzo_broker.stats import Stats
 
@@ -20,6 +23,7 @@ _INGEST_GAUGES = frozenset({"backlog", "backlog_bytes", "commit_seconds_max"})
 
 def part_metrics(
     *,
+    store: Callable[[], StoreStats],
     broker: Stats,
     ingest: IngestStats,
     commands: CommandStats,
@@ -35,6 +39,7 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
+        Numbered("terrazzo_store", lambda: _numbers(store()), gauges=STORE_GAUGES),
         Numbered("terrazzo_broker", broker.counters, gauges=_BROKER_GAUGES),
         Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
         Numbered("terrazzo_ingest", lambda: _numbers(ingest), gauges=_INGEST_GAUGES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.campaigns.download_links import KEY_BYTES, KEY_FILE, LINK_GRACE_S, SignedLinks
@@ -12,7 +13,7 @@ from terrazzo.crypto.key_file import load_key
 from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
-from terrazzo.ingest.pipeline import IngestPipeline
+from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
 from terrazzo.ingest.report_tag import Seals
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -41,15 +42,24 @@ def new_messaging(
     metadata: Metadata,
     files: FileLibrary,
     objects: Objects,
+    clock: Callable[[], int],
+    intake_limits: IngestLimits,
 ) -> TerminalMessaging:
     """Nothing runs on them yet."""
     presence, seals = PresenceRegister(), Seals()
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
+    mapper, marks = objects.mapper, objects.marks
     ingest = IngestPipeline(
-        store, bus, tasks=lifetime.tasks, clock_ahead_s=ahead_s, mapper=objects.mapper, marks=objects.marks
+        store,
+        bus,
+        tasks=lifetime.tasks,
+        clock_ahead_s=ahead_s,
+        limits=intake_limits,
+        mapper=mapper,
+        marks=marks,
     )
-    links = _new_links(config, files)
+    links = _new_links(config, files, clock)
     commands = CommandDispatcher(
         CommandJournal(metadata.database),
         registry=metadata.registry,
@@ -59,13 +69,15 @@ def new_messaging(
         links=links,
         answers=StoredAnswers(store),
         expiry_s=config.command.expiry_s,
+        clock=clock,
     )
     ingest.answers.listen(commands.on_answer)
     return TerminalMessaging(presence, seals, bus, ingest, links, commands)
 
 
-def _new_links(config: Config, files: FileLibrary) -> SignedLinks:
+def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:
     """Where terminals fetch stored files; a command may wait before the download begins."""
     key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
     url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
-    return SignedLinks(files, key=key, base_url=url, lifetime_s=config.command.expiry_s + LINK_GRACE_S)
+    lifetime_s = config.command.expiry_s + LINK_GRACE_S
+    return SignedLinks(files, key=key, base_url=url, lifetime_s=lifetime_s, clock=clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.config.sections import Config
@@ -17,7 +18,6 @@ from terrazzo.objects.flags import ObjectFlagReader
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import now_us
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +32,37 @@ class Views:
 
 
 def start_views(
-    config: Config, lifetime: Lifetime, *, metadata: Metadata, mapper: ReportMapper, messaging: TerminalMessaging
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    metadata: Metadata,
+    mapper: ReportMapper,
+    messaging: TerminalMessaging,
+    clock: Callable[[], int],
 ) -> Views:
     """Listens to everything, and starts the tasks that tell it."""
-    live = _start_live(config, lifetime, metadata, messaging)
-    events = EventRecords(metadata.database, zone=config.zone)
-    happenings = EventSource(live, zone=config.zone)
+    live = _start_live(config, lifetime, metadata, messaging, clock)
+    events = EventRecords(metadata.database, zone=config.zone, clock=clock)
+    happenings = EventSource(live, zone=config.zone, clock=clock)
     mapper.effect_queue.happened.listen(happenings.on_happened)
     events.changes.listen(happenings.on_happened)
     labels = LabelRecords(metadata.database, mapper, zone=config.zone)
+    boot_timeout_s = config.limits.boot_timeout_s
     flags = ObjectFlagReader(
-        metadata.registry, messaging.bus, mapper.engine, boot_timeout_s=config.limits.boot_timeout_s
+        metadata.registry, messaging.bus, mapper.engine, boot_timeout_s=boot_timeout_s, clock=clock
     )
-    watch = FlagWatch(flags, live, metadata.registry, tasks=lifetime.tasks, zone=config.zone)
+    watch = FlagWatch(flags, live, metadata.registry, tasks=lifetime.tasks, zone=config.zone, clock=clock)
     _start_flag_watch(watch, lifetime, metadata, mapper, messaging)
     return Views(live, events, labels, flags, watch)
 
 
-def _start_live(config: Config, lifetime: Lifetime, metadata: Metadata, messaging: TerminalMessaging) -> LiveHub:
+def _start_live(
+    config: Config, lifetime: Lifetime, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
+) -> LiveHub:
     """What the parts tell to whoever has subscribed, and the task that sends it."""
     registry, zone, limits = metadata.registry, config.zone, config.limits
     kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
-    live = LiveHub(registry, started_us=now_us(), limits=kept)
+    live = LiveHub(registry, started_us=clock(), limits=kept)
     frame_sender = FrameSender(live, lifetime.tasks, is_behind=lambda: messaging.ingest.is_behind)
     frame_sender.start()
     lifetime.push_async_callback(frame_sender.stop)

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from api_rig import Rig
 
+from waiting import close
+
 PING = b'{"action":"ping","message":"x"}'
 
 
@@ -37,7 +39,7 @@ async def test_head_and_body_are_whole(rig: Rig) -> None:
     assert headers["content-type"] == "application/json"
     assert parsedate_to_datetime(headers["date"]).tzinfo is not None
     assert b'"resp":"ping"' in body
-    writer.close()
+    await close(writer)
 
 
 async def test_pipelined_requests_are_answered_in_order(rig: Rig) -> None:
@@ -46,7 +48,7 @@ async def test_pipelined_requests_are_answered_in_order(rig: Rig) -> None:
     for number in range(50):
         _, _, body = await read_response(reader)
         assert f'"pong":"{number}"'.encode() in body
-    writer.close()
+    await close(writer)
 
 
 async def test_who_closes_or_speaks_1_0_is_closed_after_the_answer(rig: Rig) -> None:
@@ -58,7 +60,7 @@ async def test_who_closes_or_speaks_1_0_is_closed_after_the_answer(rig: Rig) -> 
         assert status.endswith("200 OK")
         assert b'"pong":"x"' in body
         assert await reader.read() == b""
-        writer.close()
+        await close(writer)
 
 
 @pytest.mark.parametrize("length", [60_000, 65_536], ids=["quick", "ordinary"])
@@ -69,7 +71,7 @@ async def test_long_answers_reach_who_reads_late(rig: Rig, length: int) -> None:
     for _ in range(20):
         _, _, body = await read_response(reader)
         assert len(body) > length
-    writer.close()
+    await close(writer)
 
 
 async def test_a_chunked_body_over_the_limit_is_refused(rig: Rig) -> None:
@@ -79,4 +81,4 @@ async def test_a_chunked_body_over_the_limit_is_refused(rig: Rig) -> None:
     status, _, body = await read_response(reader)
     assert " 413 " in status
     assert b"limits.body_bytes" in body
-    writer.close()
+    await close(writer)

@@ -1,4 +1,4 @@
-"""Which messages wait in the spool, and which one has to go when it is full. Pure bookkeeping, without their bytes."""
+"""Which messages wait in a bridge's queue, and which has to go when it is full: their numbers and sizes in bytes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Capacity:
     overflow: Overflow
 
 
-class Ledger:
+class QueueIndex:
     """Numbered messages in order, within a capacity. Numbers rise by one and are never used again."""
 
     def __init__(self, capacity: Capacity) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from threading import Condition
 from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import (
-    AccessType,
     BlockBasedOptions,
     Cache,
     DBCompressionType,
@@ -29,26 +28,18 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 _MIB = 1 << 20
-STORE = "time-series store"
 _STALL_PAUSE_S = 0.002
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
 
-def open_database(
-    path: Path, access: AccessType | None = None, *, what: str = STORE, buffer_bytes: int = 32 * _MIB
-) -> Rdict:
-    """Opens the database in ``path``, creates it where there is none.
-
-    Raises:
-        StoreUnavailable: another process has it, the folder can't be written, the files are damaged.
-    """
+def _open(path: Path, *, what: str, buffer_bytes: int) -> Rdict:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise in_words(error, path, what) from None
-    with worded(path, what):
-        return Rdict(str(path), _options(buffer_bytes), access_type=access or AccessType.read_write())
+        raise _in_words(error, path, what) from None
+    with translated_errors(path, what):
+        return Rdict(str(path), _options(buffer_bytes))
 
 
 def _options(buffer_bytes: int) -> Options:
@@ -69,8 +60,8 @@ def _options(buffer_bytes: int) -> Options:
     return options
 
 
-def in_words(error: Exception, path: Path, what: str = STORE) -> StoreUnavailable:
-    """The port's error for RocksDB's."""
+def _in_words(error: Exception, path: Path, what: str) -> StoreUnavailable:
+    """The error of ``terrazzo.ports.store`` that says what RocksDB's means."""
     text = str(error)
     if any(sign in text for sign in _FULL):
         return StoreFull(f"no space left for the {what} in {path}: {text}")
@@ -80,25 +71,32 @@ def in_words(error: Exception, path: Path, what: str = STORE) -> StoreUnavailabl
 
 
 @contextmanager
-def worded(path: Path, what: str = STORE) -> Iterator[None]:
-    """Turns rocksdict's errors, which are bare ``Exception`` with nothing but a text, into the port's."""
+def translated_errors(path: Path, what: str) -> Iterator[None]:
+    """Turns rocksdict's errors into ``StoreUnavailable`` or ``StoreFull``: they are bare ``Exception`` with a text.
+
+    Args:
+        what: the words for the database in ``path``, like ``time-series store``.
+    """
     try:
         yield
     except Exception as error:
         if type(error) is not Exception:
             raise
         # Without the traceback: it would keep a query's iterators, and with them the folder's lock.
-        raise in_words(error.with_traceback(None), path, what) from None
+        raise _in_words(error.with_traceback(None), path, what) from None
 
 
-class Database:
+class KeyValueDatabase:
     """One database that readers on several threads and one writing thread share, and that can be closed and reopened.
 
     RocksDB's lock on the folder goes only when the last snapshot and iterator are gone, hence the count of readers.
-    ``what`` it is, for the words of errors; ``buffer_bytes`` of memory for each of writes and reads.
+
+    Args:
+        what: it is, for the words of errors.
+        buffer_bytes: memory for each of writes (before they go into a file) and reads (cached blocks).
     """
 
-    def __init__(self, path: Path, *, what: str = STORE, buffer_bytes: int = 32 * _MIB) -> None:
+    def __init__(self, path: Path, *, what: str, buffer_bytes: int = 32 * _MIB) -> None:
         self.path = path
         self.what = what
         self._buffer_bytes = buffer_bytes
@@ -125,8 +123,12 @@ class Database:
         return self._db
 
     def open(self) -> None:
-        """Opens; raises what ``open_database`` does."""
-        self._db = open_database(self.path, what=self.what, buffer_bytes=self._buffer_bytes)
+        """Opens the database, creates it where there is none.
+
+        Raises:
+            StoreUnavailable: another process has it, the folder can't be written, the files are damaged.
+        """
+        self._db = _open(self.path, what=self.what, buffer_bytes=self._buffer_bytes)
 
     def close(self, reason: str) -> None:
         """Refuses new readers, who are told ``reason``, waits for those under way, closes."""
@@ -140,13 +142,17 @@ class Database:
         except Exception as error:  # noqa: BLE001 - it is closed nevertheless; what was synced is in its log
             _log.warning("closing the %s in %s: %s", self.what, self.path, error)
 
+    def translated_errors(self) -> AbstractContextManager[None]:
+        """Turns rocksdict's errors into ``StoreUnavailable`` or ``StoreFull``, for whoever uses ``rdict`` directly."""
+        return translated_errors(self.path, self.what)
+
     def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> None:
         """Writes all that ``fill`` puts into the batch, or nothing; ``fill`` may be called again. Durably, if ``sync``.
 
         Raises:
             StoreUnavailable: whether the batch is there shows only when the database has been opened again.
         """
-        with worded(self.path, self.what):
+        with self.translated_errors():
             while not self._written(fill):
                 time.sleep(_STALL_PAUSE_S)
             self.rdict.flush_wal(sync=sync)
@@ -168,7 +174,7 @@ class Database:
             db = self.rdict
             self._readers += 1
         try:
-            with worded(self.path, self.what):
+            with self.translated_errors():
                 return query(db.snapshot(), *args, **kwargs)
         finally:
             with self._changed:

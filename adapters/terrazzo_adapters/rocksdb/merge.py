@@ -1,4 +1,4 @@
-"""Finding records in order, one after the other, as long as somebody takes them.
+"""Records of several series merged in order of time, one after the other, as long as somebody takes them.
 
 With ``keys`` only records that carry one of these names: hours whose tally says that they have none are passed over,
 and what is left is decoded.
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from terrazzo.ports.store import Record
 from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import walk_hours
-from terrazzo_adapters.rocksdb.walk import View
 
 ALL: Set[str] = frozenset()
 """No restriction to names."""
 
 
-class Found(NamedTuple):
+class OrderedRecord(NamedTuple):
     """A record on its way through a merge. ``order``: its time and arrival, as bytes that sort."""
 
     order: bytes
@@ -32,7 +32,7 @@ class Found(NamedTuple):
         return int.from_bytes(self.order[:8])
 
     def record(self) -> Record:
-        """As the port has it."""
+        """As ``terrazzo.ports.store`` has it."""
         return Record(self.series, self.time_us, self.body)
 
     def carries(self, keys: Set[str]) -> bool:
@@ -42,7 +42,7 @@ class Found(NamedTuple):
 
 def newest_first(
     view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL
-) -> Iterator[Found]:
+) -> Iterator[OrderedRecord]:
     """Records of all the series in a range, both ends inclusive."""
     each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
     return each[0] if len(each) == 1 else heapq.merge(*each, reverse=True)
@@ -50,7 +50,7 @@ def newest_first(
 
 def _newest_of_one(
     view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str]
-) -> Iterator[Found]:
+) -> Iterator[OrderedRecord]:
     if not keys:
         yield from _down(view, series, series_id, start_us, end_us)
         return
@@ -60,14 +60,14 @@ def _newest_of_one(
             yield from (each for each in found if each.carries(keys))
 
 
-def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -> Iterator[Found]:
+def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -> Iterator[OrderedRecord]:
     for order, body in blocks.down(view, series_id, start_us, end_us):
-        yield Found(order, series, body)
+        yield OrderedRecord(order, series, body)
 
 
 def oldest_first(
     view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, after: bytes = b""
-) -> Iterator[Found]:
+) -> Iterator[OrderedRecord]:
     """As ``newest_first``, the other way round, and only what comes after the ``order`` in ``after``.
 
     With ``keys`` other records may be among them: it is only hours that were passed over.
@@ -80,7 +80,7 @@ def oldest_first(
 
 def _oldest_of_one(
     view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], after: bytes
-) -> Iterator[Found]:
+) -> Iterator[OrderedRecord]:
     if not keys:
         yield from _up(view, series, series_id, start_us, end_us, after)
         return
@@ -89,6 +89,6 @@ def _oldest_of_one(
             yield from _up(view, series, series_id, *hour.cut(start_us, end_us), after)
 
 
-def _up(view: View, series: str, series_id: int, start_us: int, end_us: int, after: bytes) -> Iterator[Found]:
+def _up(view: View, series: str, series_id: int, start_us: int, end_us: int, after: bytes) -> Iterator[OrderedRecord]:
     for order, body in blocks.up(view, series_id, start_us, end_us, after=after):
-        yield Found(order, series, body)
+        yield OrderedRecord(order, series, body)

@@ -1,4 +1,4 @@
-"""Walking over keys, up and down.
+"""The entries of a database or a snapshot, in the order of their keys, up and down.
 
 The iterators check their ends themselves: in rocksdict 0.3 a bound given with ``ReadOptions`` points to freed memory
 once the options object is gone, and ``set_iterate_lower_bound`` sets the upper one.
@@ -13,6 +13,7 @@ from typing import cast
 from rocksdict import Rdict, Snapshot
 
 View = Rdict | Snapshot
+"""What can be read: a database as it is now, or as it was at one moment."""
 
 
 def ascending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -1,0 +1,206 @@
+"""Two versions of the code beside each other: CPU of the server a message or request, in alternating pairs.
+
+``python benchmarks/versions.py BEFORE AFTER [--pairs N] [--only ingest ...]``: two checkouts, the first of them the one
+that the other is held against. Both run at the same time on this interpreter, and each pair gives both the same load,
+one after the other, the first one in turn; ratios are AFTER to BEFORE, so above 1 is dearer. The load is that of the
+other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers
+(``live``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import socket
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+from broker_peers import Peer
+from broker_scenarios import measure as measure_broker
+from broker_scenarios import scenarios
+from gateway import Target, Wrk
+from mapping_parts import rows
+from publishers import Load, credentials
+
+from ingest import cpu_seconds, publish
+from live import Followers
+from running import Platform, ServerProcess
+from support import free_port
+
+ROOTS = ("platform", "broker", "adapters", "simulators")
+TERMINALS = 100
+MESSAGES = 1_000  # a connection
+SUBSCRIBERS = 50
+BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS 0", "p2p 200 to 200, QoS 1")
+BROKER_S = 1.5
+GATEWAY_S = 1.5
+ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
+Measure = Callable[[], float]
+"""One run; microseconds of the server's CPU for one message or request."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is compared: the same measurement of both versions."""
+
+    name: str
+    before: Measure
+    after: Measure
+
+
+def environment(checkout: Path) -> dict[str, str]:
+    """What has a child process import that checkout's code."""
+    return {"PYTHONPATH": ":".join(str(checkout.resolve() / root) for root in ROOTS)}
+
+
+@contextmanager
+def platform(checkout: Path, folder: Path, *, mapped: bool = False) -> Iterator[Platform]:
+    """A running platform of that checkout with the terminals of the load, which feed objects of 20 variables."""
+    env = environment(checkout) | ENVIRONMENT
+    with Platform(folder / "terrazzo", env=env, fresh=True) as started:
+        started.login()
+        config = started.add_config()
+        for uid in uids():
+            username, pin = credentials(uid)
+            started.add_terminal(uid, config, username=username, pin=pin)
+        record = {"name": "m", "script": json.dumps(rows()), "created_by": 1, "last_modified_by": 1}
+        mapping = started.call("create_mapping", **record, is_available=1)["uid"] if mapped else ""
+        for pair in zip(uids()[::2], uids()[1::2], strict=True):
+            started.call("create_object", name=pair[0], mapping_id=mapping, terminal_list=list(pair))
+        yield started
+
+
+def uids() -> list[str]:
+    """The terminals of the load."""
+    return [f"l{number:04}" for number in range(TERMINALS)]
+
+
+def ingest_cost(server: Platform) -> float:
+    """A message, from its PUBLISH to its PUBACK."""
+    load = Load("127.0.0.1", server.mqtt, uids(), MESSAGES)
+    before: list[float] = []
+    publish(load, settle_s=0.5, begin=lambda: before.append(cpu_seconds([server])))
+    return (cpu_seconds([server]) - before[0]) / (MESSAGES * TERMINALS) * 1e6
+
+
+def live_cost(server: Platform, object_id: int) -> float:
+    """The same while one object's records go to subscribers."""
+    followers = Followers(server, object_id, SUBSCRIBERS, nice=19)
+    try:
+        return ingest_cost(server)
+    finally:
+        followers.finish()
+
+
+@contextmanager
+def broker(checkout: Path, folder: Path) -> Iterator[Peer]:
+    """A broker of that checkout alone."""
+    port = free_port()
+    options = ["--port", str(port), "--allow-anonymous", "--log-level", "error"]
+    command = [sys.executable, "-m", "terrazzo_broker", *options]
+    with ServerProcess(command, log=folder / "broker.log", env=environment(checkout)) as server:
+        server.wait_ready(lambda: _accepts(port))
+        yield Peer("terrazzo", port, server.pid)
+
+
+def _accepts(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def platform_rows(kind: str, before: Platform, after: Platform, folder: Path) -> Iterator[Row]:
+    """What is measured of two platforms."""
+    if kind in ("ingest", "mapping"):
+        yield Row(kind, lambda: ingest_cost(before), lambda: ingest_cost(after))
+    elif kind == "live":
+        objects = [each.call("get_object_list", page_size=1)["data"][0]["id"] for each in (before, after)]
+        name = f"live, {SUBSCRIBERS} subscribers"
+        yield Row(name, lambda: live_cost(before, int(objects[0])), lambda: live_cost(after, int(objects[1])))
+    else:
+        yield from gateway_rows(before, after, folder)
+
+
+def gateway_rows(before: Platform, after: Platform, folder: Path) -> Iterator[Row]:
+    """Requests of clients that poll."""
+    span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
+    requests = {
+        "ping": {"action": "ping"},
+        "get_terminal_item": {"action": "get_terminal_item", "uid": uids()[0]},
+        "get_last_grid": {"action": "get_last_grid", "terminal_id": uids()[0], "topic": ["r"]},
+        "get_grid_list": {"action": "get_grid_list", "terminal_id": uids()[0], "topic": ["r"], "page_size": 10, **span},
+    }
+    for each in (before, after):
+        publish(Load("127.0.0.1", each.mqtt, uids(), 25, window=25))
+    for connections in (1, 16):
+        wrk = Wrk(folder, GATEWAY_S, connections)
+        for name, body in requests.items():
+            asked = [Target(name, each.http, each.pid, json.dumps(body), each.token or "") for each in (before, after)]
+            yield Row(f"{name}, {connections} connections", *(_asked(wrk, target) for target in asked))
+
+
+def _asked(wrk: Wrk, target: Target) -> Measure:
+    return lambda: wrk.run(target).cpu_us
+
+
+def compare(row: Row, pairs: int) -> None:
+    """Prints the pairs' median, quartiles and extremes."""
+    row.before(), row.after()  # caches are warm afterwards
+    ratios, costs = [], []
+    for number in range(pairs):
+        measures = [row.before, row.after]
+        found = [each() for each in (measures if number % 2 == 0 else reversed(measures))]
+        before, after = found if number % 2 == 0 else reversed(found)
+        ratios.append(after / before)
+        costs.append((before, after))
+    low, middle, high = statistics.quantiles(ratios, n=4) if pairs > 1 else (ratios[0],) * 3
+    first, second = (statistics.median(each) for each in zip(*costs, strict=True))
+    print(f"| {row.name} | {first:.1f} | {second:.1f} | {middle:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+
+
+def run(kind: str, checkouts: tuple[Path, Path], pairs: int) -> None:
+    """All rows of one kind."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        folders = [Path(name) / each for each in ("before", "after")]
+        for folder in folders:
+            folder.mkdir()
+        if kind == "broker":
+            peers = [stack.enter_context(broker(*each)) for each in zip(checkouts, folders, strict=True)]
+            for scenario in (each for each in scenarios() if each.name in BROKER):
+                costs = (_brokered(peer, scenario.name) for peer in peers)
+                compare(Row(scenario.name, *costs), pairs)
+            return
+        started = [
+            stack.enter_context(platform(*each, mapped=kind == "mapping"))
+            for each in zip(checkouts, folders, strict=True)
+        ]
+        for row in platform_rows(kind, *started, Path(name)):
+            compare(row, pairs)
+
+
+def _brokered(peer: Peer, name: str) -> Measure:
+    scenario = next(each for each in scenarios() if each.name == name)
+    return lambda: measure_broker(peer, scenario, BROKER_S).cpu_us
+
+
+def main() -> None:
+    kinds = ("ingest", "mapping", "live", "broker", "gateway")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("before", type=Path)
+    parser.add_argument("after", type=Path)
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds)
+    arguments = parser.parse_args()
+    print("| load | before, us CPU | after | ratio, median | quartiles |\n|---|---|---|---|---|", flush=True)
+    for kind in arguments.only:
+        run(kind, (arguments.before, arguments.after), arguments.pairs)
+
+
+if __name__ == "__main__":
+    main()

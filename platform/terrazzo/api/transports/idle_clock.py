@@ -1,0 +1,48 @@
+"""When a connection has been idle for too long."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+
+class IdleClock:
+    """Calls back once when nothing was under way for ``timeout_s``. One timer, which looks again when it was early.
+
+    Args:
+        on_idle: closes the connection.
+    """
+
+    __slots__ = ("_loop", "_on_idle", "_since_s", "_timeout_s", "_timer", "_under_way")
+
+    def __init__(self, timeout_s: float, on_idle: Callable[[], None]) -> None:
+        self._timeout_s = timeout_s
+        self._on_idle = on_idle
+        self._loop = asyncio.get_running_loop()
+        self._under_way = False
+        self._since_s = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = self._loop.call_later(timeout_s, self._look)
+
+    def hold(self) -> None:
+        """A request is under way."""
+        self._under_way = True
+
+    def restart(self) -> None:
+        """None is, from now on."""
+        self._under_way = False
+        self._since_s = self._loop.time()
+
+    def stop(self) -> None:
+        """Never calls back."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        now_s = self._loop.time()
+        due_s = (now_s if self._under_way else self._since_s) + self._timeout_s
+        if now_s < due_s:
+            self._timer = self._loop.call_at(due_s, self._look)
+        else:
+            self._timer = None
+            self._on_idle()

@@ -1,0 +1,67 @@
+"""A process's own changes of the metadata: it tells its parts of them at once, and need not hear of them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from terrazzo.errors import OperationError, Unavailable
+
+ORIGIN = "terrazzo_origin"
+"""The execution option of a connection that says which process it is of."""
+
+
+class MetadataChange(NamedTuple):
+    """One record that was created, changed or deleted."""
+
+    entity: str
+    record_id: int
+    uid: str
+
+
+class OwnChanges:
+    """What the parts of one process may have missed of its own changes: few, and only after an interruption.
+
+    Args:
+        origin: names the process in the table.
+    """
+
+    MOST = 10_000  # records; with more of them everything is heard again
+
+    def __init__(self, origin: str) -> None:
+        self.origin = origin
+        self._missed: set[MetadataChange] = set()
+        self._is_unsure = False
+
+    @contextmanager
+    def told_at_once(self) -> Iterator[list[MetadataChange]]:
+        """Around a transaction and the telling of what it changed: put each change into the list before its commit.
+
+        Whatever interrupts the block, a cancellation too, has the changes heard from the table, if they are there.
+        """
+        changes: list[MetadataChange] = []
+        try:
+            yield changes
+        except OperationError as error:
+            if isinstance(error, Unavailable):  # perhaps the commit was done; any other refusal comes before it
+                self._miss(changes)
+            raise
+        except BaseException:  # whatever it was: what is committed has to be heard
+            self._miss(changes)
+            raise
+
+    def was_told(self, change: MetadataChange) -> bool:
+        """Whether the parts of this process have heard of a change of its own already."""
+        if self._is_unsure:
+            return False
+        if change in self._missed:
+            self._missed.discard(change)
+            return False
+        return True
+
+    def _miss(self, changes: Sequence[MetadataChange]) -> None:
+        self._missed.update(changes)
+        if len(self._missed) > self.MOST:
+            self._missed.clear()
+            self._is_unsure = True

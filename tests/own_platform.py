@@ -1,0 +1,74 @@
+"""The platform in the test's own process, assembled as ``terrazzo serve`` does it: all parts, and at hand.
+
+What differs from a platform of users is given as configuration, or as a port where there is no key. Other modules of
+the tests have ``Platform`` and ``Ports`` from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from migrated import seed
+from terrazzo.config.sections import Config
+from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import Tasks
+from terrazzo.runtime.serve import Addresses, Platform, Ports, new_caller, new_mailer, open_store
+
+__all__ = [
+    "Addresses",
+    "Platform",
+    "Ports",
+    "config_in",
+    "new_caller",
+    "new_mailer",
+    "open_store",
+    "own_platform",
+    "store_through",
+]
+
+PASSWORD = "correct horse battery"
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "http": {"port": 0},
+    "websocket": {"port": 0},
+    "tcp": {"port": 0, "enabled": True},
+    "mqtt": {"port": 0, "websocket_port": None},
+    "admin": {"password": PASSWORD},
+}
+
+
+def config_in(folder: Path, **sections: Mapping[str, Any]) -> Config:
+    """A configuration by its sections; times may be shorter than a file could say. Listens on any free ports."""
+    config = Config().with_data_dir(folder)
+    given = {name: {**_DEFAULTS.get(name, {}), **sections.get(name, {})} for name in {*_DEFAULTS, *sections}}
+    changed = {name: msgspec.structs.replace(getattr(config, name), **keys) for name, keys in given.items()}
+    return msgspec.structs.replace(config, **changed)
+
+
+def store_through(wrap: Callable[[TimeSeriesStore], Any]) -> Callable[[Config, Tasks], Awaitable[TimeSeriesStore]]:
+    """For the port ``open_store``: the store of the configuration, behind whatever a test puts before it."""
+
+    async def open_wrapped(config: Config, tasks: Tasks) -> TimeSeriesStore:
+        wrapped: TimeSeriesStore = wrap(await open_store(config, tasks))
+        return wrapped
+
+    return open_wrapped
+
+
+@asynccontextmanager
+async def own_platform(
+    folder: Path, *, ports: Ports | None = None, **sections: Mapping[str, Any]
+) -> AsyncIterator[tuple[Platform, Addresses]]:
+    """A started platform on a data folder and where it listens; a second one on the same folder is a restart."""
+    platform = Platform(config_in(seed(folder), **sections), ports)
+    addresses = await platform.start()
+    try:
+        yield platform, addresses
+        assert not platform.failed.is_set(), "a part of the platform could not go on"
+    finally:
+        await platform.stop()

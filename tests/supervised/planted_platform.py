@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -45,9 +46,11 @@ class PlantingSupervisor(Supervisor):
         super().__init__(on_stop=on_stop)
         self._cut: dict[str, asyncio.Event] = {}
         self._failing: set[str] = set()
+        self.planted_s: dict[str, float] = {}  # when, as time.monotonic
 
     def plant(self, name: str, *, for_good: bool = False) -> None:
         """Has a task fail once, or each time that it starts until ``heal``."""
+        self.planted_s[name] = time.monotonic()
         if for_good:
             self._failing.add(name)
         self._cut[name].set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 
 import pytest
 from planted_platform import PlantedPlatform
@@ -34,7 +33,7 @@ NAMES = {
     *(f"messenger {project}.{number}" for project in ("1", "webhooks") for number in (1, 2, 3, 4)),
 }
 SERVE_READINESS = {"ingest writer", "effects"}
-SEEN_WITHIN_S = 1.0
+SEEN_WITHIN_S = 1.0  # nothing is asked twice: it is there at the first look
 
 
 def test_each_long_lived_task_is_known(platform: PlantedPlatform) -> None:
@@ -51,11 +50,11 @@ def test_a_failure_of_each_is_seen_and_it_runs_again(
     for name in sorted(platform.supervisor.tasks):
         before = platform.metrics()
         caplog.clear()
-        began_s = time.monotonic()
         with platform.failing(name):
             figures, (status, answer) = platform.metrics(), platform.ready()
-            took_s = time.monotonic() - began_s
-        assert took_s < SEEN_WITHIN_S, name
+            failed_s = platform.supervisor.tasks[name].failed_s
+        assert failed_s is not None
+        assert failed_s - platform.supervisor.planted_s[name] < SEEN_WITHIN_S, name
         assert figures["terrazzo_task_failures_total", name] > before["terrazzo_task_failures_total", name]
         assert figures["terrazzo_task_last_error_info", f"{name} Planted"] == 1
         assert answer["degraded"][name] == "Planted"

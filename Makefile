@@ -38,6 +38,7 @@ lint: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python tests/house/dead_code.py
 
 bench: .venv/.installed-test
 	$(BIN)/python benchmarks/ingest.py

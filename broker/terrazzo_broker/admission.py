@@ -13,7 +13,7 @@ log = limited_logger("terrazzo_broker.admission")
 Refusal = tuple[ConnAckReasonCode, str]
 
 
-class Gate:
+class ListenerAdmission:
     """One listener's way in: its name, and how many CONNECTs have come through it in the current second."""
 
     __slots__ = ("count", "name", "second")
@@ -55,17 +55,17 @@ class Admission:
         else:
             self._half_open.pop(address, None)
 
-    def admit(self, gate: Gate, now_s: float, *, takes_over: bool) -> Refusal | None:
+    def admit(self, listener: ListenerAdmission, now_s: float, *, takes_over: bool) -> Refusal | None:
         """None lets the CONNECT go on to the hooks. ``takes_over``: it replaces a connection that counts already."""
-        if gate.second != int(now_s):
-            gate.second, gate.count = int(now_s), 0
-        gate.count += 1
-        if gate.count > self._settings.connects_per_second:
+        if listener.second != int(now_s):
+            listener.second, listener.count = int(now_s), 0
+        listener.count += 1
+        if listener.count > self._settings.connects_per_second:
             self._stats.limited_connect_rate += 1
-            log.warning("%s: more than %d connects a second", gate.name, self._settings.connects_per_second)
+            log.warning("%s: more than %d connects a second", listener.name, self._settings.connects_per_second)
             return ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "too many connects a second"
         if self._stats.clients >= self._settings.connections and not takes_over:
             self._stats.limited_connections += 1
-            log.warning("%s: refused, %d clients are connected", gate.name, self._stats.clients)
+            log.warning("%s: refused, %d clients are connected", listener.name, self._stats.clients)
             return ConnAckReasonCode.QUOTA_EXCEEDED, "too many connections"
         return None

@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import logging
-import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 
-from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
-
-from .admission import Admission, Refusal
-from .codec.publish import PublishEncoder
 from .codec.reasons import disconnect_reason
-from .connection import Connection
-from .exchange import Exchange
-from .handlers.connect import conclude
-from .hooks import Client, Delivery, Hooks, MayReceive, PublishGrant, Refuse, Verdict
-from .listeners.listening import Listening
-from .local_session import LocalSession
-from .message import Message, PublishProperties, TrackedMessage
-from .outbound import Outbound
-from .session import Session
-from .settings import NEVER_EXPIRES_S, BrokerSettings
-from .state import Hold, State
+from .connection_state import ConnectionState
+from .core import BrokerCore
+from .delivery.local_subscriber import LocalSubscriber
+from .delivery.session import Session
+from .expiry import sweep
+from .hooks import Client, Delivery, Hooks, MayReceive, PublishGrant
+from .listeners.certificates import TlsFiles
+from .listeners.listener_set import ListenerSet
+from .message import ApplicationMessage, PublishProperties, TrackedMessage
+from .settings import BrokerSettings
 from .storage import MemoryStorage, Storage
-from .sweep import sweep
 from .sys_topics import sys_topics
+from .tasks import OnFailure, RestartingTasks, Task, Tasks
 from .topics.names import matches
-from .topics.tree import Subscription
-
-log = logging.getLogger(__name__)
-
-_PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
+from .topics.tree import TopicSubscription
 
 
-class Broker(Listening, Exchange):
+class Broker:
     """An MQTT 3.1.1 and 5.0 broker on the running event loop.
 
     ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop. ``may_receive`` narrows who is
-    sent what within their subscriptions.
+    sent what within their subscriptions. ``tasks`` runs the broker's long-lived tasks, and restarts those that fail.
+
+    Raises:
+        StorageError: what is stored can't be read.
     """
 
     def __init__(
@@ -49,57 +41,137 @@ class Broker(Listening, Exchange):
         storage: Storage | None = None,
         *,
         may_receive: MayReceive | None = None,
+        tasks: Tasks | None = None,
     ) -> None:
-        Listening.__init__(self)
-        Exchange.__init__(self, settings, hooks, storage if storage is not None else MemoryStorage(), may_receive)
-        self.admission = Admission(settings, self.stats)
-        self.connections: set[Connection] = set()
-        self.intake_paused = False
-        self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
-        self._loop_name = ""
-        self.clock = time.monotonic
-        self._started_s = self.clock()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._dirty: list[Outbound] = []
-        self._closing = False
-        self._drained = asyncio.Event()  # closing, and no connection left
-        self.storage.restore(settings, self.stats, self.tree)
-        self.stats.subscriptions = self.tree.count
+        storage = storage if storage is not None else MemoryStorage()
+        self.core = BrokerCore(settings, hooks, storage, may_receive)
+        self.settings = settings
+        self.hooks = hooks
+        self.stats = self.core.stats
+        self.sessions = storage.sessions  # by client id
+        self.retained = storage.retained
+        self._tasks: Tasks = tasks if tasks is not None else RestartingTasks(self.stats)
+        self._listeners = ListenerSet(self.core, self._tasks)
+        self._sweep: Task | None = None
+        self._started_s = self.core.clock()
+        self._next_sys_s = self._started_s
+
+    # Listeners; each ``listen_*`` may be called several times
+
+    async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool = False) -> int:
+        """Accepts connections on ``host:port`` (port 0: any free one); the port bound.
+
+        ``proxy_protocol``: each connection starts with a PROXY protocol v2 header, which names the client's address.
+
+        Raises:
+            OSError: the address is taken or not ours.
+        """
+        bound = await self._listeners.listen_tcp(host, port, proxy_protocol=proxy_protocol)
+        self._start()
+        return bound
+
+    async def listen_tls(
+        self,
+        host: str,
+        port: int,
+        *,
+        cert: str | Path,
+        key: str | Path,
+        client_ca: str | Path | None = None,
+        proxy_protocol: bool = False,
+    ) -> int:
+        """Accepts TLS 1.2 and 1.3; with ``client_ca``, clients may show a certificate that it has signed.
+
+        Raises:
+            OSError: the address is taken or not ours.
+            CertificateError: a file can't be used; the message starts with ``tls_cert``, ``tls_key`` or
+                ``tls_client_ca``.
+        """
+        files = TlsFiles(cert=cert, key=key, client_ca=client_ca)
+        bound = self._listeners.listen_tls(host, port, files, proxy_protocol=proxy_protocol)
+        self._start()
+        return bound
+
+    async def listen_websocket(self, host: str, port: int, *, path: str = "/mqtt", tls: TlsFiles | None = None) -> int:
+        """Accepts MQTT over WebSocket, or over secure WebSocket with ``tls``.
+
+        Raises:
+            OSError, CertificateError: as ``listen_tls``.
+        """
+        bound = self._listeners.listen_websocket(host, port, path=path, tls=tls)
+        self._start()
+        return bound
+
+    async def listen_unix(self, path: str | Path) -> None:
+        """Accepts connections on a Unix socket, mode 0660; a file that a dead process has left is replaced.
+
+        Raises:
+            OSError: something else is there, or somebody listens on it.
+        """
+        await self._listeners.listen_unix(path)
+        self._start()
+
+    def reload_certificates(self) -> None:
+        """Reads all TLS files again, for connections still to come; those that stand are left alone.
+
+        Raises:
+            CertificateError: a file can't be used; then nothing has changed.
+        """
+        self._listeners.reload_certificates()
+
+    @property
+    def is_listening(self) -> bool:
+        """Whether connections are accepted."""
+        return self._listeners.is_serving
 
     # Life
 
-    def on_listening(self) -> None:
-        """The first listener has been opened."""
-        self._spawn(self._tick(), "broker sweep")
+    def _start(self) -> None:
+        if self._sweep is None:
+            self._sweep = self._tasks.spawn("broker sweep", self._tick, OnFailure.RESTART)
 
-    async def close(self, timeout_s: float) -> None:
-        """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
-        self._closing = True
-        self.stop_listening()
-        for connection in list(self.connections):
-            connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
-        if self.connections:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._drained.wait(), timeout_s)
-        for connection in list(self.connections):
-            connection.transport.abort()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self.finish_listening()
-        await self.storage.close()
+    async def _tick(self) -> None:
+        while True:
+            sweep(self.core)
+            if self.settings.sys_interval_s and self.core.clock() >= self._next_sys_s:
+                self._next_sys_s = self.core.clock() + self.settings.sys_interval_s
+                self._publish_sys()
+            await asyncio.sleep(self.settings.sweep_interval_s)
+
+    def _publish_sys(self) -> None:
+        figures = sys_topics(
+            self.stats,
+            uptime_s=self.core.clock() - self._started_s,
+            sessions=len(self.sessions),
+            retained=self.retained.count,
+        )
+        for topic, value in figures:
+            self.publish(topic, value.encode(), retain=True)
+
+    @property
+    def intake_paused(self) -> bool:
+        """Whether reading has been stopped."""
+        return self.core.connections.is_paused
 
     def pause_intake(self) -> None:
         """Stops reading from all sockets, those still to come included."""
-        self.intake_paused = True
-        for connection in self.connections:
-            connection.hold(Hold.INTAKE)
+        self.core.connections.pause()
 
     def resume_intake(self) -> None:
         """Reads again."""
-        self.intake_paused = False
-        for connection in list(self.connections):
-            connection.release(Hold.INTAKE)
+        self.core.connections.resume()
+
+    async def close(self, timeout_s: float) -> None:
+        """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
+        self.core.connections.refuse_more()
+        await self._listeners.close()
+        await self.core.connections.close(timeout_s)
+        self.core.peer_tasks.cancel()
+        await self.core.peer_tasks.finish()
+        if self._sweep is not None:
+            await self._sweep.stop()
+        await self._listeners.finish()
+        await self.core.storage.close()
 
     # What the embedding program sends and asks
 
@@ -117,28 +189,29 @@ class Broker(Listening, Exchange):
 
         ``publisher``: whose no-local subscriptions don't count.
         """
-        given = properties or PublishProperties()
-        return self.distribute(PublishGrant(topic), None, payload, qos, retain, given, publisher=publisher)
+        core, grant = self.core, PublishGrant(topic)
+        message = core.message(grant, payload, qos, retain, properties or PublishProperties(), publisher)
+        route = core.router.route(grant, message.topic, publisher)
+        core.distribute(route, message, core.now_us(), None)
+        return len(route.targets) + len(route.groups)
 
-    def subscribe_local(self, name: str, filters: Mapping[str, int], take: Callable[[Message], bool]) -> None:
+    def subscribe_local(
+        self, name: str, filters: Mapping[str, int], take: Callable[[ApplicationMessage], bool]
+    ) -> None:
         """Hands ``take`` each message that a filter matches, at most at the filter's QoS, its retain flag kept.
 
         Messages published as ``publisher=name`` are left out. ``take`` is called on the loop before the publisher is
         answered; False says that there is no room.
         """
-        session = LocalSession(name, self.settings, self.stats, take=take)
+        subscriber = LocalSubscriber(name, take)
         for pattern, qos in filters.items():
-            self.subscribe(session, Subscription(pattern, qos, no_local=True, retain_as_published=True))
+            subscription = TopicSubscription(pattern, qos, no_local=True, retain_as_published=True)
+            self.core.add_receiver(subscriber, subscription)
 
     def mark_bridged(self, name: str, broker_id: str) -> None:
         """Gives each message to a client that is a bridge this user property, and drops publishes that come back with
         it. A client is a bridge if its CONNECT has a user property of this name."""
-        self.loop_mark = PublishProperties(user_properties=((name, broker_id),)).encode()
-        self._loop_name = name
-
-    def mark_for(self, user_properties: Iterable[tuple[str, str]]) -> bytes:
-        """What each message to a client with these user properties in its CONNECT gets."""
-        return self.loop_mark if any(name == self._loop_name for name, _ in user_properties) else b""
+        self.core.mark_bridged(name, broker_id)
 
     def send(
         self,
@@ -159,9 +232,13 @@ class Broker(Listening, Exchange):
             return False
         properties = PublishProperties(correlation_data=correlation_data, response_topic=response_topic)
         message = TrackedMessage(
-            topic=topic.encode(), payload=payload, qos=1, properties=properties.encode(), on_outcome=on_outcome
+            topic=topic.encode(),
+            payload=payload,
+            qos=1,
+            properties=properties.encode(),
+            on_outcome=self.core.hooks.told(client_id, on_outcome),
         )
-        return connection.send_each([message], self.now_us()) is None
+        return connection.send_each([message], self.core.now_us(), None) is None
 
     def disconnect(self, client_id: str, reason: int, *, end_session: bool = False) -> bool:
         """Ends a client's connection, with a reason code (0x98, ...) in MQTT 5; False where it has none."""
@@ -173,166 +250,25 @@ class Broker(Listening, Exchange):
             code = disconnect_reason(reason)
             connection.close(f"disconnected by the server: {code.name.lower()}", reason=code)
         if end_session and self.sessions.get(client_id) is session:
-            self.end_session(session)
+            self.core.end_session(session)
         return connection is not None
 
     def client(self, client_id: str) -> Client | None:
         """The connected client of this id."""
-        session = self.sessions.get(client_id)
-        return session.connection.client if session is not None and session.connection is not None else None
+        return self.core.client(client_id)
 
     def clients(self) -> Iterable[Client]:
         """All connected clients."""
-        return [each.client for each in self.connections if each.client is not None and each.state is State.OPEN]
+        open_ones = [each for each in self.core.connections if each.state is ConnectionState.OPEN]
+        return [each.client for each in open_ones if each.client is not None]
 
     def forget_grants(self, client_id: str | None = None) -> None:
         """Has publishes authorized anew, of one client or of all."""
         if client_id is None:
-            for connection in self.connections:
+            for connection in self.core.connections:
                 connection.forget_grants()
         elif (session := self.sessions.get(client_id)) is not None and session.connection is not None:
             session.connection.forget_grants()
-
-    # What connections ask of the broker
-
-    def plain_encoder(self, version: int) -> PublishEncoder:
-        """The encoder that all clients of a version without special wishes share."""
-        return _PLAIN[version]
-
-    def flush_soon(self, connection: Outbound) -> None:
-        """Writes what the connection has collected at the end of this turn of the loop."""
-        if not self._dirty:
-            asyncio.get_running_loop().call_soon(self._flush_all)
-        self._dirty.append(connection)
-
-    def _flush_all(self) -> None:
-        dirty, self._dirty = self._dirty, []
-        for connection in dirty:
-            connection.dirty = False
-            connection.flush()
-
-    def on_socket(self, connection: Connection) -> None:
-        """A connection has been accepted."""
-        self.connections.add(connection)
-        self.stats.accepted += 1
-        self.stats.connections += 1
-        has_room = connection.is_half_open or self.admission.enter(connection.address)
-        connection.is_half_open = True
-        if self._closing or not has_room or len(self.connections) > self.settings.connections + 1024:
-            connection.transport.abort()
-        elif self.intake_paused:
-            connection.hold(Hold.INTAKE)
-
-    def on_socket_closed(self, connection: Connection) -> None:
-        """A socket is gone."""
-        self.connections.discard(connection)
-        self.stats.connections -= 1
-        self._on_login_over(connection)
-        if self._closing and not self.connections:
-            self._drained.set()
-
-    def _on_login_over(self, connection: Connection) -> None:
-        if connection.is_half_open:
-            connection.is_half_open = False
-            self.admission.leave(connection.address)
-
-    def admit(self, connection: Connection, client_id: str) -> Refusal | None:
-        """Whether there is room for one more client now; None is yes."""
-        return self.admission.admit(connection.gate, self.clock(), takes_over=self.client(client_id) is not None)
-
-    def decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
-        """Waits for the hooks' verdict beside everything else."""
-        connection.is_deciding = True
-        self._spawn(self._decide(connection, question), f"authenticate {connection}")
-
-    async def _decide(self, connection: Connection, question: Awaitable[Verdict]) -> None:
-        try:
-            verdict = await question
-        except Exception:  # the hook may raise anything, and lets nobody in by it
-            log.exception("%s: the authenticate hook failed", connection)
-            verdict = Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
-        connection.is_deciding = False
-        self.storage.active = connection
-        try:
-            conclude(connection, verdict)
-        except Exception:  # a fault of ours ends this connection alone
-            log.exception("%s: internal error", connection)
-            connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
-        finally:
-            self.storage.active = None
-
-    def _spawn(self, work: Awaitable[None], name: str) -> None:
-        task = asyncio.ensure_future(work)
-        if isinstance(task, asyncio.Task):
-            task.set_name(name)
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-
-    # What the hooks are told
-
-    def on_connected(self, connection: Connection) -> None:
-        """A CONNACK has gone out."""
-        assert connection.client is not None
-        self.stats.connects += 1
-        self.stats.clients += 1
-        self._on_login_over(connection)
-        self._tell(self.hooks.on_connected, connection.client)
-        if connection.client.filters:
-            self.on_subscribed(connection.client, sorted(connection.client.filters))
-
-    def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
-        """Filters were granted or restored."""
-        self._tell(self.hooks.on_subscribed, client, filters)
-
-    def on_connection_ended(self, connection: Connection, why: str) -> None:
-        """A connection is over: its session waits or ends, its will goes out or waits."""
-        session, client = connection.session, connection.client
-        if session is None or client is None or session.connection is not connection:
-            return
-        now_us = self.now_us()
-        session.close(now_us)
-        connection.session = None
-        self.stats.clients -= 1
-        if connection.will is not None:  # [MQTT-3.1.2-8]; [MQTT-3.1.2-8] [MQTT-3.1.2-12] of 3.1.1
-            self.leave_will(connection.will, client, session, now_us)
-        else:
-            self.cancel_will(client.client_id)
-        if not session.expiry_s:  # and not before [MQTT-4.1.0-1]; [MQTT-3.1.2-6] [MQTT-4.1.0-2] of 3.1.1
-            self.end_session(session)
-        elif session.expiry_s != NEVER_EXPIRES_S:  # [MQTT-3.1.2-23]
-            self.storage.deadlines.set("s" + session.client_id, session.expires_us)
-        self._tell(self.hooks.on_disconnected, client, why)
-
-    def _tell(self, hook: object, *arguments: object) -> None:
-        assert callable(hook)
-        try:
-            hook(*arguments)
-        except Exception:  # the hook may raise anything; it is told, not asked
-            log.exception("a hook failed")
-
-    # Time
-
-    async def _tick(self) -> None:
-        next_sys_s = self.clock()
-        while True:
-            try:
-                sweep(self)
-            except Exception:  # without sweeps nothing would expire or time out any more
-                log.exception("the sweep failed; it goes on")
-            if self.settings.sys_interval_s and self.clock() >= next_sys_s:
-                next_sys_s = self.clock() + self.settings.sys_interval_s
-                self._publish_sys()
-            await asyncio.sleep(self.settings.sweep_interval_s)
-
-    def _publish_sys(self) -> None:
-        figures = sys_topics(
-            self.stats,
-            uptime_s=self.clock() - self._started_s,
-            sessions=len(self.sessions),
-            retained=self.retained.count,
-        )
-        for topic, value in figures:
-            self.publish(topic, value.encode(), retain=True)
 
 
 def _may_receive(session: Session, topic: str) -> bool:

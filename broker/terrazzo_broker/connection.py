@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
-from .acknowledgements import Acknowledgements, DurableBatch, Segment
+from .admission import ListenerAdmission
 from .codec.errors import PacketError
 from .codec.reasons import connack_reason
 from .codec.writer import encode_packet
+from .connection_state import ConnectionState, ReadHold, Withheld
+from .connection_writer import ConnectionWriter
+from .core import BrokerCore
+from .delivery.acknowledgements import Acknowledgements, DurableBatch, Segment
+from .delivery.routing import Route
 from .hooks import Challenge, ConnectRequest, PublishGrant
-from .intake import feed
-from .listeners.certificates import common_name
-from .outbound import Outbound
-from .routing import Route
-from .state import Hold, State, Withheld
-
-if TYPE_CHECKING:
-    from .admission import Gate
-    from .broker import Broker
+from .limited_log import limited_logger
 
 log = logging.getLogger(__name__)
+fault_log = limited_logger("terrazzo_broker.faults")
 
 BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
 
-class Connection(Outbound):
-    """The protocol object of one socket.
+class Connection(ConnectionWriter):
+    """The protocol object of one socket. ``handle_packets`` is the packet loop: it handles what has arrived.
 
     Its attributes in groups: given at birth; bytes in; the client and its session; what is cached about its publishes.
     """
@@ -46,12 +45,13 @@ class Connection(Outbound):
         "challenge",
         "connect_packet",
         "epoch",
-        "gate",
         "grants",
+        "handle_packets",
         "holds",
         "is_deciding",
         "is_half_open",
         "keep_alive_s",
+        "listener",
         "needed",
         "partial",
         "port",
@@ -64,20 +64,23 @@ class Connection(Outbound):
         "will",
     )
 
-    def __init__(self, broker: Broker, gate: Gate) -> None:
-        super().__init__(broker)
-        self.gate = gate
+    def __init__(
+        self, core: BrokerCore, listener: ListenerAdmission, handle_packets: Callable[[Connection, bytes], None]
+    ) -> None:
+        super().__init__(core)
+        self.listener = listener
+        self.handle_packets = handle_packets
         self.address = ""
         self.port = 0
         self.certificate_name: str | None = None
         self.is_half_open = False  # counted by the admission as not logged in yet
 
         self.version = 0  # until CONNECT
-        self.born_s = self.seen_s = broker.clock()
+        self.born_s = self.seen_s = core.clock()
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
         self.burst = 0  # bytes read since the others had their turn
-        self.holds = Hold(0)
+        self.holds = ReadHold(0)
 
         self.keep_alive_s = 0
         self.will: mqtt5.Will | None = None
@@ -100,17 +103,17 @@ class Connection(Outbound):
         peer = transport.get_extra_info("peername")
         if isinstance(peer, tuple) and not self.address:  # else a proxy has named it
             self.address, self.port = str(peer[0]), int(peer[1])
-        self.certificate_name = common_name(transport.get_extra_info("peercert"))
-        self.broker.on_socket(self)
+        self.certificate_name = _common_name(transport.get_extra_info("peercert"))
+        self.core.connections.on_opened(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return None  # [MQTT-3.14.4-2] of 3.1.1
-        self.broker.stats.bytes_in += len(data)
+        self.core.stats.bytes_in += len(data)
         self.burst += len(data)
         if self.burst > BURST_BYTES:
             self._let_others()
-        if self.state is State.DECIDING:
+        if self.state is ConnectionState.DECIDING:
             return self._await_decision(data)
         if self.partial is not None:
             self.partial += data
@@ -122,46 +125,44 @@ class Connection(Outbound):
     def _let_others(self) -> None:
         """uvloop reads one socket up to 32 times before it looks at the next: that's for them to wait."""
         self.burst = 0
-        self.hold(Hold.TURN)
-        asyncio.get_running_loop().call_soon(self.release, Hold.TURN)
+        self.hold(ReadHold.TURN)
+        asyncio.get_running_loop().call_soon(self.release, ReadHold.TURN)
 
     def _await_decision(self, data: bytes) -> None:
         """A client may send on before it has its CONNACK (section 3.1.4); within bounds."""
         self.partial = (self.partial or bytearray()) + data
-        if len(self.partial) > self.broker.settings.packet_bytes:
-            self.hold(Hold.DECIDING)
+        if len(self.partial) > self.core.settings.packet_bytes:
+            self.hold(ReadHold.DECIDING)
 
     def process(self, data: bytes) -> None:
         """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers.
 
         [MQTT-4.13.1-1]; [MQTT-4.8.0-1] of 3.1.1
         """
-        self.broker.storage.active = self
         try:
-            feed(self, data)
+            self.handle_packets(self, data)
         except PacketError as error:
-            self.broker.stats.protocol_errors += 1
+            self.core.stats.protocol_errors += 1
             self.acknowledge_so_far()  # the packets before the bad one count
             self.fail(error.reason, error.text)
-        except Exception:  # a fault of ours ends this connection alone; [MQTT-4.8.0-2] of 3.1.1
-            log.exception("%s: internal error", self)
+        except Exception:  # noqa: BLE001 - a fault of ours ends this connection alone; [MQTT-4.8.0-2] of 3.1.1
+            self.core.stats.internal_errors += 1
+            fault_log.exception("%s: internal error", self)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
-        finally:
-            self.broker.storage.active = None
         if self.write_paused and self.is_stuck:
-            self.hold(Hold.ANSWERS)
+            self.hold(ReadHold.ANSWERS)
 
     def keep(self, rest: bytes, needed: int) -> None:
         """Keeps the start of a packet until ``needed`` bytes are there."""
-        if rest and self.state is not State.CLOSED:
+        if rest and self.state is not ConnectionState.CLOSED:
             self.partial = bytearray(rest)
             self.needed = needed
 
     def proceed(self) -> None:
         """The hooks have decided: handles what arrived meanwhile."""
         data, self.partial = self.partial, None
-        self.release(Hold.DECIDING)
-        if data and self.state is not State.CLOSED:
+        self.release(ReadHold.DECIDING)
+        if data and self.state is not ConnectionState.CLOSED:
             self.process(bytes(data))
 
     # Acknowledgements of publishes
@@ -201,22 +202,22 @@ class Connection(Outbound):
         if self.waiting is None:
             self.waiting = Acknowledgements()
         self.waiting.add(batch)
-        if self.waiting.unsettled > self.broker.settings.inflight_from_client:
+        if self.waiting.unsettled > self.core.settings.inflight_from_client:
             raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
-        self.broker.take(batch)
+        self.core.take(batch)
 
     def limit_rate(self, count: int, elapsed_s: float) -> None:
         """Takes ``count`` publishes off what the client may send; one that has sent too many isn't read for a while."""
-        limit = self.broker.settings.publish_per_second
+        limit = self.core.settings.publish_per_second
         self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
-        if self.tokens < 0 and not self.holds & Hold.RATE:
-            self.broker.stats.rate_limited += 1
-            self.hold(Hold.RATE)
-            asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, Hold.RATE)
+        if self.tokens < 0 and not self.holds & ReadHold.RATE:
+            self.core.stats.rate_limited += 1
+            self.hold(ReadHold.RATE)
+            asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, ReadHold.RATE)
 
-    def settled(self, batch: DurableBatch) -> None:
+    def settled(self) -> None:
         """A batch of this connection is durable: its acknowledgements leave, unless earlier ones wait."""
-        if self.state is State.CLOSED or self.waiting is None:
+        if self.state is ConnectionState.CLOSED or self.waiting is None:
             return
         data = self.waiting.release()
         if data:
@@ -224,24 +225,24 @@ class Connection(Outbound):
 
     # Reading on and off
 
-    def hold(self, why: Hold) -> None:
+    def hold(self, why: ReadHold) -> None:
         """Stops reading for one more reason."""
         if not self.holds and not self.transport.is_closing():
             self.transport.pause_reading()
         self.holds |= why
 
-    def release(self, why: Hold) -> None:
+    def release(self, why: ReadHold) -> None:
         """One reason less; reads again when none is left."""
         if self.holds & why:
             self.holds &= ~why
-            self.seen_s = self.broker.clock()
+            self.seen_s = self.core.clock()
             if not self.holds and not self.transport.is_closing():
                 self.transport.resume_reading()
 
     def resume_writing(self) -> None:
         self.write_paused = False
         self.flush()
-        self.release(Hold.ANSWERS)
+        self.release(ReadHold.ANSWERS)
         if self.session is not None:
             self.pump()
 
@@ -267,11 +268,11 @@ class Connection(Outbound):
         [MQTT-4.13.2-1]
         """
         log.info("%s: %s", self, text)
-        if self.state not in (State.NEW, State.DECIDING, State.CHALLENGED):
+        if self.state not in (ConnectionState.NEW, ConnectionState.DECIDING, ConnectionState.CHALLENGED):
             return self.close(text, reason=reason)
         if self.version == 5:  # no DISCONNECT before a CONNACK [MQTT-3.1.4-1] [MQTT-3.14.0-1]
             return self.refuse(connack_reason(reason), text)
-        self.broker.stats.connects_refused += 1  # there is no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6] of 3.1.1
+        self.core.stats.connects_refused += 1  # there is no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6] of 3.1.1
         return self.close(text)
 
     def refuse(self, reason: ConnAckReasonCode, text: str) -> None:
@@ -279,23 +280,24 @@ class Connection(Outbound):
 
         [MQTT-3.1.4-2] [MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-4.12.0-4]; [MQTT-3.2.2-5] of 3.1.1
         """
-        self.broker.stats.connects_refused += 1
+        self.core.stats.connects_refused += 1
         if self.version:
             self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=self._tellable(text)))
         self.close(text or reason.name)
 
     def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
         """Ends the connection from our side; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return
         # From here on nothing more is sent but what waits and the DISCONNECT. [MQTT-3.14.4-1]
-        was_open, self.state = self.state is State.OPEN and self.withheld < Withheld.CONNACK, State.CLOSED
+        was_open = self.state is ConnectionState.OPEN and self.withheld < Withheld.CONNACK
+        self.state = ConnectionState.CLOSED
         if self.withheld:  # nothing that the disk hasn't got may be promised now
             self.out.clear()
             self.withheld = Withheld.NOTHING
         if reason is not None and was_open and self.version == 5:
             self.write(encode_packet(self._disconnect(reason, why), 5))
-        self.seen_s = self.broker.clock()  # from here on the sweep gives it a few seconds to take the last bytes
+        self.seen_s = self.core.clock()  # from here on the sweep gives it a few seconds to take the last bytes
         self.write_paused = False
         waits = bool(self.out) and reason != DisconnectReasonCode.SERVER_SHUTTING_DOWN
         self.flush()
@@ -331,9 +333,9 @@ class Connection(Outbound):
         return why if why and fits else None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.broker.on_socket_closed(self)
-        if self.state is not State.CLOSED:
-            self.state = State.CLOSED
+        self.core.connections.on_closed(self)
+        if self.state is not ConnectionState.CLOSED:
+            self.state = ConnectionState.CLOSED
             self.ended("connection lost" if exc is None else f"connection lost: {exc}")
 
     def ended(self, why: str) -> None:
@@ -343,7 +345,9 @@ class Connection(Outbound):
         self.acks.clear()
         self.routes.clear()
         self.challenge = None
-        self.broker.on_connection_ended(self, why)
+        session, client, self.session = self.session, self.client, None
+        if session is not None and client is not None and session.connection is self:
+            self.core.leave_session(session, client, self.will, why)
 
     def forget_grants(self) -> None:
         """Has each topic authorized anew."""
@@ -353,3 +357,12 @@ class Connection(Outbound):
     def __str__(self) -> str:
         name = self.client.client_id if self.client is not None else "(no client)"
         return f"{name} {self.address}:{self.port}"
+
+
+def _common_name(certificate: Mapping[str, Any] | None) -> str | None:
+    """The subject's common name of a verified certificate (``SSLSocket.getpeercert``); None where there is none."""
+    for attributes in (certificate or {}).get("subject", ()):
+        for name, value in attributes:
+            if name == "commonName" and value:
+                return str(value)
+    return None

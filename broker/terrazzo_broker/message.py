@@ -12,7 +12,7 @@ from .hooks import Delivery
 _OVERHEAD_BYTES = 120  # of the Python objects that hold one message
 
 
-class Message(msgspec.Struct, frozen=True, gc=False):
+class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
     """One message; shared by all receivers that get it in the same form.
 
     ``properties``: the encoded MQTT 5 properties that travel with it, apart from the expiry.
@@ -33,13 +33,13 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES
 
 
-class TrackedMessage(Message, frozen=True, gc=True, kw_only=True):
+class TrackedMessage(ApplicationMessage, frozen=True, gc=True, kw_only=True):
     """A message whose sender is told how it fared."""
 
     on_outcome: Delivery
 
 
-def remaining_s(message: Message, now_us: int) -> int:
+def remaining_s(message: ApplicationMessage, now_us: int) -> int:
     """The Message Expiry Interval to send on, in whole seconds, rounded up. [MQTT-3.3.2-6]"""
     return max(0, (message.expires_us - now_us + 999_999) // 1_000_000)
 

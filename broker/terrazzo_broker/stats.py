@@ -39,6 +39,9 @@ class Stats:
     storage_failures: int = 0  # commits that the disk refused
     storage_refusals: int = 0  # publishes and subscriptions refused meanwhile
     rate_limited: int = 0  # times a client was read more slowly
+    hook_failures: int = 0  # exceptions from the embedding program's hooks
+    task_failures: int = 0  # long-lived tasks that failed and were started again
+    internal_errors: int = 0  # exceptions of the broker's own; each ended one connection at most
     dropped: dict[str, int] = field(default_factory=dict)  # messages, by reason
 
     def drop(self, reason: str, count: int = 1) -> None:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import mqtt5
 
 from .deadlines import Deadlines
+from .delivery.connection_port import Origin
+from .delivery.routing import MessageReceiver
+from .delivery.session import Session
 from .hooks import Client
-from .session import Session
+from .message import ApplicationMessage
 from .settings import BrokerSettings
 from .stats import Stats
 from .topics.retained import RetainedMessages
 from .topics.tree import SubscriptionTree
 from .wills import PendingWill
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 
 class StorageError(Exception):
@@ -26,21 +26,20 @@ class StorageError(Exception):
 class Storage(Protocol):
     """Sessions, retained messages and wills.
 
-    A persistent one hands out subclasses of ``Session`` and ``RetainedMessages`` that write down each change.
-    What a connection's packets change must be durable before that connection is answered: ``active`` is the connection
-    whose packets are being handled.
+    A persistent one gives its sessions and its retained messages a journal, which writes down each change. What a
+    connection's packets change must be durable before that connection is answered: the change is told with its
+    ``Origin``.
     """
 
     sessions: dict[str, Session]  # by client id [MQTT-3.1.3-2] of both; until they end [MQTT-4.1.0-1] of 3.1.1
-    retained: RetainedMessages
+    retained: RetainedMessages[ApplicationMessage]
     deadlines: Deadlines  # of sessions ("s" + client id) and wills ("w" + client id)
-    active: Connection | None
 
     @property
     def is_failing(self) -> bool:
         """Whether nothing can be written now; what would have to be is refused meanwhile."""
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree) -> None:
+    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
         """Loads what was stored; called once, before anything else.
 
         Raises:
@@ -53,8 +52,11 @@ class Storage(Protocol):
     def discard(self, session: Session) -> None:
         """Forgets a session that has ended."""
 
-    def note_will(self, will: mqtt5.Will, client: Client) -> None:
-        """The will of a client that is connected now: it waits if the broker is killed."""
+    def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
+        """The will of a client that is connected now: it is published if the broker is killed.
+
+        ``origin``: the connection whose CONNACK waits until it is written down.
+        """
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:
         """Keeps the will of a client that has gone, until ``due_us``."""
@@ -76,12 +78,11 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
-        self.retained = RetainedMessages()
+        self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages()
         self.deadlines = Deadlines()
-        self.active: Connection | None = None
         self._wills: dict[str, PendingWill] = {}
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree) -> None:
+    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
         """There is nothing yet."""
 
     def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
@@ -93,7 +94,7 @@ class MemoryStorage:
         """Forgets a session that has ended."""
         self.sessions.pop(session.client_id, None)
 
-    def note_will(self, will: mqtt5.Will, client: Client) -> None:
+    def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
         """The connection has it."""
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 
 from own_platform import PASSWORD, Addresses, Platform, Ports, own_platform
-from terrazzo.access.tokens import actor_of
 from terrazzo.api.kernel.services import Services
 from terrazzo.config.sections import LimitsSection
 from terrazzo.crypto.passwords import hash_password
@@ -130,7 +129,8 @@ async def _add_users(platform: Platform) -> dict[str, str]:
     ]:
         values = {"username": f"{name}-user", "role": role, "permission_company_id": company}
         made[name] = await entities.users.create_hashed(SYSTEM, values, await _password_hash())
-    return {name: tokens.issue(actor_of(row)) for name, row in made.items() if row is not None}
+    known = {name: await entities.users.by_name(row["username"]) for name, row in made.items() if row is not None}
+    return {name: tokens.issue_for(row) for name, row in known.items() if row is not None}
 
 
 _hashes: list[str] = []

@@ -8,7 +8,7 @@ import mqtt5
 from mqtt5 import QoS
 from raw_client import field, frame
 
-from terrazzo_broker.codec.subscribe import Subscribe, Unsubscribe, Wish
+from terrazzo_broker.codec.subscribe import RequestedFilter, SubscribePacket, UnsubscribePacket
 
 
 class Row(NamedTuple):
@@ -72,11 +72,11 @@ def acks() -> list[Row]:
 
 def subscriptions() -> list[Row]:
     """SUBSCRIBE and UNSUBSCRIBE."""
-    plain = Wish("a/+", 1)
-    rich = Wish("$share/g/#", 2, retain_as_published=True, retain_handling=2)
+    plain = RequestedFilter("a/+", 1)
+    rich = RequestedFilter("$share/g/#", 2, retain_as_published=True, retain_handling=2)
     return [
-        Row("SUBSCRIBE", 4, frame(0x82, ID, field("a/+"), b"\1"), Subscribe(0x1234, [plain])),
-        Row("SUBSCRIBE", 5, frame(0x82, ID, b"\0", field("a/+"), b"\1"), Subscribe(0x1234, [plain])),
+        Row("SUBSCRIBE", 4, frame(0x82, ID, field("a/+"), b"\1"), SubscribePacket(0x1234, [plain])),
+        Row("SUBSCRIBE", 5, frame(0x82, ID, b"\0", field("a/+"), b"\1"), SubscribePacket(0x1234, [plain])),
         Row(
             "SUBSCRIBE with everything",
             5,
@@ -91,10 +91,10 @@ def subscriptions() -> list[Row]:
                 field("$share/g/#"),
                 b"\x2a",
             ),
-            Subscribe(0x1234, [plain, rich], 128, [("k", "v")]),
+            SubscribePacket(0x1234, [plain, rich], 128, [("k", "v")]),
         ),
-        Row("UNSUBSCRIBE", 4, frame(0xA2, ID, field("a"), field("b")), Unsubscribe(0x1234, ["a", "b"])),
-        Row("UNSUBSCRIBE", 5, frame(0xA2, ID, b"\0", field("a")), Unsubscribe(0x1234, ["a"])),
+        Row("UNSUBSCRIBE", 4, frame(0xA2, ID, field("a"), field("b")), UnsubscribePacket(0x1234, ["a", "b"])),
+        Row("UNSUBSCRIBE", 5, frame(0xA2, ID, b"\0", field("a")), UnsubscribePacket(0x1234, ["a"])),
     ]
 
 

@@ -10,11 +10,12 @@ from mqtt5 import QoS
 from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, Row, names
 
 from terrazzo_broker.codec.errors import PacketError, UnsupportedProtocol
-from terrazzo_broker.codec.publish import PublishEncoder, parse_publish, render
+from terrazzo_broker.codec.publish import parse_publish
 from terrazzo_broker.codec.reader import parse_connect, parse_packet
 from terrazzo_broker.codec.wire import Cursor, encode_length, parse_frame
 from terrazzo_broker.codec.writer import ack, connack_return_code, encode_packet
-from terrazzo_broker.message import Message, PublishProperties
+from terrazzo_broker.delivery.encoder import PublishEncoder, render
+from terrazzo_broker.message import ApplicationMessage, PublishProperties
 
 
 def read(data: bytes, version: int):
@@ -169,7 +170,7 @@ def test_publishes_of_mqtt5_are_read_and_passed_on(packet):
     publish = read(packet.write(), 5)
     assert (publish.topic.decode(), publish.payload, publish.qos) == (packet.topic, packet.payload, int(packet.qos))
     assert (publish.alias, publish.expiry_s) == (packet.topic_alias, packet.message_expiry_interval)
-    message = Message(publish.topic, publish.payload, publish.qos, publish.retain, publish.properties)
+    message = ApplicationMessage(publish.topic, publish.payload, publish.qos, publish.retain, publish.properties)
     head, tail = render(message, 5, 0)
     identifier = publish.packet_id.to_bytes(2, "big") if publish.qos else b""
     passed_on, length = mqtt5.read(memoryview(head + identifier + tail))
@@ -223,15 +224,16 @@ def test_lengths_round_trip(value):
 def test_aliases_are_used_as_soon_as_a_topic_repeats():
     encoder = PublishEncoder(5, alias_maximum=1)
     packets = [
-        mqtt5.read(memoryview(encoder.encode(Message(topic, b"x"), 0, 0)))[0] for topic in (b"a", b"a", b"b", b"b")
+        mqtt5.read(memoryview(encoder.encode(ApplicationMessage(topic, b"x"), 0, 0)))[0]
+        for topic in (b"a", b"a", b"b", b"b")
     ]
     assert [(each.topic, each.topic_alias) for each in packets] == [("a", 1), ("", 1), ("b", None), ("b", None)]
 
 
 def test_packets_too_large_for_the_client_are_not_written():
     encoder = PublishEncoder(5, alias_maximum=2, packet_bytes=20)
-    assert encoder.encode(Message(b"a", b"x" * 20), 0, 0) is None
-    assert mqtt5.read(memoryview(encoder.encode(Message(b"a", b"x"), 0, 0)))[0].topic == "a"
+    assert encoder.encode(ApplicationMessage(b"a", b"x" * 20), 0, 0) is None
+    assert mqtt5.read(memoryview(encoder.encode(ApplicationMessage(b"a", b"x"), 0, 0)))[0].topic == "a"
 
 
 def test_server_side_properties_are_those_of_mqtt5():
@@ -242,7 +244,7 @@ def test_server_side_properties_are_those_of_mqtt5():
         correlation_data=b"\xff",
         user_properties=(("a", "1"), ("a", "2")),
     )
-    message = Message(b"t", b"x", properties=properties.encode(), expires_us=5_000_000)
+    message = ApplicationMessage(b"t", b"x", properties=properties.encode(), expires_us=5_000_000)
     packet, _ = mqtt5.read(memoryview(b"".join(render(message, 5, 1_500_000))))
     assert (packet.payload_format_indicator, packet.content_type, packet.response_topic) == (1, "text/plain", "r")
     assert (packet.correlation_data, packet.user_properties) == (b"\xff", [("a", "1"), ("a", "2")])

@@ -77,7 +77,7 @@ async def test_fuzz(start, caplog):
     chance = random.Random(SEED)
     attacks = [attack(running.port, random.Random(chance.random()), PACKETS // 16) for _ in range(16)]
     assert sum(await asyncio.gather(*attacks)) >= PACKETS // 16 * 16
-    await until(lambda: not broker.connections, timeout_s=TIMEOUT_S)
+    await until(lambda: not broker.stats.connections, timeout_s=TIMEOUT_S)
     assert [record.getMessage() for record in caplog.records] == []
     assert (broker.stats.connections, broker.stats.clients) == (0, 0)
     assert broker.stats.protocol_errors > 50

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raw_client import frame, publish_4
 
 from mqtt_bytes import field
-from terrazzo_broker.runs import scan_acks
+from terrazzo_broker.codec.scan import scan_acks
 
 
 @pytest.mark.parametrize("qos", [0, 1])

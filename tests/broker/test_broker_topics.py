@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo_broker import BrokerSettings, Stats
-from terrazzo_broker.message import Message
-from terrazzo_broker.routing import merge
-from terrazzo_broker.session import Session
+from terrazzo_broker.delivery.routing import merge
+from terrazzo_broker.delivery.session import Session
+from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.topics.names import Shared, is_topic_filter, is_topic_name, matches, split_shared
 from terrazzo_broker.topics.retained import RetainedMessages
-from terrazzo_broker.topics.tree import Subscription, SubscriptionTree
+from terrazzo_broker.topics.tree import SubscriptionTree, TopicSubscription
 
 levels = st.sampled_from(["", "a", "b", "c", "$SYS", "é"])
 names = st.lists(levels, min_size=1, max_size=4).map("/".join).filter(bool)
@@ -54,7 +54,7 @@ def test_the_tree_finds_what_matches(changes, topic):
     for pattern, number, adds in changes:
         epoch = tree.epoch
         if adds:
-            tree.add(pattern, None, sessions[number], Subscription(pattern, 0))
+            tree.add(pattern, None, sessions[number], TopicSubscription(pattern, 0))
             expected.add((pattern, number))
             assert tree.epoch > epoch
         else:
@@ -75,7 +75,7 @@ def test_the_tree_finds_what_matches(changes, topic):
 def test_retained_messages_are_found(puts, pattern):
     retained, expected = RetainedMessages(), {}
     for topic, payload in puts:
-        assert retained.put(topic, Message(topic.encode(), payload), limit=100)
+        assert retained.put(topic, ApplicationMessage(topic.encode(), payload), limit=100)
         expected.pop(topic, None)
         if payload:
             expected[topic] = payload
@@ -86,10 +86,10 @@ def test_retained_messages_are_found(puts, pattern):
 
 def test_retained_messages_expire_and_are_bounded():
     retained = RetainedMessages()
-    retained.put("a", Message(b"a", b"x", expires_us=10), limit=2)
-    retained.put("b", Message(b"b", b"x"), limit=2)
-    assert not retained.put("c", Message(b"c", b"x"), limit=2)
-    assert retained.put("b", Message(b"b", b"y"), limit=2)
+    retained.put("a", ApplicationMessage(b"a", b"x", expires_us=10), limit=2)
+    retained.put("b", ApplicationMessage(b"b", b"x"), limit=2)
+    assert not retained.put("c", ApplicationMessage(b"c", b"x"), limit=2)
+    assert retained.put("b", ApplicationMessage(b"b", b"y"), limit=2)
     assert len(retained.match("#", 9)) == 2
     assert len(retained.match("#", 10)) == retained.count == 1
 
@@ -137,21 +137,21 @@ def test_overlapping_subscriptions_become_one_target():
     who = session("c")
     targets = merge(
         [
-            (who, Subscription("a/#", 0, identifier=3)),
-            (who, Subscription("a/+", 2, retain_as_published=True, identifier=200)),
-            (who, Subscription("+/b", 1)),
+            (who, TopicSubscription("a/#", 0, identifier=3)),
+            (who, TopicSubscription("a/+", 2, retain_as_published=True, identifier=200)),
+            (who, TopicSubscription("+/b", 1)),
         ],
         "someone",
     )
     assert [each.shape for each in targets] == [(2, True, b"\x0b\x03\x0b\xc8\x01")]
-    assert merge([(who, Subscription("a", 1, no_local=True))], "c") == []
+    assert merge([(who, TopicSubscription("a", 1, no_local=True))], "c") == []
 
 
 def test_shared_messages_go_round():
     tree = SubscriptionTree()
     members = [session(str(number)) for number in range(3)]
     for member in members:
-        tree.add("a", "g", member, Subscription("$share/g/a", 1))
+        tree.add("a", "g", member, TopicSubscription("$share/g/a", 1))
     _, (group,) = tree.match("a")
     picked = [group.pick()[0] for _ in range(6)]
     assert sorted(each.client_id for each in picked) == ["0", "0", "1", "1", "2", "2"]

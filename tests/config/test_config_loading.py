@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import msgspec
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.config.bridge import BridgeTopicSection
+from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerProjectSection, SmsSection
 from terrazzo.config.sections import ARRAYS, SECTIONS, Config, ConfigError, load_config
 
@@ -226,3 +228,81 @@ def test_no_key_is_documented_that_does_not_exist() -> None:
     known = {f"{section}.{key}" for section, kind in TABLES.items() for key in kind.__struct_encode_fields__}
     shown = {line.split("`")[1] for line in DOCUMENT.read_text().splitlines() if line.startswith("| `")}
     assert shown == known
+
+
+NEEDED_BESIDE = {
+    ("store", "kind", "influxdb"): {"TERRAZZO_STORE__URL": "http://localhost:8086"},
+    ("broker", "kind", "external"): {"TERRAZZO_BROKER__URL": "mqtt://localhost"},
+}
+CHOICES = [
+    (section, field.encode_name, choice)
+    for section, kind in SECTIONS.items()
+    for field in msgspec.inspect.type_info(kind).fields
+    if isinstance(field.type, msgspec.inspect.LiteralType)
+    for choice in field.type.values
+]
+UNSERVED = re.compile(r"`(\w+)`[^|`]*\*\*not served by this version\*\*")
+
+
+def documented_meaning(key: str) -> str:
+    (row,) = [line for line in DOCUMENT.read_text().splitlines() if line.startswith(f"| `{key}` |")]
+    return row.split("|", 3)[3]
+
+
+@pytest.mark.parametrize(("section", "key", "choice"), CHOICES)
+def test_a_choice_is_served_unless_its_documentation_says_no(section: str, key: str, choice: str) -> None:
+    meaning = documented_meaning(f"{section}.{key}")
+    assert f"`{choice}`" in meaning
+    config = load_config(
+        None, {f"TERRAZZO_{section}__{key}".upper(): choice, **NEEDED_BESIDE.get((section, key, choice), {})}
+    )
+    if choice in UNSERVED.findall(meaning):
+        with pytest.raises(ConfigError, match=f"{section}.{key} = {choice}: not served by this version"):
+            check_is_served(config)
+    else:
+        check_is_served(config)
+
+
+def test_there_is_a_choice_that_is_refused_and_one_that_is_served() -> None:
+    refused = {each for each in CHOICES if each[2] in UNSERVED.findall(documented_meaning(f"{each[0]}.{each[1]}"))}
+    assert refused == {("broker", "kind", "external")}
+    assert ("store", "kind", "influxdb") in CHOICES
+
+
+SAMPLES = {
+    "int": "2000",
+    "float": "3.5",
+    "bool": "on",
+    "auth.token_key": "k" * 32,
+    "database.secrets_key": "ab" * 32,
+    "files.types": "pdf,zip",
+    "http.public_url": "https://terminals.example.com",
+    "time.zone": "Asia/Shanghai",
+}
+
+
+@pytest.mark.parametrize(
+    "key", [f"{s}.{field.encode_name}" for s, kind in SECTIONS.items() for field in msgspec.structs.fields(kind)]
+)
+def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_no(key: str) -> None:
+    section, _, name = key.partition(".")
+    if (section, name) in {choice[:2] for choice in CHOICES} or section == "messenger":
+        return  # above, and with the messenger
+    default = getattr(SECTIONS[section](), name)
+    kind = "int" if default is None else type(default).__name__
+    sample = SAMPLES.get(key) or SAMPLES.get(kind) or ("/somewhere" if name.endswith("_base") else "something")
+    variables = {f"TERRAZZO_{section}__{name}".upper(): sample}
+    if name == "tls_port":
+        variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
+    config = load_config(None, variables)
+    assert getattr(getattr(config, section), name) != default
+    check_is_served(config)
+    is_unused = "not used yet" in documented_meaning(key)
+    assert is_unused == (key.startswith("broker.") and not readers_of(name)), f"{key}: does anything read it?"
+
+
+def readers_of(name: str) -> list[Path]:
+    """The product's files outside of the configuration that read ``broker.<name>``."""
+    product = Path(__file__).parents[2] / "platform" / "terrazzo"
+    files = [path for path in product.rglob("*.py") if path.parent.name != "config"]
+    return [path for path in files if re.search(rf"config\.broker\.{name}\b", path.read_text(encoding="utf-8"))]

@@ -48,7 +48,7 @@ async def test_a_full_broker_lets_a_client_come_back(start, dial):
 
 async def test_connects_a_second_by_listener(start, dial, monkeypatch):
     broker, now_s = start(connects_per_second=3, sweep_interval_s=60), 1000.0
-    monkeypatch.setattr(broker, "clock", lambda: now_s)
+    monkeypatch.setattr(broker.core, "clock", lambda: now_s)
     port, other = [await broker.listen_tcp("127.0.0.1", 0) for _ in range(2)]
     answers = [await (await dial(port)).login(f"c{n}") for n in range(4)]
     assert answers == [ACCEPTED_4] * 3 + [UNAVAILABLE_4]
@@ -84,7 +84,7 @@ async def test_half_open_connections_by_address(start, dial):
     assert await (await dial(port)).login("later") == ACCEPTED_4
     await crowd[2].close()
     await until(lambda: broker.stats.connections == 3)
-    assert broker.admission._half_open == {}
+    assert broker.core.admission._half_open == {}
 
 
 async def test_half_open_tls_handshakes_count(start, dial, authority):
@@ -98,7 +98,7 @@ async def test_half_open_tls_handshakes_count(start, dial, authority):
     for name in ("a", "b", "c"):
         peer = await dial(port, ssl=authority.client_context())
         assert await peer.login(name) == ACCEPTED_4
-    assert broker.admission._half_open == {}
+    assert broker.core.admission._half_open == {}
 
 
 async def test_half_open_upgrades_count(start, dial):
@@ -113,7 +113,7 @@ async def test_half_open_upgrades_count(start, dial):
     second.send(frame(connect("d")))
     assert await second.mqtt(4) == ACCEPTED_4
     await idle.close()
-    await until(lambda: broker.admission._half_open == {})
+    await until(lambda: broker.core.admission._half_open == {})
     assert broker.stats.limited_half_open == 1
     for each in (upgraded, second):
         await each.close()

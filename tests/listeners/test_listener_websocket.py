@@ -6,6 +6,7 @@ import asyncio
 
 import paho.mqtt.client as paho
 import pytest
+from aiohttp import web
 from listener_stand import ACCEPTED_4, connect
 from websocket_peer import WebSocketPeer, frame
 
@@ -77,7 +78,7 @@ async def test_other_upgrades_are_refused(opened, listening, wish, status):
     body = await asyncio.wait_for(peer.reader.read(), 5)
     assert b"mqtt" in body or b"WebSocket" in body
     assert listening.stats.upgrades_refused == 1
-    await until(lambda: not listening.connections)
+    await until(lambda: not listening.stats.connections)
 
 
 @pytest.mark.parametrize(
@@ -206,3 +207,25 @@ async def test_mqttjs(listening, version):
 async def test_mqttjs_over_tls(secure, authority):
     await exchange_with_mqttjs(secure, protocol="wss", ca=authority.ca.read_text())
     assert secure.hooks.requests[0].listener == "wss"
+
+
+async def test_a_fault_while_writing_ends_that_connection_alone(opened, listening, monkeypatch):
+    good, bad = await opened(), await opened()
+    for name, peer in (("good", good), ("bad", bad)):
+        await peer.ask()
+        peer.send(frame(connect(name)))
+        assert await peer.mqtt(4) == ACCEPTED_4
+    send_bytes = web.WebSocketResponse.send_bytes
+    faults = ["planted"]
+
+    async def faulty(self, data):
+        if faults:
+            raise RuntimeError(faults.pop())
+        await send_bytes(self, data)
+
+    monkeypatch.setattr(web.WebSocketResponse, "send_bytes", faulty)
+    bad.send(frame(b"\xc0\0"))
+    await until(lambda: listening.client("bad") is None)
+    good.send(frame(b"\xc0\0"))
+    assert await good.mqtt(2) == b"\xd0\0"
+    assert listening.stats.internal_errors == 1

@@ -66,7 +66,7 @@ async def test_registry_follows_changes_and_tells_only_of_real_ones(stand: Stand
     await stand.terminal("G1")
     await terminals.update(stand.first, "G1", {"pin": "another"})
     await terminals.update(stand.first, "G1", {"description": "nothing that the hot path knows"})
-    await terminals.set_activated("G1", 5_000_000)
+    await terminals.set_all_activated({"G1": 5_000_000})
     await terminals.update(stand.first, "G1", {"maker": "nor this"})
     await terminals.delete(stand.first, "G1")
     assert seen == [(None, "pin-of-it"), ("pin-of-it", "another"), ("another", None)]
@@ -135,14 +135,14 @@ async def test_first_login_is_noted_once(stand: Stand) -> None:
     terminals = stand.entities.terminals
     await stand.terminal("G1")
     await stand.terminal("G2")
-    await terminals.set_activated("G1", 1_000)
+    await terminals.set_all_activated({"G1": 1_000})
     await terminals.set_all_activated({"G1": 2_000, "G2": 3_000, "unknown": 4_000})
-    await terminals.set_activated("G2", 5_000)
+    await terminals.set_all_activated({"G2": 5_000})
     rows = (await terminals.page(ROOT)).rows
     assert [row["activated"] for row in rows] == [1_000, 3_000]
     await terminals.delete(ROOT, "G1")
     await stand.terminal("G1")
-    await terminals.set_activated("G1", 6_000)
+    await terminals.set_all_activated({"G1": 6_000})
     assert (await terminals.item(ROOT, "G1"))["activated"] == 6_000
 
 

@@ -115,7 +115,7 @@ async def test_what_another_process_changes_is_seen_after_a_look(stand: Stand, t
     await other.terminals.update(stand.first, "G1", {"name": "renamed"})
     await changes.poll()
     assert (await item(stand.first, "G1"))["name"] == "renamed"
-    await other.terminals.set_activated("G1", 7_000_000)
+    await other.terminals.set_all_activated({"G1": 7_000_000})
     await changes.poll()
     assert (await item(stand.first, "G1"))["activated"] == 7_000_000
     await other.terminals.delete(stand.first, "G1")

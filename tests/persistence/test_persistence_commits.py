@@ -14,7 +14,7 @@ from persistence_client import Client, until
 
 from terrazzo_broker import Batch, Broker, BrokerSettings, PublishGrant
 from terrazzo_broker.persistence import DiskStorage
-from terrazzo_broker.persistence.database import Database
+from terrazzo_broker.persistence.database import StateDatabase
 from terrazzo_broker.standalone import OpenHooks
 from terrazzo_broker.storage import StorageError
 
@@ -34,18 +34,18 @@ class Rig:
         self.storage._database.sync = self._sync  # type: ignore[method-assign]
         settings = BrokerSettings(sweep_interval_s=0.02, sys_interval_s=0)
         self.broker = Broker(settings, hooks, self.storage)
-        self.broker.now_us = now_us  # type: ignore[method-assign]
+        self.broker.core.now_us = now_us  # type: ignore[method-assign]
         self.port = 0
         self._clients: list[Client] = []
 
     def _write(self, *arguments: Any) -> bool:
         if self.fails:
             raise StorageError("no space left")
-        return Database.write(self.storage._database, *arguments)
+        return StateDatabase.write(self.storage._database, *arguments)
 
     def _sync(self) -> None:
         assert self.gate.wait(10)
-        Database.sync(self.storage._database)
+        StateDatabase.sync(self.storage._database)
         self.commits += 1
 
     async def open(self) -> Client:
@@ -104,9 +104,9 @@ async def start(tmp_path: Path, clock: Clock) -> AsyncIterator[Callable[..., Awa
 
 async def crash(rig: Rig) -> None:
     """As ``kill -9`` leaves the folder: nothing is committed any more, connections end without a word."""
-    rig.storage._journal._is_closed = True
-    if rig.storage._journal._group is not None:
-        await asyncio.wait([rig.storage._journal._group.written])
+    rig.storage._commits._is_closed = True
+    if rig.storage._commits._group is not None:
+        await asyncio.wait([rig.storage._commits._group.written])
     rig.storage._database.close()
     await rig.broker.close(1.0)
 
@@ -318,7 +318,7 @@ async def test_what_ends_is_gone_from_the_disk(start: Callable[..., Awaitable[Ri
     await (await rig.dial("s2")).disconnect(expiry_s=0)
     await publisher.disconnect(expiry_s=0)
     await rig.broker.close(1.0)
-    database = Database(tmp_path / "data")
+    database = StateDatabase(tmp_path / "data")
     database.open()
     assert {key for key, _ in database.items()} == {b"A", b"V"}
     database.close()
@@ -327,7 +327,7 @@ async def test_what_ends_is_gone_from_the_disk(start: Callable[..., Awaitable[Ri
 async def test_a_disk_that_fails_refuses_and_recovers(
     start: Callable[..., Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("terrazzo_broker.persistence.journal.RETRY_S", 0.1)
+    monkeypatch.setattr("terrazzo_broker.persistence.group_commit.RETRY_S", 0.1)
     rig = await start()
     subscriber, publisher = await rig.dial("s"), await rig.dial("p", expiry_s=0)
     bystander = await rig.dial("b", expiry_s=0)
@@ -366,7 +366,7 @@ async def test_a_disk_that_fails_refuses_and_recovers(
 async def test_writers_are_not_read_while_the_disk_is_behind(
     start: Callable[..., Awaitable[Rig]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("terrazzo_broker.persistence.journal.GROUP_BYTES", 100_000)
+    monkeypatch.setattr("terrazzo_broker.persistence.group_commit.GROUP_BYTES", 100_000)
     rig = await start()
     subscriber, publisher = await rig.dial("s"), await rig.dial("p")
     await subscriber.subscribe(("t", 1))
@@ -376,7 +376,7 @@ async def test_writers_are_not_read_while_the_disk_is_behind(
     connection = rig.broker.sessions["p"].connection
     assert connection is not None
     await until(lambda: connection.holds, "hold")
-    assert rig.storage._journal.changes.size < 1_500_000  # one read may come on top
+    assert rig.storage._commits.changes.size < 1_500_000  # one read may come on top
     rig.gate.set()
     assert [(await publisher.receive()).packet_id for _ in range(300)] == list(range(1, 301))
     assert not connection.holds
@@ -408,7 +408,7 @@ async def test_a_batch_settled_after_its_session_leaves_nothing(
     hooks.batches[0].settle()
     rig.broker.disconnect("p", 0x98, end_session=True)
     await rig.close()
-    database = Database(tmp_path / "data")
+    database = StateDatabase(tmp_path / "data")
     database.open()
     assert {key for key, _ in database.items()} == {b"A", b"V"}
     database.close()

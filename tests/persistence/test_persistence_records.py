@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo_broker.hooks import Client
-from terrazzo_broker.message import Message
+from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.persistence import keys
-from terrazzo_broker.persistence.changes import SHARED_BYTES, Changes
+from terrazzo_broker.persistence.changes import SHARED_BYTES, UncommittedChanges
 from terrazzo_broker.persistence.image import read_image
 from terrazzo_broker.persistence.records import (
     RecordError,
@@ -26,10 +26,10 @@ from terrazzo_broker.persistence.records import (
     encode_will,
 )
 from terrazzo_broker.storage import StorageError
-from terrazzo_broker.topics.tree import Subscription
+from terrazzo_broker.topics.tree import TopicSubscription
 
 MESSAGES = st.builds(
-    Message,
+    ApplicationMessage,
     topic=st.text(min_size=1, max_size=40).map(str.encode),
     payload=st.binary(max_size=300),
     qos=st.integers(0, 2),
@@ -44,7 +44,7 @@ FORMAT = (keys.VERSION, b"2")
 
 
 @given(MESSAGES, st.integers(0, 65_535), st.none() | st.integers(0, (1 << 64) - 1))
-def test_entry_round_trip(message: Message, packet_id: int, body: int | None) -> None:
+def test_entry_round_trip(message: ApplicationMessage, packet_id: int, body: int | None) -> None:
     entry = decode_entry(encode_entry(message, packet_id, body))
     payload = message.payload if body is None else b""
     assert (entry.packet_id, entry.body, entry.payload) == (packet_id, body, payload)
@@ -56,12 +56,12 @@ def test_entry_round_trip(message: Message, packet_id: int, body: int | None) ->
 def test_records_from_before_retained_messages_had_publishers() -> None:
     first = bytes.fromhex("06 0000 0000000000000000 0001 00000000") + b"t" + b"kept"
     image = read_image([(keys.VERSION, b"1"), (keys.RETAINED + b"t", first)])
-    assert image.retained == [Message(b"t", b"kept", 2, retain=True)]
+    assert image.retained == [ApplicationMessage(b"t", b"kept", 2, retain=True)]
     assert image.format == b"1"
 
 
 @given(MESSAGES, st.data())
-def test_entry_cut_off_is_refused(message: Message, data: st.DataObject) -> None:
+def test_entry_cut_off_is_refused(message: ApplicationMessage, data: st.DataObject) -> None:
     whole = encode_entry(message, 7, 8)
     with pytest.raises(RecordError):
         decode_entry(whole[: data.draw(st.integers(0, len(whole) - 1))])
@@ -75,7 +75,7 @@ def test_session_round_trip(client_id: str, expiry_s: int, expires_us: int, is_c
 
 @given(TEXTS, st.integers(0, 2), st.booleans(), st.booleans(), st.integers(0, 2), st.integers(0, 268_435_455))
 def test_subscription_round_trip(pattern: str, qos: int, local: bool, kept: bool, handling: int, number: int) -> None:
-    subscription = Subscription(pattern, qos, local, kept, handling, number)
+    subscription = TopicSubscription(pattern, qos, local, kept, handling, number)
     assert decode_subscription(pattern.encode(), encode_subscription(subscription)) == subscription
 
 
@@ -142,7 +142,7 @@ def head(session: int) -> tuple[bytes, bytes]:
 
 
 def test_a_long_payload_for_many_sessions_is_stored_once() -> None:
-    changes, payload = Changes(), b"x" * (SHARED_BYTES + 1)
+    changes, payload = UncommittedChanges(), b"x" * (SHARED_BYTES + 1)
     messages = [queued(session, 1, payload) for session in range(1, 101)]
     for message in messages:
         changes.keep(message, 0)
@@ -161,7 +161,7 @@ def test_a_long_payload_for_many_sessions_is_stored_once() -> None:
 
 
 def test_what_goes_before_it_is_written_is_never_written() -> None:
-    changes, message = Changes(), queued(1, 1, b"short")
+    changes, message = UncommittedChanges(), queued(1, 1, b"short")
     changes.keep(message, 0)
     changes.assign(message, 7)
     changes.drop(message)
@@ -170,7 +170,7 @@ def test_what_goes_before_it_is_written_is_never_written() -> None:
 
 
 def test_an_entry_that_may_be_written_is_deleted() -> None:
-    changes, message = Changes(), queued(1, 1, b"short")
+    changes, message = UncommittedChanges(), queued(1, 1, b"short")
     changes.keep(message, 0)
     batch = changes.take()
     changes.put_back(batch)
@@ -180,7 +180,7 @@ def test_an_entry_that_may_be_written_is_deleted() -> None:
 
 
 def test_order_of_sending_is_found_again() -> None:
-    changes = Changes()
+    changes = UncommittedChanges()
     messages = [queued(1, place, b"%d" % place) for place in (1, 2, 3, 4, 5)]
     for message, packet_id in zip(messages, (10, 3, 7, 0, 0), strict=True):
         changes.keep(message, packet_id)

@@ -6,8 +6,11 @@ import asyncio
 import hashlib
 import hmac
 import json
+import re
 import socket
 import threading
+import time
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -25,7 +28,16 @@ ROWS = [
     ["HOT", "Too hot", "热", "EVNT", "$AdapterID-1.t", "", "x > 80"],
 ]
 BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+DOCUMENT = Path(__file__).parents[2] / "docs" / "messenger.md"
 SECRET = "0123456789abcdef"
+
+
+def documented_check() -> Callable[[dict[str, str], bytes, bytes], bool]:
+    """``is_genuine`` as docs/messenger.md has it."""
+    (source,) = re.findall(r"```python\n(def is_genuine.*?)```", DOCUMENT.read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {"hashlib": hashlib, "hmac": hmac, "time": time}
+    exec(source, names)
+    return names["is_genuine"]  # type: ignore[no-any-return]
 
 
 class Receiver:
@@ -58,9 +70,7 @@ class Receiver:
 
     def take(self, body: bytes, headers: dict[str, str]) -> None:
         """As docs/messenger.md tells receivers to check."""
-        signed = f"{headers['X-Terrazzo-Timestamp']}.".encode() + body
-        expected = "sha256=" + hmac.new(SECRET.encode(), signed, hashlib.sha256).hexdigest()
-        if not hmac.compare_digest(headers["X-Terrazzo-Signature"], expected):
+        if not documented_check()(headers, body, SECRET.encode()):
             self.faults.append("signature")
         self.hooks.append(json.loads(body) | {"delivery": headers["X-Terrazzo-Delivery"]})
 

@@ -15,7 +15,7 @@ import mqtt5
 from ..topics.names import is_topic_name
 from .errors import PacketError, UnsupportedProtocol, malformed, protocol_error
 from .properties import parse_properties
-from .subscribe import Subscribe, Unsubscribe, parse_subscribe, parse_unsubscribe
+from .subscribe import SubscribePacket, UnsubscribePacket, parse_subscribe, parse_unsubscribe
 from .wire import Cursor
 
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
@@ -29,7 +29,7 @@ _NO_FLAGS = 0  # [MQTT-3.14.1-1] [MQTT-3.15.1-1]; [MQTT-3.14.1-1] of 3.1.1
 _Code = TypeVar("_Code", bound=int)
 
 
-def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Subscribe | Unsubscribe:
+def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | SubscribePacket | UnsubscribePacket:
     """Reads the packet whose first byte is ``header`` and whose body is the cursor's.
 
     Raises:
@@ -154,7 +154,7 @@ def _auth(cursor: Cursor, version: int) -> mqtt5.Packet:
     return mqtt5.AuthPacket(reason_code=reason, **values)
 
 
-_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | Subscribe | Unsubscribe]] = {
+_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | SubscribePacket | UnsubscribePacket]] = {
     PUBACK: _ack_reader(mqtt5.PubAckPacket, mqtt5.PubAckReasonCode),
     PUBREC: _ack_reader(mqtt5.PubRecPacket, mqtt5.PubRecReasonCode),
     PUBREL: _ack_reader(mqtt5.PubRelPacket, mqtt5.PubRelReasonCode),

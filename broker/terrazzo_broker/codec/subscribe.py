@@ -10,7 +10,7 @@ from .properties import parse_properties
 from .wire import Cursor
 
 
-class Wish(msgspec.Struct, frozen=True):
+class RequestedFilter(msgspec.Struct, frozen=True):
     """One topic filter, not empty, with its options; the filter's text hasn't been looked at further."""
 
     pattern: str
@@ -20,16 +20,16 @@ class Wish(msgspec.Struct, frozen=True):
     retain_handling: int = 0
 
 
-class Subscribe(msgspec.Struct, frozen=True):
+class SubscribePacket(msgspec.Struct, frozen=True):
     """A SUBSCRIBE. ``identifier``: 0 is none."""
 
     packet_id: int
-    wishes: list[Wish]
+    requested: list[RequestedFilter]
     identifier: int = 0
     user_properties: list[tuple[str, str]] = []
 
 
-class Unsubscribe(msgspec.Struct, frozen=True):
+class UnsubscribePacket(msgspec.Struct, frozen=True):
     """An UNSUBSCRIBE; the filters' text hasn't been looked at."""
 
     packet_id: int
@@ -37,7 +37,7 @@ class Unsubscribe(msgspec.Struct, frozen=True):
     user_properties: list[tuple[str, str]] = []
 
 
-def parse_subscribe(cursor: Cursor, version: int) -> Subscribe:
+def parse_subscribe(cursor: Cursor, version: int) -> SubscribePacket:
     """Reads the body of a SUBSCRIBE.
 
     Raises:
@@ -45,15 +45,15 @@ def parse_subscribe(cursor: Cursor, version: int) -> Subscribe:
     """
     packet_id = cursor.packet_id()
     values = parse_properties(cursor, "subscribe") if version == 5 else {}
-    wishes = []
+    requested = []
     while cursor.position < cursor.end:
-        wishes.append(_wish(cursor, version))
-    if not wishes:
+        requested.append(_requested_filter(cursor, version))
+    if not requested:
         raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]; [MQTT-3.8.3-3] of 3.1.1
-    return Subscribe(packet_id, wishes, values.get("subscription_id", 0), values.get("user_properties", []))
+    return SubscribePacket(packet_id, requested, values.get("subscription_id", 0), values.get("user_properties", []))
 
 
-def _wish(cursor: Cursor, version: int) -> Wish:
+def _requested_filter(cursor: Cursor, version: int) -> RequestedFilter:
     pattern, options = _pattern(cursor), cursor.integer(1)
     if options & (0xC0 if version == 5 else 0xFC):
         raise malformed("reserved subscription options are set")  # [MQTT-3.8.3-5]; [MQTT-3.8.3-4] of 3.1.1
@@ -61,10 +61,10 @@ def _wish(cursor: Cursor, version: int) -> Wish:
         raise protocol_error("QoS 3 or retain handling 3")  # [MQTT-3.8.3-4] of 3.1.1
     if options & 4 and pattern.startswith("$share/"):
         raise protocol_error("no local on a shared subscription")  # [MQTT-3.8.3-4]
-    return Wish(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)
+    return RequestedFilter(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)
 
 
-def parse_unsubscribe(cursor: Cursor, version: int) -> Unsubscribe:
+def parse_unsubscribe(cursor: Cursor, version: int) -> UnsubscribePacket:
     """Reads the body of an UNSUBSCRIBE.
 
     Raises:
@@ -77,7 +77,7 @@ def parse_unsubscribe(cursor: Cursor, version: int) -> Unsubscribe:
         patterns.append(_pattern(cursor))
     if not patterns:
         raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2] of both
-    return Unsubscribe(packet_id, patterns, values.get("user_properties", []))
+    return UnsubscribePacket(packet_id, patterns, values.get("user_properties", []))
 
 
 def _pattern(cursor: Cursor) -> str:

@@ -1,38 +1,34 @@
-"""What each packet from a client does: one file a packet, one function each, chosen by the tables below."""
+"""What each packet from a client does: one file a packet or family of packets, chosen by the tables below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import mqtt5
 
 from ..codec.errors import protocol_error
 from ..codec.reader import CONNECT, PUBLISH, parse_packet
-from ..codec.subscribe import Subscribe, Unsubscribe
+from ..codec.subscribe import SubscribePacket, UnsubscribePacket
 from ..codec.wire import Cursor
-from ..state import State
+from ..codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL
+from ..connection import Connection
+from ..connection_state import ConnectionState
+from .acks import handle_acks
 from .auth import handle_auth
 from .connect import handle_connect
 from .disconnect import handle_disconnect
 from .ping import handle_pingreq
-from .puback import handle_puback
-from .pubcomp import handle_pubcomp
 from .publish import handle_publish
-from .pubrec import handle_pubrec
-from .pubrel import handle_pubrel
 from .subscribe import handle_subscribe
 from .unsubscribe import handle_unsubscribe
 
-if TYPE_CHECKING:
-    from ..connection import Connection
-
-_ACKS = {0x40: handle_puback, 0x50: handle_pubrec, 0x62: handle_pubrel, 0x70: handle_pubcomp}
+ACKS = (PUBACK, PUBREC, PUBREL, PUBCOMP)
 _ACK_PACKETS = (mqtt5.PubAckPacket, mqtt5.PubRecPacket, mqtt5.PubRelPacket, mqtt5.PubCompPacket)
 
 _HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
-    Subscribe: handle_subscribe,
-    Unsubscribe: handle_unsubscribe,
+    SubscribePacket: handle_subscribe,
+    UnsubscribePacket: handle_unsubscribe,
     mqtt5.PingReqPacket: handle_pingreq,
     mqtt5.DisconnectPacket: handle_disconnect,
     mqtt5.AuthPacket: handle_auth,
@@ -41,13 +37,11 @@ _HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
 
 def handle_packet(connection: Connection, header: int, data: bytes, start: int, end: int, now_us: int) -> None:
     """Handles the packet with the first byte ``header`` and the body ``data[start:end]``."""
-    if connection.state is State.OPEN:
+    if connection.state is ConnectionState.OPEN:
         if header >> 4 == PUBLISH:
             return handle_publish(connection, header, Cursor(data, start, end), now_us)
-        if end - start == 2 and header in _ACKS:  # without a reason, as nearly all are
-            return _ACKS[header](connection, Cursor(data, start, end).packet_id(), 0)
         return _handle_open(connection, header, Cursor(data, start, end))
-    if connection.state is State.NEW:
+    if connection.state is ConnectionState.NEW:
         return handle_connect(connection, header, Cursor(data, start, end))
     return _handle_challenged(connection, header, Cursor(data, start, end))
 
@@ -57,7 +51,7 @@ def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
         raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2] of both
     packet = parse_packet(header, cursor, connection.version)
     if isinstance(packet, _ACK_PACKETS):
-        return _ACKS[header](connection, packet.packet_id, int(packet.reason_code))
+        return handle_acks(connection, header, (packet.packet_id,), int(packet.reason_code))
     return _HANDLERS[type(packet)](connection, packet)
 
 

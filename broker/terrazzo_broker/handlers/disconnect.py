@@ -1,16 +1,12 @@
-"""DISCONNECT from the client."""
+"""DISCONNECT from the client: the end of the connection, with its will or without."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import mqtt5
 from mqtt5 import DisconnectReasonCode
 
 from ..codec.errors import protocol_error
-
-if TYPE_CHECKING:
-    from ..connection import Connection
+from ..connection import Connection
 
 
 def handle_disconnect(connection: Connection, packet: mqtt5.DisconnectPacket) -> None:
@@ -19,10 +15,9 @@ def handle_disconnect(connection: Connection, packet: mqtt5.DisconnectPacket) ->
     expiry_s = packet.session_expiry_interval
     if session is not None and expiry_s is not None:
         if expiry_s and not session.expiry_s:
-            raise protocol_error(
-                "a session that ends with its connection can't be given an expiry"
-            )  # section 3.14.2.2.2
-        session.set_expiry(expiry_s)
+            # section 3.14.2.2.2
+            raise protocol_error("a session that ends with its connection can't be given an expiry")
+        session.set_expiry(expiry_s, connection)
     is_normal = packet.reason_code == DisconnectReasonCode.NORMAL_DISCONNECTION
     if is_normal:
         connection.will = None

@@ -1,117 +1,160 @@
-"""PUBLISH in full: aliases, properties, retained messages, QoS 2, refusals."""
+"""PUBLISH from a client, in the order in which it passes: decoding, topic alias, quota, permission, refusals,
+retaining, routing, and its acknowledgement, at once or with the batch that makes it durable.
+
+There are two ways in and one way on. ``handle_run`` takes consecutive publishes to the same receivers that need nothing
+special, on topics that this connection's routes know: their name has been checked and their client authorized, they
+have neither RETAIN nor DUP, neither properties nor an alias. ``handle_publish`` takes one, whatever it has.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from mqtt5 import DisconnectReasonCode
 
 from ..codec.errors import PacketError, protocol_error
 from ..codec.publish import Publish, parse_publish
+from ..codec.scan import QOS0, QOS1, QOS2, PublishRun, scan_publishes
 from ..codec.wire import Cursor, decode_string
 from ..codec.writer import PUBACK, PUBREC, ack
+from ..connection import Connection
+from ..delivery.qos import RECEIVER, ReceiverStep
+from ..delivery.routing import Route
+from ..delivery.session import Session
 from ..hooks import Inbound, PublishGrant
-from ..message import Message
-from ..routing import Route
+from ..message import ApplicationMessage
 from ..topics.names import is_topic_name
 
-if TYPE_CHECKING:
-    from ..connection import Connection
-
-_NO_SUBSCRIBERS, _NOT_AUTHORIZED, _QUOTA_EXCEEDED, _PAYLOAD_FORMAT_INVALID = 0x10, 0x87, 0x97, 0x99
+_SUCCESS, _NO_SUBSCRIBERS, _NOT_AUTHORIZED = 0, 0x10, 0x87
+_QUOTA_EXCEEDED, _PAYLOAD_FORMAT_INVALID = 0x97, 0x99
+_KINDS = (0, PUBACK, PUBREC)  # what answers a publish, by its QoS
+_PUBACK = b"\x40\x02"
 _CACHED_TOPICS = 1024  # routes and grants that one connection keeps
 
 
+# Many at once
+
+
+def handle_run(connection: Connection, data: bytes, position: int, start: int, now_us: int) -> int:
+    """Handles a run whose first packet is at ``position`` and has its body at ``start``; where it ends, or 0 where
+    there is none."""
+    if len(data) - start < 2:
+        return 0
+    field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
+    route = connection.routes.get(field)
+    if route is None:
+        return 0
+    limit = connection.core.settings.packet_bytes
+    run = scan_publishes(data, position, field, connection.routes, version=connection.version, limit=limit)
+    if not run.ends:
+        return 0
+    header, end = data[position], run.ends[-1]
+    if header == QOS1:
+        _take_qos1(connection, route, data, run, now_us)
+    elif header == QOS0:
+        _take_qos0(connection, route, data, run, now_us)
+        if route.is_raw and route.targets:
+            raw, version = data[position:end], connection.version
+            connection.core.router.forward(route, raw, len(run.ends), version=version, now_us=now_us)
+    elif not _take_qos2(connection, route, data, run, now_us):
+        return 0
+    return end
+
+
+def _take_qos0(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> None:
+    """All of a QoS 0 run except what leaves as it came."""
+    _count(connection, len(run.ends), 0)
+    if not route.durable and (route.is_raw or route.is_unheard):
+        return
+    payloads = _payloads(data, run)
+    if not route.is_raw and not route.is_unheard:
+        _deliver(connection, route, run, payloads, 0, now_us)
+    if route.durable:
+        connection.open_batch(now_us).extend(_inbound(run.routes, payloads), [b""] * len(payloads))
+
+
+def _take_qos1(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> None:
+    identifiers = _identifiers(connection, data, run)
+    if b"\0\0" in identifiers:
+        raise protocol_error("packet identifier 0")  # [MQTT-2.2.1-3]; [MQTT-2.3.1-1] of 3.1.1
+    _count(connection, len(identifiers), 1)
+    payloads = _payloads(data, run)
+    refused = _deliver(connection, route, run, payloads, 1, now_us)
+    if route.durable:
+        acks = [_PUBACK + identifier for identifier in identifiers]
+        connection.open_batch(now_us).extend(_inbound(run.routes, payloads), acks)
+    else:
+        _acknowledge(connection, route, 1, identifiers, refused)
+
+
+def _take_qos2(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> bool:
+    """False, and nothing has happened, where the packets have to be looked at one by one."""
+    session = connection.session
+    assert session is not None
+    identifiers = _identifiers(connection, data, run)
+    numbers = [int.from_bytes(each, "big") for each in identifiers]
+    if route.durable or 0 in numbers or not session.takes_as_new(numbers, version=connection.version):
+        return False
+    _count(connection, len(numbers), 2)
+    refused = _deliver(connection, route, run, _payloads(data, run), 2, now_us)
+    _note_taken(session, numbers, refused if connection.version == 5 else None)
+    _acknowledge(connection, route, 2, identifiers, refused)
+    return True
+
+
+def _payloads(data: bytes, run: PublishRun[Route]) -> list[bytes]:
+    return [data[start:end] for start, end in zip(run.starts, run.ends, strict=True)]
+
+
+def _identifiers(connection: Connection, data: bytes, run: PublishRun[Route]) -> list[bytes]:
+    back = 3 if connection.version == 5 else 2
+    return [data[start - back : start - back + 2] for start in run.starts]
+
+
+def _inbound(routes: Sequence[Route], payloads: Sequence[bytes]) -> list[Inbound]:
+    new = tuple.__new__  # a third of the cost of calling the class
+    return [new(Inbound, (route.tag, payload, None)) for route, payload in zip(routes, payloads, strict=True)]
+
+
+def _deliver(
+    connection: Connection, route: Route, run: PublishRun[Route], payloads: list[bytes], qos: int, now_us: int
+) -> list[int] | None:
+    """Hands the publishes of a run to their receivers; the indexes of those that none had room for."""
+    if route.is_unheard:
+        return None
+    messages = [
+        ApplicationMessage(each.topic_bytes, payload, qos) for each, payload in zip(run.routes, payloads, strict=True)
+    ]
+    return connection.core.router.deliver(route, messages, now_us, connection)
+
+
+# One
+
+
 def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: int) -> None:
-    """Passes a publish on and acknowledges it, or has it made durable first."""
+    """Handles one publish: passes it on and acknowledges it, or has it made durable first."""
     publish = parse_publish(header, cursor, connection.version)
     topic = _resolve_alias(connection, publish)
-    _count(connection, publish.qos)
+    _count(connection, 1, publish.qos)
     # At QoS 1 each is a new one [MQTT-4.3.2-5]; at QoS 2 it is answered whatever became of the message [MQTT-4.3.3-13].
-    if publish.qos == 2 and _is_repeated(connection, publish.packet_id):
+    if publish.qos == 2 and not _is_new(connection, publish.packet_id):
         return
     route = _route(connection, topic)
     if publish.response_topic is not None and not is_topic_name(publish.response_topic):
         raise protocol_error("wildcards in a response topic")  # [MQTT-3.3.2-14]
     if route is None:
-        connection.broker.stats.publishes_refused += 1
-        _acknowledge(connection, publish, _NOT_AUTHORIZED)
+        connection.core.stats.publishes_refused += 1
+        _answer(connection, publish, _NOT_AUTHORIZED)
     elif publish.is_text and not _is_utf8(publish.payload):
-        connection.broker.stats.drop("payload format invalid")
-        _acknowledge(connection, publish, _PAYLOAD_FORMAT_INVALID)
-    elif connection.broker.loop_mark and connection.broker.loop_mark in publish.properties:
-        connection.broker.stats.drop("came back over a bridge")
-        _acknowledge(connection, publish, 0)
-    elif connection.broker.storage.is_failing and publish.qos and (publish.retain or route.is_stored):
+        connection.core.stats.drop("payload format invalid")
+        _answer(connection, publish, _PAYLOAD_FORMAT_INVALID)
+    elif connection.core.loop_mark and connection.core.loop_mark in publish.properties:
+        connection.core.stats.drop("came back over a bridge")
+        _answer(connection, publish, _SUCCESS)
+    elif connection.core.storage.is_failing and publish.qos and (publish.retain or route.is_stored):
         _refuse_unstorable(connection, publish)
     else:
         _pass_on(connection, publish, route, now_us)
-
-
-def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
-    message = Message(
-        topic=route.topic_bytes,
-        payload=publish.payload,
-        qos=publish.qos,
-        retain=publish.retain,
-        properties=publish.properties,
-        expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
-        publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
-    )
-    if publish.retain:  # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
-        connection.broker.retain(route.topic, message)
-    refused = None if route.is_unheard else connection.broker.router.deliver(route, [message], now_us)
-    if route.durable:
-        _make_durable(connection, publish, route, now_us)
-    else:
-        reason = _QUOTA_EXCEEDED if refused else _NO_SUBSCRIBERS if route.is_unheard else 0
-        _acknowledge(connection, publish, reason)
-
-
-def _make_durable(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
-    batch = connection.open_batch(now_us)
-    first = (0, PUBACK, PUBREC)[publish.qos]
-    if publish.qos == 2:
-        assert connection.session is not None
-        connection.session.receive(publish.packet_id, batch)
-        batch.received = batch.received or {}
-        batch.received[len(batch.messages)] = publish.packet_id
-    acknowledgement = ack(first, publish.packet_id, 0, connection.version) if first else b""
-    batch.add(Inbound(route.tag, publish.payload, publish.correlation_data), acknowledgement)
-
-
-def _acknowledge(connection: Connection, publish: Publish, reason: int) -> None:
-    """As its QoS demands. [MQTT-3.3.4-1] of both"""
-    if publish.qos == 1:  # [MQTT-4.3.2-4]; [MQTT-4.3.2-2] of 3.1.1
-        connection.acknowledge(ack(PUBACK, publish.packet_id, reason, connection.version))
-    elif publish.qos == 2:  # [MQTT-4.3.3-8]; [MQTT-4.3.3-2] of 3.1.1
-        assert connection.session is not None
-        if reason < 0x80 or connection.version < 5:  # a refusal ends the exchange [MQTT-4.3.3-9]
-            connection.session.receive(publish.packet_id)
-        connection.acknowledge(ack(PUBREC, publish.packet_id, reason, connection.version))
-
-
-def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
-    """3.1.1 has no other way of saying so than to close. [MQTT-3.3.5-2] of 3.1.1"""
-    connection.broker.stats.storage_refusals += 1
-    if connection.version < 5:
-        connection.close("messages can't be stored at the moment")
-    else:
-        _acknowledge(connection, publish, _QUOTA_EXCEEDED)
-
-
-def _is_repeated(connection: Connection, packet_id: int) -> bool:
-    """Whether a QoS 2 publish was received before and not released since; then it is only acknowledged again."""
-    session = connection.session
-    assert session is not None
-    if packet_id in session.incoming:  # [MQTT-4.3.3-10]
-        if session.incoming[packet_id] is None:
-            connection.acknowledge(ack(PUBREC, packet_id, 0, connection.version))
-        return True
-    if connection.version == 5 and len(session.incoming) >= connection.broker.settings.inflight_from_client:
-        # [MQTT-3.3.4-7]; a client of 3.1.1 is bounded by its identifiers
-        raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
-    return False
 
 
 def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
@@ -120,7 +163,7 @@ def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
         if not publish.topic and connection.version == 5:
             raise protocol_error("neither a topic nor an alias")
         return publish.topic
-    if not 0 < alias <= connection.broker.settings.topic_alias_maximum:
+    if not 0 < alias <= connection.core.settings.topic_alias_maximum:
         # [MQTT-3.2.2-17] [MQTT-3.2.2-18] [MQTT-3.3.2-8] [MQTT-3.3.2-9]
         raise PacketError(DisconnectReasonCode.TOPIC_ALIAS_INVALID, f"topic alias {alias}")
     aliases = connection.aliases
@@ -137,9 +180,24 @@ def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
 
 def _check_name(connection: Connection, topic: bytes) -> str:
     name = decode_string(topic)  # [MQTT-3.3.2-1] of both
-    if not is_topic_name(name) or name.count("/") >= connection.broker.settings.topic_levels:  # [MQTT-3.3.2-2] of both
+    if not is_topic_name(name) or name.count("/") >= connection.core.settings.topic_levels:  # [MQTT-3.3.2-2] of both
         raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic to publish on")
     return name
+
+
+def _is_new(connection: Connection, packet_id: int) -> bool:
+    """Whether a QoS 2 publish is to be passed on; one that isn't is answered again, or when it is durable."""
+    session = connection.session
+    assert session is not None
+    answer = RECEIVER[QOS2][session.received(packet_id)]  # [MQTT-4.3.3-10]
+    if answer is ReceiverStep.PUBREC:
+        connection.acknowledge(ack(PUBREC, packet_id, _SUCCESS, connection.version))
+    if answer is not ReceiverStep.TAKE:
+        return False
+    if connection.version == 5 and len(session.incoming) >= connection.core.settings.inflight_from_client:
+        # [MQTT-3.3.4-7]; a client of 3.1.1 is bounded by its identifiers
+        raise PacketError(DisconnectReasonCode.RECEIVE_MAX_EXCEEDED, "receive maximum exceeded")
+    return True
 
 
 def _route(connection: Connection, topic: bytes) -> Route | None:
@@ -151,10 +209,10 @@ def _route(connection: Connection, topic: bytes) -> Route | None:
         if grant is None:
             return None
         assert connection.client is not None
-        route = connection.broker.router.route(grant, topic, connection.client.client_id)
+        route = connection.core.router.route(grant, topic, connection.client.client_id)
         if len(connection.routes) >= _CACHED_TOPICS:
             connection.routes.clear()
-        if not connection.broker.storage.is_failing:  # else each publish passes by here
+        if not connection.core.storage.is_failing:  # else each publish passes by here
             connection.routes[field] = route
     return route
 
@@ -168,7 +226,7 @@ def _grant(connection: Connection, topic: bytes) -> PublishGrant | None:
         if len(grants) >= _CACHED_TOPICS:
             grants.clear()
         assert connection.client is not None
-        grants[topic] = connection.broker.authorize_publish(connection.client, name)
+        grants[topic] = connection.core.hooks.authorize_publish(connection.client, name)
     return grants[topic]
 
 
@@ -180,9 +238,93 @@ def _is_utf8(payload: bytes) -> bool:
     return True
 
 
-def _count(connection: Connection, qos: int) -> None:
-    stats = connection.broker.stats
-    name = ("messages_in_qos0", "messages_in_qos1", "messages_in_qos2")[qos]
-    setattr(stats, name, getattr(stats, name) + 1)
+def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
+    """3.1.1 has no other way of saying so than to close. [MQTT-3.3.5-2] of 3.1.1"""
+    connection.core.stats.storage_refusals += 1
+    if connection.version < 5:
+        connection.close("messages can't be stored at the moment")
+    else:
+        _answer(connection, publish, _QUOTA_EXCEEDED)
+
+
+def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
+    message = ApplicationMessage(
+        topic=route.topic_bytes,
+        payload=publish.payload,
+        qos=publish.qos,
+        retain=publish.retain,
+        properties=publish.properties,
+        expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
+        publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
+    )
+    # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
+    has_room = connection.core.distribute(route, message, now_us, connection)
+    if route.durable:
+        _make_durable(connection, publish, route, now_us)
+    else:
+        _answer(connection, publish, _QUOTA_EXCEEDED if not has_room else _NO_SUBSCRIBERS if route.is_unheard else 0)
+
+
+def _make_durable(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
+    batch = connection.open_batch(now_us)
+    if publish.qos == 2:
+        assert connection.session is not None
+        connection.session.receive(publish.packet_id, batch)
+        batch.received = batch.received or {}
+        batch.received[len(batch.messages)] = publish.packet_id
+    acknowledgement = ack(_KINDS[publish.qos], publish.packet_id, 0, connection.version) if publish.qos else b""
+    batch.add(Inbound(route.tag, publish.payload, publish.correlation_data), acknowledgement)
+
+
+def _answer(connection: Connection, publish: Publish, reason: int) -> None:
+    """As its QoS demands. [MQTT-3.3.4-1] of both"""
+    if publish.qos == 2:
+        assert connection.session is not None
+        is_refused = reason >= 0x80 and connection.version == 5
+        _note_taken(connection.session, [publish.packet_id], [0] if is_refused else None)
+    if publish.qos:
+        connection.acknowledge(ack(_KINDS[publish.qos], publish.packet_id, reason, connection.version))
+
+
+# The end of both ways
+
+
+def _note_taken(session: Session, numbers: Sequence[int], refused: Sequence[int] | None) -> None:
+    """Notes QoS 2 publishes until PUBREL; a refusal, by index, ends the exchange. [MQTT-4.3.3-9]"""
+    for index, number in enumerate(numbers):
+        if not refused or index not in refused:
+            session.receive(number)
+
+
+def _acknowledge(
+    connection: Connection, route: Route, qos: int, identifiers: list[bytes], refused: list[int] | None
+) -> None:
+    """Acknowledges the publishes of a run; those in ``refused``, by index, found no receiver with room.
+
+    [MQTT-4.3.2-4] [MQTT-4.3.3-8]; [MQTT-4.3.2-2] [MQTT-4.3.3-2] of 3.1.1
+    """
+    plain, reasoned = bytes((_KINDS[qos], 2)), bytes((_KINDS[qos], 3))
+    if connection.version == 5 and route.is_unheard:
+        tail = bytes((_NO_SUBSCRIBERS,))
+        answers = b"".join([reasoned + identifier + tail for identifier in identifiers])
+    elif connection.version == 5 and refused:
+        tail = bytes((_QUOTA_EXCEEDED,))
+        answers = b"".join(
+            reasoned + identifier + tail if index in refused else plain + identifier
+            for index, identifier in enumerate(identifiers)
+        )
+    else:
+        answers = plain + plain.join(identifiers)
+    connection.acknowledge(answers)
+
+
+def _count(connection: Connection, count: int, qos: int) -> None:
+    stats = connection.core.stats
+    if qos == 1:
+        stats.messages_in_qos1 += count
+    elif not qos:
+        stats.messages_in_qos0 += count
+    else:
+        stats.messages_in_qos2 += count
     if connection.client is not None:
-        connection.client.messages_in += 1
+        connection.client.messages_in += count

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import mqtt5
 from mqtt5 import SubAckReasonCode
 
-from ..codec.subscribe import Subscribe, Wish
+from ..codec.subscribe import RequestedFilter, SubscribePacket
 from ..codec.wire import encode_length
-from ..routing import shaped
+from ..connection import Connection
+from ..delivery.routing import shaped
 from ..topics.names import is_topic_filter, split_shared
-from ..topics.tree import Subscription
-
-if TYPE_CHECKING:
-    from ..connection import Connection
+from ..topics.tree import TopicSubscription
 
 
-def handle_subscribe(connection: Connection, packet: Subscribe) -> None:
+def handle_subscribe(connection: Connection, packet: SubscribePacket) -> None:
     """Grants or refuses each filter, answers, then sends what is retained."""
-    granted: list[tuple[Subscription, bool]] = []
+    granted: list[tuple[TopicSubscription, bool]] = []
     reasons: list[SubAckReasonCode] = []
-    for wish in packet.wishes:  # one after the other [MQTT-3.8.4-5]; [MQTT-3.8.4-4] of 3.1.1
-        reason = _refusal(connection, wish.pattern)
+    for wanted in packet.requested:  # one after the other [MQTT-3.8.4-5]; [MQTT-3.8.4-4] of 3.1.1
+        reason = _refusal(connection, wanted.pattern)
         if reason is None:
-            granted.append(_subscribe(connection, wish, packet.identifier))
-            reason = SubAckReasonCode(wish.qos)  # [MQTT-3.2.2-10] [MQTT-3.8.4-7]
+            granted.append(_subscribe(connection, wanted, packet.identifier))
+            reason = SubAckReasonCode(wanted.qos)  # [MQTT-3.2.2-10] [MQTT-3.8.4-7]
         else:
-            connection.broker.stats.subscribes_refused += 1
+            connection.core.stats.subscribes_refused += 1
         reasons.append(reason)  # [MQTT-3.8.4-6] [MQTT-3.9.3-1]; [MQTT-3.8.4-5] [MQTT-3.9.3-1] of 3.1.1
     # [MQTT-2.2.1-6] [MQTT-3.8.4-1] [MQTT-3.8.4-2]; [MQTT-2.3.1-7] [MQTT-3.8.4-1] [MQTT-3.8.4-2] of 3.1.1
     # Neither a reason string nor user properties: [MQTT-3.9.2-1] [MQTT-3.9.2-2]
@@ -35,54 +31,54 @@ def handle_subscribe(connection: Connection, packet: Subscribe) -> None:
     for subscription, is_new in granted:
         _send_retained(connection, subscription, is_new=is_new)
     if granted and connection.client is not None:
-        connection.broker.on_subscribed(connection.client, [subscription.filter for subscription, _ in granted])
+        connection.core.hooks.tell_subscribed(connection.client, [subscription.filter for subscription, _ in granted])
 
 
 def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
-    """[MQTT-3.9.3-2]"""
-    broker, session, client = connection.broker, connection.session, connection.client
+    """Why a filter isn't granted; None: it is. [MQTT-3.9.3-2]"""
+    core, session, client = connection.core, connection.session, connection.client
     assert session is not None
     assert client is not None
     shared = split_shared(pattern)
-    if shared is None or not is_topic_filter(shared.filter, levels=broker.settings.topic_levels):
+    if shared is None or not is_topic_filter(shared.filter, levels=core.settings.topic_levels):
         return SubAckReasonCode.TOPIC_FILTER_INVALID
-    if pattern not in session.subscriptions and len(session.subscriptions) >= broker.settings.subscriptions_per_session:
+    if pattern not in session.subscriptions and len(session.subscriptions) >= core.settings.subscriptions_per_session:
         return SubAckReasonCode.QUOTA_EXCEEDED
-    if broker.storage.is_failing and session.is_persistent:
-        broker.stats.storage_refusals += 1
+    if core.storage.is_failing and session.is_persistent:
+        core.stats.storage_refusals += 1
         return SubAckReasonCode.QUOTA_EXCEEDED
-    return None if broker.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
+    return None if core.hooks.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
 
 
-def _subscribe(connection: Connection, wish: Wish, identifier: int) -> tuple[Subscription, bool]:
+def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int) -> tuple[TopicSubscription, bool]:
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
-    subscription = Subscription(
-        wish.pattern,
-        wish.qos,
-        wish.no_local,
-        wish.retain_as_published,
-        wish.retain_handling,
+    subscription = TopicSubscription(
+        wanted.pattern,
+        wanted.qos,
+        wanted.no_local,
+        wanted.retain_as_published,
+        wanted.retain_handling,
         identifier,
     )
-    is_new = wish.pattern not in session.subscriptions
-    connection.broker.subscribe(session, subscription)  # in the place of an equal filter's [MQTT-3.8.4-3]
-    client.filters.add(wish.pattern)
+    is_new = wanted.pattern not in session.subscriptions
+    connection.core.subscribe(session, subscription)  # in the place of an equal filter's [MQTT-3.8.4-3]
+    client.filters.add(wanted.pattern)
     return subscription, is_new
 
 
-def _send_retained(connection: Connection, subscription: Subscription, *, is_new: bool) -> None:
+def _send_retained(connection: Connection, subscription: TopicSubscription, *, is_new: bool) -> None:
     """None for a shared subscription. [MQTT-3.3.1-9] [MQTT-3.8.4-4]; [MQTT-3.3.1-6] [MQTT-3.8.4-3] of 3.1.1"""
     if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:  # [MQTT-3.3.1-11]
         return
     if subscription.retain_handling == 1 and not is_new:  # [MQTT-3.3.1-10]
         return
-    now_us = connection.broker.now_us()
+    now_us = connection.core.now_us()
     identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
     assert connection.session is not None
-    retained = connection.broker.retained_for(connection.session, subscription, now_us)
+    retained = connection.core.retained_for(connection.session, subscription, now_us)
     messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8] of 3.1.1
     for message in messages:
-        if connection.send_each([message], now_us):
-            connection.broker.stats.drop("queue full")
+        if connection.send_each([message], now_us, connection):
+            connection.core.stats.drop("queue full")

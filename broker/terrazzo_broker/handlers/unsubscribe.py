@@ -1,30 +1,26 @@
-"""UNSUBSCRIBE."""
+"""UNSUBSCRIBE: subscriptions go; what was begun under them doesn't."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import mqtt5
 from mqtt5 import UnsubAckReasonCode
 
-from ..codec.subscribe import Unsubscribe
+from ..codec.subscribe import UnsubscribePacket
+from ..connection import Connection
 from ..topics.names import is_topic_filter, split_shared
 
-if TYPE_CHECKING:
-    from ..connection import Connection
 
-
-def handle_unsubscribe(connection: Connection, packet: Unsubscribe) -> None:
+def handle_unsubscribe(connection: Connection, packet: UnsubscribePacket) -> None:
     """Drops each filter that is the same character by character. [MQTT-3.10.4-1] of both"""
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
     reasons = []
     for pattern in packet.patterns:  # [MQTT-3.10.4-6] of both
-        existed = connection.broker.unsubscribe(session, pattern)
+        existed = connection.core.unsubscribe(session, pattern)
         client.filters.discard(pattern)
         reasons.append(
-            UnsubAckReasonCode.SUCCESS if existed else _why_not(pattern, connection.broker.settings.topic_levels)
+            UnsubAckReasonCode.SUCCESS if existed else _why_not(pattern, connection.core.settings.topic_levels)
         )
     # [MQTT-3.10.4-4] [MQTT-3.10.4-5] of both; [MQTT-2.2.1-6] [MQTT-3.11.3-1]; [MQTT-2.3.1-7] of 3.1.1
     # Neither a reason string nor user properties: [MQTT-3.11.2-1] [MQTT-3.11.2-2]
@@ -32,7 +28,7 @@ def handle_unsubscribe(connection: Connection, packet: Unsubscribe) -> None:
 
 
 def _why_not(pattern: str, levels: int) -> UnsubAckReasonCode:
-    """[MQTT-3.11.3-2]"""
+    """The reason for a filter that the session doesn't have. [MQTT-3.11.3-2]"""
     shared = split_shared(pattern)
     if shared is None or not is_topic_filter(shared.filter, levels=levels):
         return UnsubAckReasonCode.TOPIC_FILTER_INVALID

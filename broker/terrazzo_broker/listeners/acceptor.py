@@ -6,9 +6,12 @@ import asyncio
 import errno
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..limited_log import limited_logger
+from ..stats import Stats
+from ..tasks import OnFailure, PeerTasks, Tasks
 
 log = limited_logger("terrazzo_broker.listeners")
 
@@ -49,45 +52,54 @@ def _listen(family: int, address: tuple[Any, ...]) -> socket.socket:
 
 
 class Acceptor:
-    """A ``Listener``: hands each accepted socket to ``receive``, which owns it from then on."""
+    """An ``OpenListener``: hands each accepted socket to ``receive``, which owns it from then on.
 
-    def __init__(self, sockets: Sequence[socket.socket], receive: Receive) -> None:
+    ``name`` is the listener's. The task that accepts on a socket is restarted if it fails.
+    """
+
+    def __init__(
+        self, name: str, sockets: Sequence[socket.socket], receive: Receive, tasks: Tasks, stats: Stats
+    ) -> None:
         self._receive = receive
+        self._sockets = sockets
         self._room = asyncio.Semaphore(PENDING)
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._accepting = [self._spawn(self._accept(each), "accept connections") for each in sockets]
+        self._peers = PeerTasks(stats)
+        self._accepting = [
+            tasks.spawn(_task_name(name, each), partial(self._accept, each), OnFailure.REPORT) for each in sockets
+        ]
 
     def is_serving(self) -> bool:
         """Whether it accepts connections."""
-        return not all(each.done() for each in self._accepting)
+        return any(each.is_running for each in self._accepting)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Accepts no more, and gives up what is being set up."""
-        for task in self._tasks:
-            task.cancel()
+        self._peers.cancel()
+        for task in self._accepting:
+            await task.stop()
+        for each in self._sockets:
+            each.close()
 
     async def finish(self) -> None:
         """Waits until all that has ended."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-    def _spawn(self, work: Any, name: str) -> asyncio.Task[None]:
-        task: asyncio.Task[None] = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+        await self._peers.finish()
 
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        with listening:
-            while True:
-                await self._room.acquire()
-                try:
-                    accepted, peer = await loop.sock_accept(listening)
-                except OSError as error:
-                    self._room.release()
-                    await self._rest(error)
-                else:
-                    self._spawn(self._set_up(accepted, peer[:2]), f"set up {peer[0]}:{peer[1]}")
+        while True:
+            await self._room.acquire()
+            try:
+                accepted, peer = await loop.sock_accept(listening)
+            except OSError as error:
+                self._room.release()
+                await self._rest(error)
+            except BaseException:
+                self._room.release()
+                raise
+            else:
+                self._peers.start(
+                    f"set up {peer[0]}:{peer[1]}", partial(self._set_up, accepted, peer[:2]), accepted.close
+                )
 
     async def _rest(self, error: OSError) -> None:
         log.warning("cannot accept connections: %s", error)
@@ -101,8 +113,10 @@ class Acceptor:
         except OSError as error:
             accepted.close()
             log.info("%s:%d: gone before MQTT could start: %s", *peer, error)
-        except Exception:  # a fault of ours ends this connection alone; others are still accepted
-            accepted.close()
-            log.exception("%s:%d: internal error", *peer)
         finally:
             self._room.release()
+
+
+def _task_name(listener: str, listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"broker accept {listener} {host}:{port}"

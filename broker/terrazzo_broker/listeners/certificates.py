@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ..limited_log import limited_logger
 
@@ -92,12 +90,3 @@ def _load_authority(context: ssl.SSLContext, client_ca: str) -> None:
 
 def _reason(error: ssl.SSLError) -> str:
     return (error.reason or "not PEM").replace("_", " ").lower()
-
-
-def common_name(certificate: Mapping[str, Any] | None) -> str | None:
-    """The subject's common name of a verified certificate (``SSLSocket.getpeercert``); None where there is none."""
-    for attributes in (certificate or {}).get("subject", ()):
-        for name, value in attributes:
-            if name == "commonName" and value:
-                return str(value)
-    return None

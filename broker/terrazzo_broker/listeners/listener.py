@@ -6,13 +6,13 @@ import asyncio
 from typing import Protocol
 
 
-class Listener(Protocol):
+class OpenListener(Protocol):
     """Something that accepts connections until it is closed."""
 
     def is_serving(self) -> bool:
         """Whether it accepts connections."""
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Accepts no more; connections that stand are the broker's to close."""
 
     async def finish(self) -> None:
@@ -29,7 +29,7 @@ class ServerListener:
         """Whether it accepts connections."""
         return self._server.is_serving()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Accepts no more."""
         self._server.close()
 

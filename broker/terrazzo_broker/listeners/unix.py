@@ -9,20 +9,17 @@ import socket
 import stat
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ..admission import Gate
-from ..connection import Connection
+from ..admission import ListenerAdmission
+from ..core import BrokerCore
+from .accepted import new_connection
 from .acceptor import BACKLOG
-from .listener import Listener, ServerListener
-
-if TYPE_CHECKING:
-    from ..broker import Broker
+from .listener import OpenListener, ServerListener
 
 MODE = 0o660
 
 
-async def listen_unix(broker: Broker, path: str | Path) -> Listener:
+async def listen_unix(core: BrokerCore, path: str | Path) -> OpenListener:
     """A listener on the socket file ``path``, open to its owner and group.
 
     Raises:
@@ -31,9 +28,9 @@ async def listen_unix(broker: Broker, path: str | Path) -> Listener:
     path = Path(path)
     _remove_stale(path)
     listening = _bind(path)
-    gate = Gate("unix")
+    admission = ListenerAdmission("unix")
     server = await asyncio.get_running_loop().create_unix_server(
-        lambda: Connection(broker, gate), sock=listening, backlog=BACKLOG
+        lambda: new_connection(core, admission), sock=listening, backlog=BACKLOG
     )
     return UnixListener(server, path)
 
@@ -77,9 +74,9 @@ class UnixListener(ServerListener):
         self._path = path
         self._inode = path.stat().st_ino
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Accepts no more."""
-        super().close()
+        await super().close()
         with suppress(FileNotFoundError):
             if os.stat(self._path).st_ino == self._inode:
                 self._path.unlink()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from aiohttp import hdrs, web
 
-from ..admission import Gate
-from ..connection import Connection
+from ..admission import ListenerAdmission
+from ..core import BrokerCore
 from ..limited_log import limited_logger
+from ..tasks import Tasks
+from .accepted import admitted_connection
 from .acceptor import PENDING, Acceptor, bind
 from .certificates import Certificates
-from .reception import Reception
+from .handshake import Handshakes
 from .websocket_transport import WebSocketTransport
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 log = limited_logger("terrazzo_broker.websocket")
 _http_log = limited_logger("terrazzo_broker.websocket.http")  # aiohttp's word on requests that are none
@@ -41,25 +40,31 @@ class WebSocketListener:
     """A ``Listener`` on which one path upgrades, and everything else is refused and closed."""
 
     def __init__(
-        self, broker: Broker, sockets: list[socket.socket], *, path: str, certificates: Certificates | None
+        self,
+        core: BrokerCore,
+        tasks: Tasks,
+        sockets: list[socket.socket],
+        *,
+        path: str,
+        certificates: Certificates | None,
     ) -> None:
-        self._broker = broker
+        self._core = core
         self._path = path
-        self._gate = Gate("ws" if certificates is None else "wss")
+        self._admission = ListenerAdmission("ws" if certificates is None else "wss")
         self._visitors: dict[web.RequestHandler, _Visitor] = {}
         self._server = _Server(self, lingering_time=0, access_log=None, logger=_http_log)
-        reception = Reception(
-            broker, self._gate, lambda address, port: self._server(), certificates=certificates, proxy_protocol=False
+        handshakes = Handshakes(
+            core, self._admission, lambda address, port: self._server(), certificates=certificates, proxy_protocol=False
         )
-        self._acceptor = Acceptor(sockets, reception.receive)
+        self._acceptor = Acceptor(self._admission.name, sockets, handshakes.perform, tasks, core.stats)
 
     def is_serving(self) -> bool:
         """Whether it accepts connections."""
         return self._acceptor.is_serving()
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Accepts no more, and lets go of those that haven't upgraded."""
-        self._acceptor.close()
+        await self._acceptor.close()
         for protocol in list(self._visitors):
             protocol.force_close()
 
@@ -71,23 +76,23 @@ class WebSocketListener:
     # Before the upgrade
 
     def on_visitor(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """A connection that HTTP starts on; the reception has counted it as not logged in."""
-        timeout_s = self._broker.settings.connect_timeout_s
+        """A connection that HTTP starts on; it is counted already as not logged in."""
+        timeout_s = self._core.settings.connect_timeout_s
         address, port = transport.get_extra_info("peername")[:2]
         self._visitors[protocol] = _Visitor(
             address=address,
             port=port,
-            born_s=self._broker.clock(),
+            born_s=self._core.clock(),
             deadline=asyncio.get_running_loop().call_later(timeout_s, self._give_up, transport),
         )
         if len(self._visitors) > PENDING:
-            self._broker.stats.limited_half_open += 1
-            log.warning("%s: refused, %d connections there haven't upgraded", self._gate.name, PENDING)
+            self._core.stats.limited_half_open += 1
+            log.warning("%s: refused, %d connections there haven't upgraded", self._admission.name, PENDING)
             transport.abort()
 
     def _give_up(self, transport: asyncio.Transport) -> None:
-        self._broker.stats.connect_timeouts += 1
-        log.warning("%s: no WebSocket within %s s", self._gate.name, self._broker.settings.connect_timeout_s)
+        self._core.stats.connect_timeouts += 1
+        log.warning("%s: no WebSocket within %s s", self._admission.name, self._core.settings.connect_timeout_s)
         transport.abort()
 
     def on_gone(self, protocol: web.RequestHandler) -> None:
@@ -95,7 +100,7 @@ class WebSocketListener:
         visitor = self._visitors.pop(protocol, None)
         if visitor is not None:
             visitor.deadline.cancel()
-            self._broker.admission.leave(visitor.address)
+            self._core.admission.leave(visitor.address)
 
     # The upgrade
 
@@ -105,7 +110,7 @@ class WebSocketListener:
             protocols=SUBPROTOCOLS,
             timeout=_CLOSE_TIMEOUT_S,
             compress=False,
-            max_msg_size=self._broker.settings.packet_bytes + 1,  # aiohttp refuses what reaches it
+            max_msg_size=self._core.settings.packet_bytes + 1,  # aiohttp refuses what reaches it
         )
         refusal = self._refusal(request, websocket)
         below = request.transport
@@ -116,15 +121,10 @@ class WebSocketListener:
         if visitor is None:  # gone while it was answered
             return websocket
         visitor.deadline.cancel()
-        await WebSocketTransport(websocket, below).serve(self._connection(visitor))
-        return websocket
-
-    def _connection(self, visitor: _Visitor) -> Connection:
-        connection = Connection(self._broker, self._gate)
-        connection.address, connection.port = visitor.address, visitor.port
+        connection = admitted_connection(self._core, self._admission, visitor.address, visitor.port)
         connection.born_s = visitor.born_s
-        connection.is_half_open = True
-        return connection
+        await WebSocketTransport(websocket, below).serve(connection)
+        return websocket
 
     def _refusal(self, request: web.BaseRequest, websocket: web.WebSocketResponse) -> web.Response | None:
         if request.path != self._path:
@@ -139,8 +139,8 @@ class WebSocketListener:
         return None
 
     def _refuse(self, request: web.BaseRequest, refusal: web.Response) -> web.Response:
-        self._broker.stats.upgrades_refused += 1
-        log.warning("%s: refused on %s: %s", request.remote, self._gate.name, refusal.text)
+        self._core.stats.upgrades_refused += 1
+        log.warning("%s: refused on %s: %s", request.remote, self._admission.name, refusal.text)
         return refusal
 
 
@@ -167,7 +167,7 @@ class _Server(web.Server):
 
 
 def listen_websocket(
-    broker: Broker, host: str, port: int, *, path: str, certificates: Certificates | None
+    core: BrokerCore, tasks: Tasks, host: str, port: int, *, path: str, certificates: Certificates | None
 ) -> tuple[WebSocketListener, int]:
     """A listener and the port that it got.
 
@@ -175,5 +175,5 @@ def listen_websocket(
         OSError: the address is taken or not ours.
     """
     sockets = bind(host, port)
-    listener = WebSocketListener(broker, sockets, path=path, certificates=certificates)
+    listener = WebSocketListener(core, tasks, sockets, path=path, certificates=certificates)
     return listener, int(sockets[0].getsockname()[1])

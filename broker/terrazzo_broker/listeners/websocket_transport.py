@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from aiohttp import WSCloseCode, WSMsgType, web
 from mqtt5 import DisconnectReasonCode
 
-if TYPE_CHECKING:
-    from ..connection import Connection
+from ..connection import Connection
 
 FRAME_BYTES = 64 << 10  # no frame that we send is larger
 HIGH_WATER_BYTES = 64 << 10  # more than this waiting pauses the connection's writing
@@ -43,7 +42,7 @@ class WebSocketTransport(asyncio.Transport):
         """Runs the connection until either side ends it."""
         self._connection = connection
         connection.connection_made(self)
-        writing = asyncio.create_task(self._write_all(), name=f"write to WebSocket {connection}")
+        writing = connection.core.peer_tasks.start(f"write to WebSocket {connection}", self._write_all, self.abort)
         error: Exception | None = None
         try:
             error = await self._read_all(connection)
@@ -75,7 +74,7 @@ class WebSocketTransport(asyncio.Transport):
             elif message.type is WSMsgType.TEXT:
                 self._refuse_text(connection)
             elif message.type is WSMsgType.ERROR:
-                connection.broker.stats.protocol_errors += 1  # aiohttp has told the peer
+                connection.core.stats.protocol_errors += 1  # aiohttp has told the peer
                 return _as_error(message.data)
             else:
                 return None
@@ -83,7 +82,7 @@ class WebSocketTransport(asyncio.Transport):
     def _refuse_text(self, connection: Connection) -> None:
         """[MQTT-6.0.0-1] of both"""
         if not self._is_closing:
-            connection.broker.stats.protocol_errors += 1
+            connection.core.stats.protocol_errors += 1
             self._close_code = WSCloseCode.UNSUPPORTED_DATA
             connection.fail(DisconnectReasonCode.PROTOCOL_ERROR, "a WebSocket frame that is not binary")
 

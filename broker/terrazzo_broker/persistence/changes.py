@@ -13,7 +13,7 @@ _OVERHEAD_BYTES = 200  # of the Python objects that hold one change
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class CommitBatch:
     """One commit: values by key, None deletes; then ranges of keys that are deleted."""
 
     values: dict[bytes, bytes | None]
@@ -25,7 +25,7 @@ class Batch:
         return [keys.session_range(number) for number in self.ended]
 
 
-class Changes:
+class UncommittedChanges:
     """Collects changes until they are taken.
 
     A queue entry that goes again before it was taken is never written.
@@ -96,15 +96,19 @@ class Changes:
         self._bodies[body] = self._bodies.get(body, 0) + 1
         self._next_body = max(self._next_body, body + 1)
 
-    def take(self) -> Batch:
+    def take(self) -> CommitBatch:
         """Everything collected; what changes from now on is the next batch's."""
-        values, entries, ended = self._values, self._entries, self._ended
+        batch = CommitBatch({**self._values, **self._encoded_entries()}, self._ended)
         self._values, self._entries, self._ended, self.size = {}, {}, [], 0
+        return batch
+
+    def _encoded_entries(self) -> dict[bytes, bytes]:
+        """The records of the queue entries, and of the payloads that several of them share."""
+        entries = self._entries
         copies = Counter(id(each.payload) for each, _ in entries.values() if len(each.payload) > SHARED_BYTES)
         if not any(count > 1 for count in copies.values()):
-            for key, (message, packet_id) in entries.items():
-                values[key] = encode_entry(message, packet_id)
-            return Batch(values, ended)
+            return {key: encode_entry(message, packet_id) for key, (message, packet_id) in entries.items()}
+        values: dict[bytes, bytes] = {}
         bodies: dict[int, int] = {}  # by the payload object, which lives as long as this call
         for key, (message, packet_id) in entries.items():
             body = None
@@ -113,9 +117,9 @@ class Changes:
                 values[keys.body_key(body)] = message.payload
                 self.share(key, body)
             values[key] = encode_entry(message, packet_id, body)
-        return Batch(values, ended)
+        return values
 
-    def put_back(self, batch: Batch) -> None:
+    def put_back(self, batch: CommitBatch) -> None:
         """A batch couldn't be written, or only perhaps: it goes into the next one, under what has changed since."""
         self._values = {**batch.values, **self._values}
         self._ended = batch.ended + self._ended

@@ -26,7 +26,7 @@ class _Stalled(Exception):
     """Too many files wait to be merged."""
 
 
-class Database:
+class StateDatabase:
     """One folder's database; one process has it at a time, and one thread calls it at a time."""
 
     def __init__(self, folder: Path) -> None:

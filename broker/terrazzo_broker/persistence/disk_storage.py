@@ -6,13 +6,15 @@ import itertools
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import mqtt5
 
 from ..deadlines import Deadlines
+from ..delivery.connection_port import Origin
+from ..delivery.routing import MessageReceiver
+from ..delivery.session import Session
 from ..hooks import Client
-from ..session import Session
+from ..message import ApplicationMessage
 from ..settings import BrokerSettings
 from ..stats import Stats
 from ..storage import StorageError
@@ -21,15 +23,12 @@ from ..topics.retained import RetainedMessages
 from ..topics.tree import SubscriptionTree
 from ..wills import PendingWill
 from . import keys
-from .database import Database
+from .database import StateDatabase
+from .group_commit import GroupCommit
 from .image import FORMAT, Image, SessionImage, read_image
-from .journal import Journal
-from .journaled_retained import JournaledRetained
-from .journaled_session import JournaledSession
 from .records import StoredWill, encode_will
-
-if TYPE_CHECKING:
-    from ..connection import Connection
+from .retained_records import RetainedRecords
+from .session_records import SessionRecords
 
 _ALIVE_US = 5_000_000  # as exactly is it known when a broker was killed
 
@@ -47,12 +46,10 @@ class DiskStorage:
     def __init__(self, folder: Path, *, now_us: Callable[[], int] = _wall_clock_us) -> None:
         self.sessions: dict[str, Session] = {}
         self.deadlines = Deadlines()
-        self._database = Database(folder)
+        self._database = StateDatabase(folder)
         self._now_us = now_us
-        self.active: Connection | None = None
-        self._journal = Journal(self._database, now_us=now_us, active=lambda: self.active)
-        self._retained = JournaledRetained(self._journal)
-        self.retained: RetainedMessages = self._retained
+        self._commits = GroupCommit(self._database, now_us=now_us)
+        self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages(RetainedRecords(self._commits))
         self._wills: dict[str, PendingWill] = {}
         self._noted_wills: set[str] = set()  # client ids whose will is on disk
         self._numbers = itertools.count(1)
@@ -62,34 +59,34 @@ class DiskStorage:
     @property
     def is_failing(self) -> bool:
         """Whether the disk takes no writes."""
-        return self._journal.is_failing
+        return self._commits.is_failing
 
     # The start
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree) -> None:
+    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
         """Opens the folder and loads what is there.
 
         Raises:
             StorageError: another process has it, or it can't be read.
         """
         image = self._read()
-        self._journal.stats = stats
-        self._journal.on_health = tree.forget_matches
+        self._commits.stats = stats
+        self._commits.on_health = tree.forget_matches
         now_us = self._alive_us = self._now_us()
         last_seen_us = min(image.alive_us or now_us, now_us)
         self._numbers = itertools.count(max((each.number for each in image.sessions), default=0) + 1)
         self._places = itertools.count(image.last_place + 1)
         for key, body in image.body_of.items():
-            self._journal.changes.share(key, body)
+            self._commits.changes.share(key, body)
         for each in image.sessions:
             self._restore_session(each, settings, stats, last_seen_us=last_seen_us)
         self._subscribe_all(tree)
         for message in image.retained:
-            self._retained.restore(message)
+            self.retained.restore(message.topic.decode(), message)
         for client_id, will in image.wills.items():
             self._restore_will(client_id, will, last_seen_us)
         for number in image.unused_bodies:
-            self._journal.changes.delete(keys.body_key(number))
+            self._commits.changes.delete(keys.body_key(number))
 
     def _read(self) -> Image:
         self._database.open()
@@ -107,23 +104,20 @@ class DiskStorage:
     ) -> None:
         head = image.head
         if head is None:  # what an ended session has left over
-            self._journal.changes.end(image.number)
+            self._commits.changes.end(image.number)
             return
-        session = self._new_session(head.client_id, image.number, settings, stats)
-        session.restore(image)
+        records = self._records(image.number)
+        session = self.sessions[head.client_id] = Session(head.client_id, settings, stats, records)
+        records.restore(session, image)
         if head.is_connected:
             session.close(last_seen_us)
         if session.expires_us:
             self.deadlines.set("s" + session.client_id, session.expires_us)
 
-    def _new_session(self, client_id: str, number: int, settings: BrokerSettings, stats: Stats) -> JournaledSession:
-        session = JournaledSession(
-            client_id, settings, stats, journal=self._journal, number=number, places=self._places
-        )
-        self.sessions[client_id] = session
-        return session
+    def _records(self, number: int) -> SessionRecords:
+        return SessionRecords(self._commits, number=number, places=self._places)
 
-    def _subscribe_all(self, tree: SubscriptionTree) -> None:
+    def _subscribe_all(self, tree: SubscriptionTree[MessageReceiver]) -> None:
         for session in self.sessions.values():
             for subscription in session.subscriptions.values():
                 shared = split_shared(subscription.filter)
@@ -143,9 +137,8 @@ class DiskStorage:
 
     def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
         """A new session; on disk if it is to outlive its connection."""
-        if outlives:
-            return self._new_session(client_id, next(self._numbers), settings, stats)
-        session = self.sessions[client_id] = Session(client_id, settings, stats)
+        records = self._records(next(self._numbers)) if outlives else None
+        session = self.sessions[client_id] = Session(client_id, settings, stats, records)
         return session
 
     def discard(self, session: Session) -> None:
@@ -154,13 +147,13 @@ class DiskStorage:
 
     # Wills
 
-    def note_will(self, will: mqtt5.Will, client: Client) -> None:
+    def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
         """Writes down a connected client's will, so that it is published if the broker is killed."""
         self._write_will(will, client, None)
         if self.sessions[client.client_id].is_persistent:
-            self._journal.promise()
+            self._commits.wait(origin)
         else:
-            self._journal.later()
+            self._commits.later()
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:
         """Keeps the will of a client that has gone, until ``due_us``."""
@@ -168,18 +161,18 @@ class DiskStorage:
         self._wills[client_id] = pending
         self.deadlines.set("w" + client_id, due_us)
         self._write_will(pending.will, pending.client, due_us)
-        self._journal.later()
+        self._commits.later()
 
     def _write_will(self, will: mqtt5.Will, client: Client, due_us: int | None) -> None:
         self._noted_wills.add(client.client_id)
-        self._journal.changes.put(keys.WILL + client.client_id.encode(), encode_will(will, client, due_us))
+        self._commits.changes.put(keys.WILL + client.client_id.encode(), encode_will(will, client, due_us))
 
     def take_will(self, client_id: str) -> PendingWill | None:
         """Forgets a client's will; the one that waited."""
         if client_id in self._noted_wills:
             self._noted_wills.discard(client_id)
-            self._journal.changes.delete(keys.WILL + client_id.encode())
-            self._journal.later()
+            self._commits.changes.delete(keys.WILL + client_id.encode())
+            self._commits.later()
         self.deadlines.cancel("w" + client_id)
         return self._wills.pop(client_id, None)
 
@@ -187,13 +180,13 @@ class DiskStorage:
 
     def on_sweep(self, now_us: int) -> None:
         """Writes down every few seconds that the broker runs: from then on expiries count if it is killed."""
-        if self._journal.changes:
-            self._journal.later()
+        if self._commits.changes:
+            self._commits.later()
         elif now_us - self._alive_us > _ALIVE_US and (self.sessions or self._noted_wills):
             self._alive_us = now_us
-            self._journal.changes.put(keys.ALIVE, now_us.to_bytes(8, "big"))
-            self._journal.later()
+            self._commits.changes.put(keys.ALIVE, now_us.to_bytes(8, "big"))
+            self._commits.later()
 
     async def close(self) -> None:
         """Commits everything and lets the folder go."""
-        await self._journal.close()
+        await self._commits.close()

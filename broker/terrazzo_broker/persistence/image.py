@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..message import Message
+from ..message import ApplicationMessage
 from ..storage import StorageError
-from ..topics.tree import Subscription
+from ..topics.tree import TopicSubscription
 from . import keys
 from .records import (
-    Entry,
     RecordError,
+    StoredEntry,
     StoredMessage,
     StoredSession,
     StoredWill,
@@ -33,7 +33,7 @@ class SessionImage:
 
     number: int
     head: StoredSession | None = None
-    subscriptions: dict[str, Subscription] = field(default_factory=dict)
+    subscriptions: dict[str, TopicSubscription] = field(default_factory=dict)
     received: list[int] = field(default_factory=list)
     confirmed: dict[int, int] = field(default_factory=dict)  # packet identifier by place
     assigned: dict[bytes, int] = field(default_factory=dict)  # packet identifier by place, as it stands in the key
@@ -66,7 +66,7 @@ class Image:
     alive_us: int = 0
     last_place: int = 0
     sessions: list[SessionImage] = field(default_factory=list)
-    retained: list[Message] = field(default_factory=list)
+    retained: list[ApplicationMessage] = field(default_factory=list)
     wills: dict[str, StoredWill] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
     body_of: dict[bytes, int] = field(default_factory=dict)  # by the entry's key
@@ -187,8 +187,8 @@ _SESSION_READERS: dict[bytes, Callable[[Image, SessionImage, bytes, bytes], None
 }
 
 
-def _message(image: Image, entry: Entry) -> Message:
-    return Message(
+def _message(image: Image, entry: StoredEntry) -> ApplicationMessage:
+    return ApplicationMessage(
         entry.topic,
         _payload(image, entry),
         entry.qos,
@@ -199,7 +199,7 @@ def _message(image: Image, entry: Entry) -> Message:
     )
 
 
-def _payload(image: Image, entry: Entry) -> bytes:
+def _payload(image: Image, entry: StoredEntry) -> bytes:
     if entry.body is None:
         return entry.payload
     if entry.body not in image.bodies:

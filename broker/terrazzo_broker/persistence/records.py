@@ -10,8 +10,8 @@ import msgspec
 
 from ..codec.wire import encode_binary
 from ..hooks import Client
-from ..message import Message
-from ..topics.tree import Subscription
+from ..message import ApplicationMessage
+from ..topics.tree import TopicSubscription
 from ..wills import PendingWill
 
 _ENTRY = struct.Struct(">BHQHI")  # flags, packet identifier, expires_us, bytes of the topic, of the properties
@@ -22,13 +22,13 @@ class RecordError(ValueError):
     """A record that isn't one."""
 
 
-class StoredMessage(Message, frozen=True, gc=False, kw_only=True):
+class StoredMessage(ApplicationMessage, frozen=True, gc=False, kw_only=True):
     """A message that waits in one persistent session; ``key`` is its queue entry's."""
 
     key: bytes
 
 
-class Entry(NamedTuple):
+class StoredEntry(NamedTuple):
     """A queue entry or a retained message as stored; where ``body`` is a number the payload is elsewhere."""
 
     packet_id: int  # 0: not sent yet
@@ -42,7 +42,7 @@ class Entry(NamedTuple):
     publisher: str | None
 
 
-def encode_entry(message: Message, packet_id: int = 0, body: int | None = None) -> bytes:
+def encode_entry(message: ApplicationMessage, packet_id: int = 0, body: int | None = None) -> bytes:
     """A message with the packet identifier that it was sent under; its payload, or the number of its body."""
     flags = message.qos | (_RETAIN if message.retain else 0)
     payload, publisher = message.payload, b""
@@ -57,7 +57,7 @@ def encode_entry(message: Message, packet_id: int = 0, body: int | None = None) 
     return head + topic + properties + publisher + payload
 
 
-def decode_entry(data: bytes) -> Entry:
+def decode_entry(data: bytes) -> StoredEntry:
     """The inverse.
 
     Raises:
@@ -71,7 +71,7 @@ def decode_entry(data: bytes) -> Entry:
     if properties_end > len(data) or flags & _QOS == 3:
         raise RecordError(f"a message record of {len(data)} bytes that should have {properties_end} or more")
     publisher, rest = _publisher(data[properties_end:]) if flags & _HAS_PUBLISHER else (None, data[properties_end:])
-    return Entry(
+    return StoredEntry(
         packet_id=packet_id,
         topic=data[_ENTRY.size : topic_end],
         payload=b"" if flags & _HAS_BODY else rest,
@@ -193,7 +193,7 @@ def decode_session(data: bytes) -> StoredSession:
         raise RecordError(f"not a session: {error}") from None
 
 
-def encode_subscription(subscription: Subscription) -> bytes:
+def encode_subscription(subscription: TopicSubscription) -> bytes:
     """MessagePack; the filter is in the key."""
     return _encoder.encode(
         _StoredSubscription(
@@ -206,11 +206,11 @@ def encode_subscription(subscription: Subscription) -> bytes:
     )
 
 
-def decode_subscription(pattern: bytes, data: bytes) -> Subscription:
+def decode_subscription(pattern: bytes, data: bytes) -> TopicSubscription:
     """Raises ``RecordError``."""
     try:
         stored = _subscriptions.decode(data)
-        return Subscription(
+        return TopicSubscription(
             pattern.decode(),
             stored.qos,
             stored.no_local,

@@ -3,45 +3,88 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any, Generic, Protocol, TypeVar
 
-from ..message import Message
+
+class Retainable(Protocol):
+    """What the messages kept here have."""
+
+    @property
+    def topic(self) -> bytes:
+        """UTF-8."""
+        ...
+
+    @property
+    def payload(self) -> bytes:
+        """Empty: what is retained for the topic is to be forgotten."""
+        ...
+
+    @property
+    def expires_us(self) -> int:
+        """UTC microseconds; 0 is never."""
+        ...
 
 
-class _Node:
+M = TypeVar("M", bound=Retainable)
+M_in = TypeVar("M_in", bound=Retainable, contravariant=True)
+
+
+class RetainedJournal(Protocol[M_in]):
+    """Is told of each change, and writes it down. ``origin``: the connection whose packet asked for it."""
+
+    def kept(self, topic: str, message: M_in, origin: Any) -> None:
+        """This is the topic's message now."""
+
+    def removed(self, topic: str, origin: Any) -> None:
+        """The topic has no message any more."""
+
+
+class _Node(Generic[M]):
     __slots__ = ("children", "message")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node] = {}
-        self.message: Message | None = None
+        self.children: dict[str, _Node[M]] = {}
+        self.message: M | None = None
 
 
-class RetainedMessages:
-    """Retained messages by topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1"""
+class RetainedMessages(Generic[M]):
+    """Retained messages by topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1
 
-    __slots__ = ("_root", "count")
+    ``journal`` is told of each change; None: they are in memory only.
+    """
 
-    def __init__(self) -> None:
-        self._root = _Node()
+    __slots__ = ("_journal", "_root", "count")
+
+    def __init__(self, journal: RetainedJournal[M] | None = None) -> None:
+        self._root: _Node[M] = _Node()
+        self._journal = journal
         self.count = 0
 
-    def put(self, topic: str, message: Message, *, limit: int) -> bool:
+    def put(self, topic: str, message: M, *, limit: int, origin: object = None) -> bool:
         """Keeps ``message`` for the topic; an empty payload takes away what was kept.
 
-        False, and nothing changes, where ``limit`` other topics have a message already.
+        False, and nothing changes, where ``limit`` other topics have a message already. ``origin``: the connection
+        that published it, whose answer waits until that is durable.
         """
         if not message.payload:  # [MQTT-3.3.1-6] [MQTT-3.3.1-7]; [MQTT-3.3.1-10] [MQTT-3.3.1-11] of 3.1.1
-            self.remove(topic)
+            self.remove(topic, origin)
             return True
         if self.count >= limit and self._find(topic) is None:
             return False
+        self.restore(topic, message)  # [MQTT-3.3.1-5]; [MQTT-3.3.1-5] [MQTT-3.3.1-7] of 3.1.1
+        if self._journal is not None:
+            self._journal.kept(topic, message, origin)
+        return True
+
+    def restore(self, topic: str, message: M) -> None:
+        """Keeps a message that is written down already, or needn't be."""
         node = self._root
         for level in topic.split("/"):
             node = node.children.get(level) or node.children.setdefault(level, _Node())
         self.count += node.message is None
-        node.message = message  # [MQTT-3.3.1-5]; [MQTT-3.3.1-5] [MQTT-3.3.1-7] of 3.1.1
-        return True
+        node.message = message
 
-    def _find(self, topic: str) -> Message | None:
+    def _find(self, topic: str) -> M | None:
         node = self._root
         for level in topic.split("/"):
             if level not in node.children:
@@ -49,7 +92,7 @@ class RetainedMessages:
             node = node.children[level]
         return node.message
 
-    def remove(self, topic: str) -> None:
+    def remove(self, topic: str, origin: object = None) -> None:
         """Forgets the topic's message, if there is one."""
         path, levels = [self._root], topic.split("/")
         for level in levels:
@@ -57,13 +100,16 @@ class RetainedMessages:
             if child is None:
                 return
             path.append(child)
-        self.count -= path[-1].message is not None
-        path[-1].message = None
+        if path[-1].message is not None:
+            path[-1].message = None
+            self.count -= 1
+            if self._journal is not None:
+                self._journal.removed(topic, origin)
         for level, parent, node in zip(reversed(levels), reversed(path[:-1]), reversed(path[1:]), strict=True):
             if node.message is None and not node.children:
                 del parent.children[level]
 
-    def match(self, pattern: str, now_us: int) -> list[Message]:
+    def match(self, pattern: str, now_us: int) -> list[M]:
         """The messages under a filter, in no particular order; those that have expired are forgotten."""
         found = list(self._walk(self._root, pattern.split("/"), 0))
         for message in found:
@@ -71,7 +117,7 @@ class RetainedMessages:
                 self.remove(message.topic.decode())
         return [message for message in found if not message.expires_us or message.expires_us > now_us]
 
-    def _walk(self, node: _Node, levels: list[str], depth: int) -> Iterator[Message]:
+    def _walk(self, node: _Node[M], levels: list[str], depth: int) -> Iterator[M]:
         if depth == len(levels):
             if node.message is not None:
                 yield node.message
@@ -86,7 +132,7 @@ class RetainedMessages:
         elif level in node.children:
             yield from self._walk(node.children[level], levels, depth + 1)
 
-    def _below(self, node: _Node, *, at_root: bool) -> Iterator[Message]:
+    def _below(self, node: _Node[M], *, at_root: bool) -> Iterator[M]:
         pending = [node]
         while pending:
             each = pending.pop()

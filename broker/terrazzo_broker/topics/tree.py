@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import Generic, Protocol, TypeVar
 
 import msgspec
 
-if TYPE_CHECKING:
-    from ..session import Session
+
+class TreeSubscriber(Protocol):
+    """Whoever subscribes."""
+
+    @property
+    def connection(self) -> object | None:
+        """Its connection; None while it has none."""
+        ...
 
 
-class Subscription(msgspec.Struct, frozen=True, gc=False):
+S = TypeVar("S", bound=TreeSubscriber)
+
+
+class TopicSubscription(msgspec.Struct, frozen=True, gc=False):
     """One granted subscription of one session. ``filter``: as sent, with ``$share/<group>/`` where it is shared."""
 
     filter: str
@@ -22,25 +31,25 @@ class Subscription(msgspec.Struct, frozen=True, gc=False):
     identifier: int = 0
 
 
-class SharedGroup:
-    """The members of one shared subscription; messages go round among them."""
+class SharedGroup(Generic[S]):
+    """The members of one shared subscription; each message goes to one of them, in turn."""
 
     __slots__ = ("members", "turn")
 
     def __init__(self) -> None:
-        self.members: dict[Session, Subscription] = {}
+        self.members: dict[S, TopicSubscription] = {}
         self.turn = 0
 
-    def among(self, may_receive: Callable[[Session], bool]) -> SharedGroup | None:
+    def among(self, may_receive: Callable[[S], bool]) -> SharedGroup[S] | None:
         """The group of those members only; None where that is nobody."""
         members = {session: wish for session, wish in self.members.items() if may_receive(session)}
         if len(members) == len(self.members):
             return self
-        group = SharedGroup()
+        group: SharedGroup[S] = SharedGroup()
         group.members = members
         return group if members else None
 
-    def pick(self) -> tuple[Session, Subscription]:
+    def pick(self) -> tuple[S, TopicSubscription]:
         """The next member, a connected one if there is any."""
         members = list(self.members.items())
         self.turn += 1
@@ -51,26 +60,26 @@ class SharedGroup:
         return members[self.turn % len(members)]
 
 
-class _Node:
+class _Node(Generic[S]):
     __slots__ = ("children", "groups", "subscribers")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node] | None = None
-        self.subscribers: dict[Session, Subscription] | None = None
-        self.groups: dict[str, SharedGroup] | None = None
+        self.children: dict[str, _Node[S]] | None = None
+        self.subscribers: dict[S, TopicSubscription] | None = None
+        self.groups: dict[str, SharedGroup[S]] | None = None
 
     @property
     def is_empty(self) -> bool:
         return not (self.children or self.subscribers or self.groups)
 
 
-class SubscriptionTree:
+class SubscriptionTree(Generic[S]):
     """All subscriptions of all sessions. ``epoch`` rises with each change, so that cached matches can be told stale."""
 
     __slots__ = ("_root", "count", "epoch")
 
     def __init__(self) -> None:
-        self._root = _Node()
+        self._root: _Node[S] = _Node()
         self.epoch = 0
         self.count = 0
 
@@ -78,7 +87,7 @@ class SubscriptionTree:
         """Has cached matches worked out anew."""
         self.epoch += 1
 
-    def add(self, pattern: str, group: str | None, session: Session, subscription: Subscription) -> None:
+    def add(self, pattern: str, group: str | None, session: S, subscription: TopicSubscription) -> None:
         """Subscribes, or replaces the session's subscription to the same filter. [MQTT-3.8.4-3] of both"""
         node = self._root
         for level in pattern.split("/"):
@@ -90,7 +99,7 @@ class SubscriptionTree:
         members[session] = subscription
         self.epoch += 1
 
-    def _members(self, node: _Node, group: str | None) -> dict[Session, Subscription]:
+    def _members(self, node: _Node[S], group: str | None) -> dict[S, TopicSubscription]:
         if group is None:
             if node.subscribers is None:
                 node.subscribers = {}
@@ -99,7 +108,7 @@ class SubscriptionTree:
             node.groups = {}
         return node.groups.setdefault(group, SharedGroup()).members
 
-    def remove(self, pattern: str, group: str | None, session: Session) -> None:
+    def remove(self, pattern: str, group: str | None, session: S) -> None:
         """Unsubscribes; nothing happens where there is no such subscription."""
         path = [self._root]
         levels = pattern.split("/")
@@ -114,7 +123,7 @@ class SubscriptionTree:
             if node.is_empty and parent.children is not None:
                 del parent.children[level]
 
-    def _remove_member(self, node: _Node, group: str | None, session: Session) -> bool:
+    def _remove_member(self, node: _Node[S], group: str | None, session: S) -> bool:
         if group is None:
             return (node.subscribers or {}).pop(session, None) is not None
         shared = (node.groups or {}).get(group)
@@ -125,13 +134,13 @@ class SubscriptionTree:
             del node.groups[group]
         return removed
 
-    def match(self, topic: str) -> tuple[list[tuple[Session, Subscription]], list[SharedGroup]]:
+    def match(self, topic: str) -> tuple[list[tuple[S, TopicSubscription]], list[SharedGroup[S]]]:
         """All subscriptions that a topic name matches, a session as often as it has matching filters.
 
         [MQTT-3.3.2-3] of both; [MQTT-3.8.3-2] of 3.1.1
         """
-        plain: list[tuple[Session, Subscription]] = []
-        shared: list[SharedGroup] = []
+        plain: list[tuple[S, TopicSubscription]] = []
+        shared: list[SharedGroup[S]] = []
         for node in self._matching(topic):
             if node.subscribers:
                 plain.extend(node.subscribers.items())
@@ -139,7 +148,7 @@ class SubscriptionTree:
                 shared.extend(node.groups.values())
         return plain, shared
 
-    def _matching(self, topic: str) -> Iterator[_Node]:
+    def _matching(self, topic: str) -> Iterator[_Node[S]]:
         nodes = [self._root]
         wild = not topic.startswith("$")  # [MQTT-4.7.2-1] of both
         for level in topic.split("/"):

@@ -56,7 +56,6 @@ class Tokens:
         self, database: Database, entities: Entities, *, key: bytes, lifetime_s: float, clock: Callable[[], int]
     ) -> None:
         self._database = database
-        self._users = entities.users
         self._key = key
         self._lifetime_us = int(lifetime_s * 1_000_000)
         self._clock = clock
@@ -95,10 +94,6 @@ class Tokens:
     def follow(self, changes: ChangeWatcher) -> None:
         """Hears of tokens that other processes revoke."""
         changes.on(REVOKED_TOKEN.name, self._on_revoked)
-
-    def issue(self, actor: Actor) -> str:
-        """A new token for an existing user."""
-        return self._issue(actor.user_id, self._accounts[actor.user_id].epoch)
 
     def issue_for(self, row: Row) -> str:
         """A new token for the user as this record (``UserRepository.by_name``) had it.
@@ -152,10 +147,6 @@ class Tokens:
                 await record_change(connection, change)
                 await write_entries(connection, [about_user(actor, "logout")], now)
             self._revoke(claims.jti, claims.expires_us)
-
-    async def revoke_user(self, actor: Actor, user_id: int) -> None:
-        """Ends all tokens of a user, on an actor's behalf."""
-        await self._users.end_tokens(actor, user_id)
 
     def on_user(self, changed: Changed) -> None:
         """A user was created, changed or deleted."""

@@ -35,7 +35,7 @@ _WIDER = 10  # times the limit: failures of one name from everywhere, of one add
 
 
 def at_command_line() -> Actor:
-    """The platform, at the command of whoever has the machine."""
+    """The actor of commands that are typed on the machine itself: all rights, named in the audit log."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError):

@@ -147,7 +147,7 @@ class Analysis:
         return done
 
     async def _work_once(self) -> int:
-        """One piece of each job that is due."""
+        """Computes one bounded piece of each job that is due."""
         await self._forget_deleted()
         await self._take_marks()
         count = 0
@@ -291,13 +291,13 @@ class Analysis:
         self._has_todos = True
 
     def script(self, kind: ScriptKind, script_id: int) -> Script | None:
-        """A script by its id."""
+        """The script with this id."""
         return self._context.catalogue.get(kind, script_id)
 
     def describe(self, kind: PeriodType, start_us: int) -> str:
-        """A period in words."""
+        """A period as log lines name it."""
         return self._context.calendar.describe(kind, start_us)
 
     def now_us(self) -> int:
-        """The time that running periods end at."""
+        """Now, in UTC microseconds: the end of periods that are still running."""
         return self._context.clock()

@@ -27,11 +27,11 @@ class BalanceWork:
         self._anchor_us = -round(offset.total_seconds() * 1_000_000) if offset else 0
 
     def window_us(self, balance: Balance, time_us: int) -> int:
-        """The beginning of the window that contains a time."""
+        """The beginning of the window that contains a time, in UTC microseconds."""
         return time_us - (time_us - self._anchor_us) % balance.window_us
 
     def closed_us(self, balance: Balance) -> int:
-        """Windows that end here or earlier are over."""
+        """UTC microseconds: windows that end at or before this are complete and can be fitted."""
         return self.window_us(balance, self._context.clock() - DELAY_US)
 
     async def begin(self, script: Script, job: Job) -> ScriptProgress:

@@ -26,7 +26,7 @@ _LOOKS_BACK_US = (DAY_US, 32 * DAY_US)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalysisContext:
-    """One analysis on one store and database."""
+    """What the jobs work with: the store, the database, the scripts, and how far each job has come."""
 
     store: TimeSeriesStore
     database: Database
@@ -39,7 +39,7 @@ class AnalysisContext:
 
     @property
     def horizon_us(self) -> int:
-        """Nothing earlier is computed."""
+        """The earliest time that is computed, in UTC microseconds."""
         return max(0, self.clock() - (self.retention_us or HISTORY_US))
 
     def ensure_whole(self) -> None:
@@ -90,5 +90,5 @@ class AnalysisContext:
 
 
 def series_of(object_id: int) -> str:
-    """Where an object's records are."""
+    """The name of an object's mosaic series, ``m/<object_id>``."""
     return f"m/{object_id}"

@@ -55,7 +55,7 @@ class LateMarks:
         return {name: msgspec.msgpack.encode(found)}
 
     def on_committed(self) -> None:
-        """The group that was sealed is stored."""
+        """The ingest calls this when the group of the last ``on_sealed`` is stored: its marks count from now on."""
         self._marked |= self._sealed
         self._sealed = {}
         self._settled.set()
@@ -70,21 +70,21 @@ class LateMarks:
             await self._settled.wait()
 
     def lift(self, object_id: int) -> None:
-        """Nothing is computed of this object any more."""
+        """Ends what ``fence`` began: nothing is computed of this object any more, so nothing of it is marked."""
         self._fences.pop(f"m/{object_id}", None)
 
     def marked(self) -> dict[str, list[Span]]:
-        """What came late, by the note that says so."""
+        """The spans that came late, by the name of the store's note that keeps each."""
         return dict(self._marked)
 
     def forget(self, names: Sequence[str]) -> None:
-        """These notes are gone."""
+        """Forgets the spans of these notes, which the caller has deleted from the store."""
         for name in names:
             self._marked.pop(name, None)
 
 
 def joined(spans: list[Span]) -> list[Span]:
-    """Spans in order, those that touch as one."""
+    """The spans sorted by time, with those that touch or overlap joined."""
     found: list[Span] = []
     for object_id, start_us, end_us in sorted(spans):
         if found and found[-1][0] == object_id and start_us <= found[-1][2]:

@@ -24,7 +24,7 @@ class ScriptProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Todo(NamedTuple):
-    """Finished periods that meet this range are computed again."""
+    """A time range, in UTC microseconds, whose finished periods are to be computed again."""
 
     id: int
     job: Job
@@ -33,7 +33,7 @@ class Todo(NamedTuple):
 
 
 async def load_progress(connection: AsyncConnection) -> dict[Job, ScriptProgress]:
-    """Of all scripts."""
+    """Reads from the database how far every job has come."""
     rows = (await connection.execute(sa.select(ANALYSIS_PROGRESS))).all()
     return {
         Job(ScriptKind(row.kind), row.script_id, row.object_id): ScriptProgress(
@@ -44,7 +44,7 @@ async def load_progress(connection: AsyncConnection) -> dict[Job, ScriptProgress
 
 
 async def save_progress(connection: AsyncConnection, script: Script, job: Job, progress: ScriptProgress) -> None:
-    """Inside the transaction of the results that it tells of."""
+    """Writes how far a job has come, in the transaction that writes the results up to there."""
     table = ANALYSIS_PROGRESS
     mine = _of_job(table, job)
     values = msgspec.structs.asdict(progress)
@@ -66,7 +66,7 @@ async def add_todo(connection: AsyncConnection, job: Job, start_us: int, end_us:
 
 
 async def finish_todo(connection: AsyncConnection, todo: Todo, done_us: int) -> None:
-    """A range is computed up to here."""
+    """Notes that a range to be computed again is done up to here, or removes it at its end."""
     mine = ANALYSIS_TODO.c.id == todo.id
     if done_us >= todo.end_us:
         await connection.execute(ANALYSIS_TODO.delete().where(mine))

@@ -88,7 +88,7 @@ class ResultQueries:
         return Rows([dict(row) for row in found], total)
 
     async def all(self, actor: Actor, table: sa.Table, *, where: Sequence[Clause], order: Sequence[str]) -> Rows:
-        """Everything that meets clauses, in the order of columns."""
+        """All rows of the actor's company that meet the clauses, ordered by the given columns."""
         clauses = [*where, *self.clauses(actor, table, EVERYTHING)]
         query = sa.select(table).where(*clauses).order_by(*(table.c[name] for name in order))
         async with self._database.reading() as connection:
@@ -96,7 +96,7 @@ class ResultQueries:
         return Rows(found, len(found))
 
     def clauses(self, actor: Actor, table: sa.Table, conditions: Conditions, *, either: bool = False) -> list[Clause]:
-        """Conditions, and the actor's company; raises as ``page``."""
+        """SQL clauses for the conditions and for the actor's company. Raises what ``page`` raises."""
         selection = self._selections[table]
         if either and conditions.all_of and conditions.any_of:
             all_of = sa.and_(*selection.where(Conditions(conditions.all_of)))

@@ -23,7 +23,7 @@ class Fit(msgspec.Struct, frozen=True):
     reason: str = ""
 
     def parameters(self) -> str:
-        """The JSON text of a result."""
+        """JSON text: ``intercept``, ``coefficients`` by code, ``points``, and ``reason`` where there is no fit."""
         known: dict[str, Any] = {
             "intercept": plain_number(self.intercept),
             "coefficients": {code: plain_number(each) for code, each in self.coefficients.items()},
@@ -32,7 +32,7 @@ class Fit(msgspec.Struct, frozen=True):
         return msgspec.json.encode(known | ({"reason": self.reason} if self.reason else {})).decode()
 
     def correlation_text(self) -> str:
-        """r with six digits, empty where there is none."""
+        """The correlation coefficient r with six digits; empty where it is undefined."""
         return "" if self.correlation is None else f"{self.correlation:.6f}"
 
 

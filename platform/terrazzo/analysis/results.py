@@ -33,14 +33,14 @@ _FORGOTTEN_AT_ONCE = 5_000
 
 
 class Variable(msgspec.Struct):
-    """One element of a period's ``data``."""
+    """One variable of a period's record: an element of its ``data``."""
 
     var_name: str
     value: Value
 
 
 class Summarized(NamedTuple):
-    """A finished period and what is known of it."""
+    """A finished period with the summary of each variable in it."""
 
     period: Period
     summary: Summary
@@ -110,11 +110,11 @@ class ResultWriter:
         await self._upsert(table, rows, (*_PERIOD_KEY, "var_name"))
 
     async def put_balances(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """A record for each window."""
+        """Writes one balance record for each window, over those that are there."""
         await self._upsert(BALANCE_RESULT, rows, ("project_id", "object_id", "start_time"))
 
     async def _clear(self, table: sa.Table, inside: Sequence[sa.ColumnElement[bool]], kept: Collection[Period]) -> None:
-        """Deletes the periods that are no more."""
+        """Deletes the records of periods that have no values any more."""
         starts = {period.start_us for period in kept}
         query = sa.select(table.c.start_time).where(*inside).distinct()
         gone = [start_us for start_us in (await self._connection.execute(query)).scalars() if start_us not in starts]

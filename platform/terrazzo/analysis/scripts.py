@@ -18,7 +18,7 @@ from terrazzo.expressions.tokens import ExpressionError
 
 
 class ScriptKind(StrEnum):
-    """What a script makes."""
+    """The kinds of scripts: statistics, calculation, balance."""
 
     STATISTICS = "statistics"
     CALCULATE = "calculate"
@@ -33,7 +33,7 @@ class Formula(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """What a balance script fits."""
+    """The definition of a balance: its target, its inputs and its window."""
 
     target: str
     inputs: tuple[str, ...]
@@ -54,7 +54,7 @@ class Script(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(NamedTuple):
-    """A script on one of its objects."""
+    """One script on one object: what the analysis works off and keeps progress of."""
 
     kind: ScriptKind
     script_id: int
@@ -71,7 +71,7 @@ class ScriptCatalogue:
         self._jobs: list[tuple[Script, Job]] | None = None
 
     def put(self, kind: ScriptKind, script_id: int, row: Row | None) -> None:
-        """A script was made or changed, or is gone (None)."""
+        """Takes over a created or changed script; None: it was deleted."""
         self._jobs = None
         if row is None:
             self._scripts.pop((kind, script_id), None)
@@ -79,11 +79,11 @@ class ScriptCatalogue:
             self._scripts[kind, script_id] = _script(kind, row, str(self._zone))
 
     def get(self, kind: ScriptKind, script_id: int) -> Script | None:
-        """One script."""
+        """The script of this kind and id."""
         return self._scripts.get((kind, script_id))
 
     def put_object(self, object_id: int, row: Row | None) -> None:
-        """An object was made or changed, or is gone (None)."""
+        """Takes over a created or changed object; None: it was deleted."""
         if row is None:
             self._mappings.pop(object_id, None)
         else:

@@ -27,7 +27,7 @@ class StatisticsWork:
         self._context = context
 
     def closed_us(self) -> int:
-        """Hours that end here or earlier are finished."""
+        """UTC microseconds: hours that end at or before this are finished and can be computed."""
         return self._context.calendar.period(PeriodType.HOUR, self._context.clock() - DELAY_US).start_us
 
     async def begin(self, script: Script, job: Job) -> ScriptProgress:
@@ -65,7 +65,7 @@ class StatisticsWork:
         return True
 
     async def redo(self, script: Script, todo: Todo, progress: ScriptProgress) -> None:
-        """Computes finished hours again, the first ones of the range."""
+        """Computes the first finished hours of a range again, as many as one piece takes."""
         job, statistics_rows = todo.job, script.body
         start_us = max(self._hour(max(todo.start_us, 0)), self._hour(self._context.horizon_us + 3_600_000_000))
         end_us = min(self._context.calendar.period(PeriodType.HOUR, todo.end_us - 1).end_us, progress.done_us)
@@ -95,7 +95,7 @@ class StatisticsWork:
         return self._context.calendar.period(PeriodType.HOUR, time_us).start_us
 
     def _bounds(self, statistics_rows: StatisticsRows, start_us: int, end_us: int) -> list[int]:
-        """Of as many hours as one piece takes."""
+        """The beginnings of the next hours, as many as one piece takes."""
         most = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(statistics_rows.measures))))
         return self._context.calendar.bounds(start_us, min(end_us, start_us + (most + 2) * 3_600_000_000))[: most + 1]
 

@@ -16,7 +16,7 @@ _DURATION = re.compile(r"duration\(\s*(?P<code>[^\s=()][^=()]*?)\s*==\s*(?P<valu
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One row. ``value``: of ``duration`` only."""
+    """One row: a function over a code. ``value`` is set for ``duration`` only: the value whose time is counted."""
 
     var_name: str
     fn: str
@@ -25,7 +25,7 @@ class Measure:
 
     @property
     def watched(self) -> str:
-        """What a summary counts the time of a value under."""
+        """The key under which a summary counts how long the code had the value."""
         return f"{self.code}=={self.value}"
 
 
@@ -66,7 +66,7 @@ def _evaluate(measure: Measure, summary: Summary) -> Value:
 
 
 def _bounded(value: Value) -> Value:
-    """A sum that no finite number holds is null."""
+    """A value as a plain number; None where a float is not finite."""
     return None if isinstance(value, float) and not math.isfinite(value) else plain_number(value)
 
 

@@ -30,7 +30,7 @@ class Summarizer:
         self._counted = {code: self._matching(code, value) for code, value in before.items()}
 
     def feed(self, records: Iterable[Record]) -> None:
-        """Some more records of the range."""
+        """Takes the next records of the range, in order of time."""
         codes, watched = self._statistics_rows.codes, self._statistics_rows.watched
         end_us = self._bounds[self._place + 1]
         for record in records:
@@ -52,7 +52,7 @@ class Summarizer:
                     self._change(code, value, record.time_us)
 
     def finish(self) -> list[Summary]:
-        """A summary for each period."""
+        """Ends the pass: the summaries of all periods, in their order."""
         self._move(self._bounds[-1])
         return self._done
 
@@ -76,7 +76,7 @@ class Summarizer:
         self._since_us[code] = until_us
 
     def _matching(self, code: str, value: Value) -> tuple[str, ...]:
-        """Null is no value: nothing is known until the next record."""
+        """The watched values that a value equals; none for null, after which nothing is known until the next record."""
         if value is None:
             return ()
         return tuple(f"{code}=={each}" for each in self._statistics_rows.watched[code] if same(value, each))

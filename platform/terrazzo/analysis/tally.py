@@ -43,7 +43,7 @@ class PeriodTally(msgspec.Struct, array_like=True):
         self.last_number = value
 
     def join(self, later: PeriodTally) -> None:
-        """The points of a later period too."""
+        """Adds the points of a period that follows this one."""
         if not later.count:
             return
         if not self.count:
@@ -77,17 +77,17 @@ _decoder = msgspec.msgpack.Decoder(Summary)
 
 
 def encode_summary(summary: Summary) -> bytes:
-    """For the database."""
+    """A period's summary as the bytes that the database keeps."""
     return msgspec.msgpack.encode(summary)
 
 
 def decode_summary(body: bytes) -> Summary:
-    """From the database."""
+    """A period's summary from the bytes that the database keeps."""
     return _decoder.decode(body)
 
 
 def join(parts: Iterable[Summary]) -> Summary:
-    """Consecutive periods as one."""
+    """The summary of consecutive periods taken together, earliest first."""
     whole = Summary()
     for part in parts:
         for code, tally in part.tallies.items():

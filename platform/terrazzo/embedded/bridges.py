@@ -19,7 +19,7 @@ from terrazzo_broker.broker import Broker
 from terrazzo_broker.codec.properties import parse_properties
 from terrazzo_broker.codec.wire import Cursor, encode_length
 from terrazzo_broker.hooks import Batch, Client, Inbound
-from terrazzo_broker.message import Message, PublishProperties
+from terrazzo_broker.message import ApplicationMessage, PublishProperties
 
 _CACHED_TAGS = 4_096
 
@@ -149,12 +149,12 @@ class _BridgedBatch:
         self._on_taken = on_taken
 
     def settle(self, refusals: Mapping[int, int] | None = None) -> None:
-        """It is stored, as a record or as a reject."""
+        """The ingest calls this when the batch is stored, as records or as rejects."""
         self._on_taken()
 
 
 class _HeldBatch:
-    """A batch that also waits for outboxes."""
+    """A batch that is acknowledged when the store and the bridges' queues have it on disk."""
 
     __slots__ = ("_batch", "_refusals", "_waits_for", "arrived_us", "client", "messages")
 
@@ -169,7 +169,7 @@ class _HeldBatch:
             outbox.when_durable(self._have_one_less)
 
     def settle(self, refusals: Mapping[int, int] | None = None) -> None:
-        """It is stored."""
+        """The ingest calls this when the batch is stored; bridges may still be writing."""
         self._refusals = refusals
         self._have_one_less()
 
@@ -183,7 +183,7 @@ def _publisher(name: str) -> str:
     return f"bridge:{name}"
 
 
-def _outbound(message: Message) -> BridgeMessage:
+def _outbound(message: ApplicationMessage) -> BridgeMessage:
     properties = _read_properties(message.properties) if message.properties else None
     topic = message.topic.decode()
     return BridgeMessage(topic, message.payload, message.qos, message.retain, message.expires_us, properties)

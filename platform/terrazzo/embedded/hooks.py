@@ -53,7 +53,7 @@ class PlatformHooks:
         registry.sharing_changes.listen(self._on_sharing)
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
-        """By the terminal's record."""
+        """Decides on a CONNECT or a re-authentication by the terminal's record."""
         return await self._login.authenticate(request)
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
@@ -66,7 +66,7 @@ class PlatformHooks:
         return PublishGrant(report.topic, durable=True, tag=tag)
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """By the terminal's record."""
+        """Whether the terminal's record allows the topic filter."""
         acl = self._acl(client)
         return acl is not None and acl.may_subscribe(topic_filter)
 

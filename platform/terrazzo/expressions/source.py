@@ -96,16 +96,16 @@ class _Writer:
                 return self._call(function, arguments), _ATOM
 
     def _at(self, node: Node, level: int) -> str:
-        """Source that stands where at least this level binds."""
+        """The source of a node, in parentheses where its operator binds less tightly than ``level``."""
         text, own = self.value(node)
         return text if own >= level else f"({text})"
 
     def _at_place(self, node: Node, level: int) -> str:
-        """An operand of what refuses texts and null by itself."""
+        """The source of an operand whose operator fails on texts and null by itself."""
         return self._places(node.code) if isinstance(node, Name) else self._number(node, level)
 
     def _number(self, node: Node, level: int) -> str:
-        """An operand of arithmetic."""
+        """The source of an operand of arithmetic, made to fail on texts and null."""
         if isinstance(node, Name):
             return f"+{self._places(node.code)}"
         if isinstance(node, Choice | Logic) or (isinstance(node, Call) and node.function in _ANY_KIND):

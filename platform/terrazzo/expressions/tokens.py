@@ -24,7 +24,7 @@ class ExpressionError(ValueError):
 
 
 class TokenKind(Enum):
-    """What a piece is."""
+    """The kinds of pieces: numbers, texts, names, operators, the end."""
 
     NUMBER = "number"
     TEXT = "text"
@@ -35,7 +35,7 @@ class TokenKind(Enum):
 
 
 class Token(NamedTuple):
-    """A piece; ``place`` counts characters from 1."""
+    """One piece of the text; ``place`` is where it begins, in characters from 1."""
 
     kind: TokenKind
     text: str

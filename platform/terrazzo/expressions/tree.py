@@ -84,7 +84,7 @@ Node = Constant | Name | Sign | Arithmetic | Comparison | Logic | Not | Choice |
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes right below."""
+    """The direct children of a node, from left to right."""
     match node:
         case Sign(_, operand) | Not(operand):
             return (operand,)
@@ -101,7 +101,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def walk(node: Node) -> Iterator[Node]:
-    """The node and all below."""
+    """The node and everything below it."""
     waiting = [node]
     while waiting:
         found = waiting.pop()
@@ -110,7 +110,7 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def with_name(node: Node, before: str, after: str) -> Node:
-    """The same with another name in the place of one."""
+    """A copy of the tree in which one name is replaced by another."""
 
     def change(found: Node) -> Node:
         return with_name(found, before, after)

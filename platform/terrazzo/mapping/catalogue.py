@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class ObjectSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What of an object's record matters here."""
+    """What the mapping needs of an object's record: company, mapping, terminals."""
 
     id: int
     company_id: int
@@ -34,7 +34,7 @@ class ObjectSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a retainer script's record matters here."""
+    """What the mapping needs of a retainer script's record: its objects, its rows, whether it is started."""
 
     id: int
     uid: str
@@ -44,7 +44,7 @@ class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bound:
-    """An object with everything that its messages need."""
+    """An object bound to its mapping: its state, its labels and their rules."""
 
     __slots__ = ("company_id", "labels", "object_id", "recheck", "rules", "series", "state")
 
@@ -61,14 +61,14 @@ class Bound:
 
 
 class Plan(NamedTuple):
-    """What a message of a terminal does for one object."""
+    """What a message of one terminal does for one object: the function to call, and the object as bound."""
 
     run: Run
     bound: Bound
 
 
 class Kept(NamedTuple):
-    """What an earlier run left of an object."""
+    """What was kept of an object when the platform last ran: its values, windows and labels."""
 
     note: StateNote
     steps: dict[str, list[StepNote]]
@@ -99,12 +99,12 @@ class MappingCatalogue:
         return [object_id for object_id in {*self.kept, *self.labels} if object_id not in self._objects]
 
     def unknown_retainers(self) -> set[int]:
-        """Retainer scripts that have labels and aren't there any more."""
+        """The ids of retainer scripts that were deleted and still have labels."""
         named = {project_id for labels in self.labels.values() for project_id, _ in labels.standings}
         return named - self._retainers.keys()
 
     def object(self, object_id: int) -> ObjectSpec | None:
-        """An object's record."""
+        """What is known of the object with this id, or None."""
         return self._objects.get(object_id)
 
     def put_mapping(self, mapping_id: int, rows: Any) -> None:
@@ -163,7 +163,7 @@ class MappingCatalogue:
                 self._unbind(object_id)
 
     def plans(self, uid: str) -> tuple[Plan, ...]:
-        """What a terminal's messages do: nothing for most terminals."""
+        """The plans that a terminal's messages run, one for each object that it feeds; empty for most terminals."""
         plans = self._plans.get(uid)
         if plans is None:
             objects = sorted(self._objects_of.get(uid, ()))

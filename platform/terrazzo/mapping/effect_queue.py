@@ -104,11 +104,11 @@ class EffectQueue:
 
     @property
     def last(self) -> int:
-        """The number given last."""
+        """The number of the newest effects that were sealed."""
         return self._last
 
     def on_committed(self) -> None:
-        """All that was sealed is durable."""
+        """The ingest calls this after a commit: all effects that were sealed are durable and may be applied."""
         if self._sealed:
             self._committed += self._sealed
             self._sealed.clear()

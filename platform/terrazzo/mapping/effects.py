@@ -6,7 +6,7 @@ import msgspec
 
 
 class EventRaised(msgspec.Struct, frozen=True, tag="event", array_like=True):
-    """A condition turned true."""
+    """An event: the condition of an EVNT row has turned true."""
 
     company_id: int
     object_id: int
@@ -21,7 +21,7 @@ class EventRaised(msgspec.Struct, frozen=True, tag="event", array_like=True):
 
 
 class LabelOpened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
-    """A retainer's variable took its open value."""
+    """A label opens: a retainer's variable has taken its open value."""
 
     company_id: int
     object_id: int

@@ -47,7 +47,7 @@ class Sealed(NamedTuple):
 
 
 class MappingEngine:
-    """The objects' variables, events and labels. One thread."""
+    """The objects' variables, events and labels, made of messages. Used from one thread only."""
 
     def __init__(self) -> None:
         self.catalogue = MappingCatalogue()
@@ -61,7 +61,7 @@ class MappingEngine:
         self._layouts: set[str] = set()  # that are kept already
 
     def load(self, notes: Mapping[str, bytes]) -> None:
-        """Takes over what an earlier run kept; before anything else."""
+        """Takes over the notes that the store has kept, by name; called before anything else."""
         catalogue, windows = self.catalogue, window_notes(notes)
         for name, body in notes.items():
             kind, _, rest = name.partition("/")
@@ -253,7 +253,7 @@ class MappingEngine:
         return 0 if labels is None else labels.open_count
 
     def seal(self) -> Sealed:
-        """Ends a group."""
+        """Ends a group: the effects since the last call, and the notes that are committed with it."""
         notes: dict[str, bytes | None] = self._notes
         for state in self._changed.values():
             notes.update(state.notes())

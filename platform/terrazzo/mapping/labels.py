@@ -39,7 +39,7 @@ class LabelRule:
 
     @property
     def key(self) -> Key:
-        """What names the label."""
+        """What identifies the label: its retainer script and its code."""
         return self.project_id, self.code
 
     def closes(self, value: Value) -> bool:
@@ -55,7 +55,7 @@ def label_rules_of(project_id: int, class_id: str, script: Iterable[Sequence[str
 
 
 class Standing(msgspec.Struct, array_like=True):
-    """How a label stands. ``opened_us`` None: closed."""
+    """The state of one label. ``opened_us``: since when it is open, UTC microseconds; None: it is closed."""
 
     project_id: int
     code: str
@@ -68,7 +68,7 @@ decode_labels = msgspec.msgpack.Decoder(list[Standing]).decode
 
 
 class Labels:
-    """What is remembered of the labels of an object."""
+    """The states of all labels of an object."""
 
     def __init__(self, standings: Iterable[Standing] = ()) -> None:
         self.standings: dict[Key, Standing] = {(each.project_id, each.code): each for each in standings}
@@ -79,7 +79,7 @@ class Labels:
         return standing is not None and standing.opened_us is not None
 
     def note(self) -> bytes | None:
-        """What is kept; None: nothing."""
+        """The states as the bytes that the store keeps with the object; None: there are none."""
         return encode_labels(list(self.standings.values())) if self.standings else None
 
     @property

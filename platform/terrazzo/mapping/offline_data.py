@@ -25,14 +25,14 @@ NOW_US = 2**62  # later than everything that an object has taken in
 
 
 class Mapped(Protocol):
-    """Who is told."""
+    """The mapping, which is told of collected values."""
 
     def on_collected(self, object_id: int, values: dict[str, Value], collected_us: int) -> None:
         """The latest of each project, by each of the project's names; ``collected_us``: when the last one was."""
 
 
 class _Latest(msgspec.Struct):
-    """What is known of one object."""
+    """What is collected of one object: the latest values, and the records and projects that they are from."""
 
     values: dict[str, Value] = msgspec.field(default_factory=dict)
     collected_us: int = 0

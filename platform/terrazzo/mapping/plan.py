@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -61,24 +61,26 @@ def run(p, T, s):
 """
 
 
-def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
-    """The function for a terminal.
+class PlanSource(NamedTuple):
+    """The Python text of a terminal's function.
 
-    Args:
-        points: slot -> the name of the point that feeds it.
+    Attributes:
+        any_run: the way for any message.
+        run: the way for a message that has all points and is new; None: a code can't be a Struct's field.
+        codes: the variables that the function may change, in the order of its changes.
     """
+
+    any_run: str
+    run: str | None
+    codes: tuple[str, ...]
+
+
+def plan_source(table: MappingTable, points: Mapping[int, str]) -> PlanSource:
+    """The text of a terminal's function; ``points``: slot -> the name of the point that feeds it."""
     writer = _Writer(table, points)
-    namespace: dict[str, Any] = {
-        **NAMESPACE,
-        **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
-        "MISSING": _MISSING,
-        "UNSET": msgspec.UNSET,
-        "take": itemgetter(*map(point_name, points.values())),
-    }
-    _compile((_ANY_HEAD, *writer.any_lines()), namespace)
-    if any(_UNSPEAKABLE & set(code) for code in writer.codes):
-        return namespace["any_run"]  # type: ignore[no-any-return]
-    namespace["Changes"] = _changes_type(writer.codes)
+    any_run, codes = "\n".join((_ANY_HEAD, *writer.any_lines())), tuple(writer.codes)
+    if any(_UNSPEAKABLE & set(code) for code in codes):
+        return PlanSource(any_run, None, codes)
     names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
     head = _HEAD.format(
         older="T < s.newest_us or T < s.derived_us" if table.derived else "T < s.newest_us",
@@ -86,27 +88,53 @@ def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
         times=" = ".join(times),
         windows="; w = s.windows" if table.windowed else "",
     )
-    _compile((head, *writer.lines()), namespace)
+    return PlanSource(any_run, "\n".join((head, *writer.lines())), codes)
+
+
+def derived_source(table: MappingTable) -> str:
+    """The text of the function for a change that no message brought."""
+    return "\n".join((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()))
+
+
+def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
+    """The function for a terminal.
+
+    Args:
+        points: slot -> the name of the point that feeds it.
+    """
+    source = plan_source(table, points)
+    namespace: dict[str, Any] = {
+        **NAMESPACE,
+        **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
+        "MISSING": _MISSING,
+        "UNSET": msgspec.UNSET,
+        "take": itemgetter(*map(point_name, points.values())),
+    }
+    _compile(source.any_run, namespace)
+    if source.run is None:
+        return namespace["any_run"]  # type: ignore[no-any-return]
+    namespace["Changes"] = _changes_type(source.codes)
+    _compile(source.run, namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
 
 def compile_derived(table: MappingTable) -> Run:
     """The function for a change that no message brought: the rows that follow from others, and events."""
     namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
-    _compile((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()), namespace)
+    _compile(derived_source(table), namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
 
 def changed_values(changes: Changes) -> Mapping[str, Value]:
-    """What a plan's function returned, by code."""
+    """The changed variables that a plan's function has returned, by code."""
     if changes is None or isinstance(changes, dict):
         return changes or {}
     values = zip(changes.__struct_encode_fields__, msgspec.structs.astuple(changes), strict=True)
     return {code: value for code, value in values if value is not msgspec.UNSET}
 
 
-def _compile(lines: Iterable[str], namespace: dict[str, Any]) -> None:
-    exec(compile("\n".join(lines), "<plan>", "exec"), namespace)  # made of whitelisted parts only
+def _compile(source: str, namespace: dict[str, Any]) -> None:
+    exec(compile(source, "<plan>", "exec"), namespace)  # made of whitelisted parts only
 
 
 def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:
@@ -133,7 +161,7 @@ class _Writer:
                 self._samples.setdefault(row.of, []).append(table.place(row))
 
     def lines(self) -> Iterator[str]:
-        """All points are there and newer than what is known."""
+        """The body of ``run``: all points are there and newer than what is known."""
         rows = self._table.rows
         for place in self._points:
             if rows[place].kind is RowKind.EVNT:
@@ -152,7 +180,7 @@ class _Writer:
         yield f" return Changes({', '.join(f'n{place}' for place in self._places)}), False, True"
 
     def any_lines(self) -> Iterator[str]:
-        """Whatever is there, whenever it is from."""
+        """The body of ``any_run``: it looks at each point and each time."""
         for place, point in self._points.items():
             yield from self._point(self._table.rows[place], place, point)
         yield " if fed and T > s.newest_us: s.newest_us = T"
@@ -166,7 +194,7 @@ class _Writer:
         yield " return out, late, fed"
 
     def derived_lines(self) -> Iterator[str]:
-        """No point is there."""
+        """The body of the function for a change that no message brought."""
         yield " s.derived_us = T"
         yield from _indented(1, self._all_derived(self._record_timed))
         yield from _indented(1, self._all_events())
@@ -215,7 +243,7 @@ class _Writer:
         yield from self._spaced(row, place, steps)
 
     def _spaced(self, row: MappingRow, place: int, steps: list[str]) -> Iterator[str]:
-        """Once in each interval, for rows that have one."""
+        """Lets the steps of a row with an interval run once in each interval; others run with each report."""
         if not row.interval_us:
             yield from steps
             return
@@ -225,7 +253,7 @@ class _Writer:
         yield from _indented(1, steps)
 
     def _compute(self, expression: Expression | None, x: str) -> Iterator[str]:
-        """``n``: the value of an expression, or of the point."""
+        """Lines that set ``n`` to the value of an expression or, without one, of the point."""
         if expression is None:
             yield f"n = {x}"
             return
@@ -243,7 +271,7 @@ class _Writer:
         yield "except FAULTS: n = None"
 
     def _record(self, row: MappingRow, place: int) -> Iterator[str]:
-        """Any way through: a change goes into ``out``."""
+        """Lines for ``any_run``: a changed ``n`` goes into the state and into ``out``."""
         yield from self._sample(row)
         yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
 

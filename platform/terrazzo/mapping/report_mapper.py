@@ -1,4 +1,4 @@
-"""The engine and the outbox as the ingest sees them: one object that shapes messages and ends groups."""
+"""The engine and the effect queue as the ingest sees them: one object that shapes messages and ends groups."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ReportMapper:
 
     @property
     def has_room(self) -> bool:
-        """Whether the database isn't too far behind."""
+        """Whether more effects may come: False while the database is too far behind."""
         return self.effect_queue.has_room
 
     @property
@@ -78,7 +78,7 @@ class ReportMapper:
         return {**sealed.notes, **self.effect_queue.seal(sealed.effects)}
 
     def on_committed(self) -> None:
-        """All that was sealed is durable."""
+        """The ingest calls this after a commit: what was sealed is durable."""
         self.effect_queue.on_committed()
 
     # What others call

@@ -17,7 +17,7 @@ STEPS = 60
 
 
 class Step(msgspec.Struct, array_like=True):
-    """The samples of one step, or of several."""
+    """The samples of one or several steps: count, sum, smallest, largest, first and last."""
 
     number: int
     count: int = 0
@@ -92,14 +92,14 @@ class RollingWindow:
         return _result(self._fn, self._earlier if newest is None else join((self._earlier, newest)))
 
     def restore(self, steps: Iterable[Step]) -> None:
-        """Takes over what was kept."""
+        """Takes over the steps that the store has kept."""
         for step in steps:
             self.steps[step.number] = step
         self._earlier = None
         self._move(max(self.steps, default=-1))
 
     def _move(self, number: int) -> None:
-        """Forgets what is out of the window that ends here."""
+        """Forgets the steps that lie before the window that ends with step ``number``."""
         if number <= self._newest:
             return
         self._newest = number

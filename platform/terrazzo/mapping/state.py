@@ -36,7 +36,7 @@ class StateNote(msgspec.Struct, array_like=True, gc=False):
 
 
 class StepNote(msgspec.Struct, array_like=True):
-    """One step of a window."""
+    """One step of a rolling window, as the store keeps it."""
 
     step_us: int
     step: Step
@@ -161,7 +161,7 @@ class ObjectState:
 
 
 def window_notes(notes: Mapping[str, bytes]) -> dict[int, dict[str, list[StepNote]]]:
-    """Of all notes those of windows, by object and code."""
+    """Picks the notes of windows out of all notes, by object and code."""
     found: dict[int, dict[str, list[StepNote]]] = {}
     for name, body in notes.items():
         if not name.startswith("window/"):

@@ -12,7 +12,6 @@ import hmac
 TIMESTAMP = "X-Terrazzo-Timestamp"  # unix seconds
 SIGNATURE = "X-Terrazzo-Signature"  # sha256=<64 hexadecimal digits>
 DELIVERY = "X-Terrazzo-Delivery"  # the same of every attempt
-TOLERANCE_S = 300
 
 
 def sign(body: bytes, secret: str, *, time_s: int) -> str:

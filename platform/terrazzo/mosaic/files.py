@@ -39,13 +39,13 @@ class Row(NamedTuple):
 
 
 class FileEncoder(Protocol):
-    """One file."""
+    """Encodes one file, piece by piece: ``begin``, then ``encode`` for each piece."""
 
     def begin(self) -> bytes:
-        """What stands before the first row."""
+        """The bytes before the first row."""
 
     def encode(self, rows: Iterable[Row]) -> bytes:
-        """Some rows."""
+        """The bytes of some rows."""
 
 
 def file_encoder(format: FileFormat, columns: Sequence[str]) -> FileEncoder:
@@ -72,7 +72,7 @@ class _Csv:
         self._known = frozenset(columns)
 
     def begin(self) -> bytes:
-        """The header."""
+        """The header line of a CSV file."""
         return self._write([["time", *map(_cell, self._columns)]])
 
     def encode(self, rows: Iterable[Row]) -> bytes:
@@ -92,18 +92,18 @@ class _Csv:
 
 
 class _Objects:
-    """An object a row."""
+    """Encodes each row as one object."""
 
     def __init__(self, encode: Callable[[object], bytes], end: bytes) -> None:
         self._encode = encode
         self._end = end
 
     def begin(self) -> bytes:
-        """Nothing."""
+        """No bytes: these files have no header."""
         return b""
 
     def encode(self, rows: Iterable[Row]) -> bytes:
-        """One after the other."""
+        """The rows as objects, one after the other."""
         encode, end = self._encode, self._end
         return b"".join(encode({"time": exact_time(row.time_us), **row.fields}) + end for row in rows)
 

@@ -17,7 +17,6 @@ MOST_NAMES = 1000
 MOST_LEVELS = 128  # of a topic filter
 JSON_DEPTH = 64  # levels of JSON that a record keeps
 
-Number = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
 Key = Annotated[str, Meta(min_length=1, max_length=128)] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
 """A record's ``uid``, or its ``id`` as a number or as text."""

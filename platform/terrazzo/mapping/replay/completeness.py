@@ -52,7 +52,7 @@ class Completeness:
             self._settle()
 
     def _settle(self) -> None:
-        """All variables are known: edges and labels are from now on."""
+        """Notes that all variables are known: edges and labels can be trusted from here on."""
         self._is_settled = True
         state, self._loose = self._bound.state, self._rules()
         for place, row in enumerate(state.table.rows):
@@ -71,7 +71,7 @@ class Completeness:
 
     @property
     def is_all(self) -> bool:
-        """Whether nothing is missing."""
+        """Whether the reports seen so far determine everything about the object."""
         return self._is_settled and not self._loose and _UNKNOWN not in self._bound.state.edges
 
     def end(self) -> list[str]:
@@ -114,5 +114,5 @@ def rounds(table: MappingTable) -> int | None:
 
 
 def worded(codes: Sequence[str], most: int = 10) -> str:
-    """Some of the codes."""
+    """Names codes in a sentence: the first few, and how many more."""
     return ", ".join(codes[:most]) + (f" and {len(codes) - most} more" if len(codes) > most else "")

@@ -72,18 +72,18 @@ class ReplayJournal(CompanyRecords):
             return int((await connection.execute(statement)).scalar_one())
 
     async def next(self) -> Row | None:
-        """The one to do now: one that was interrupted first."""
+        """The replay to run next: an interrupted one before waiting ones; None: there is none."""
         query = sa.select(REPLAY).where(REPLAY.c.state.in_(UNFINISHED)).order_by(REPLAY.c.state, REPLAY.c.id).limit(1)
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings().first()
         return None if found is None else dict(found)
 
     async def begin(self, row: Row) -> None:
-        """It runs, once more."""
+        """Notes that a replay runs, and counts the attempt."""
         await self._set(row["id"], {"state": RUNNING, "starts": row["starts"] + 1})
 
     async def save(self, replay_id: int, progress: ReplayProgress, state: str, info: str, time_us: int) -> None:
-        """How it ended."""
+        """Writes how a replay ended."""
         values: dict[str, Any] = {"state": state, "info": info[:1_000], "ended_us": time_us}
         await self._set(replay_id, msgspec.structs.asdict(progress) | values)
 

@@ -30,7 +30,7 @@ class Interval:
 
     @property
     def key(self) -> Key:
-        """What names the label."""
+        """What identifies the label: its retainer script and its code."""
         return self.opened.project_id, self.opened.code
 
 
@@ -42,7 +42,7 @@ class Range:
     end_us: int | None
 
     def holds(self, time_us: int) -> bool:
-        """Whether a time is in it."""
+        """Whether a time lies in the range."""
         return self.start_us <= time_us and (self.end_us is None or time_us <= self.end_us)
 
 
@@ -83,7 +83,7 @@ def still_open(rows: Iterable[Row], intervals: Iterable[Interval]) -> set[Key]:
 
 
 class _Label:
-    """The rows of one label."""
+    """Merges the rows of one label with what the replay has made of it."""
 
     def __init__(self, rows: Sequence[Row], span: Range, changes: Changes) -> None:
         self._span = span
@@ -165,7 +165,7 @@ class _Label:
 
 
 def _cut(interval: Interval, hands: Collection[int]) -> Interval:
-    """Ends it where somebody closed it by hand."""
+    """Ends an opening at the time when somebody closed it by hand."""
     opened_us, close_us = interval.opened.opened_us, interval.close_us
     cuts = [at for at in hands if at is not None and at >= opened_us and (close_us is None or at < close_us)]
     return replace(interval, close_us=min(cuts), by_hand=True) if cuts else interval

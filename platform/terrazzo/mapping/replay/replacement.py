@@ -120,7 +120,7 @@ class Collected(NamedTuple):
 
 
 async def collected(connection: AsyncConnection, object_id: int) -> list[Collected]:
-    """All that was, the first first."""
+    """The available offline records of an object, by collection time and id."""
     record, project = COLLECTOS.table, COLLECT.table
     query = (
         sa.select(record.c.collect_at, record.c.value, record.c.project_id, project.c.uid, project.c.name)

@@ -52,7 +52,7 @@ class Rerun:
         """Messages that went into no object live, and don't here."""
 
     def take(self, record: Record) -> None:
-        """Takes the next report: ``g/<uid>/...``."""
+        """Runs the next report, of series ``g/<uid>/...``, through the mapping."""
         uid = record.series.split("/", 2)[1]
         plans = self._engine.catalogue.plans(uid)
         if not plans:

@@ -32,7 +32,7 @@ _LOOKS_BACK_US = (DAY_US, 8 * DAY_US, 64 * DAY_US, 366 * DAY_US)  # before the r
 
 
 class Stopped(Exception):
-    """Somebody cancelled it."""
+    """The replay was cancelled."""
 
 
 class Failed(Exception):
@@ -40,18 +40,18 @@ class Failed(Exception):
 
 
 class Disturbed(Exception):
-    """Reports came to the range meanwhile."""
+    """Reports of the range were stored while it was replayed: the replay begins anew."""
 
 
 class Recompute(Protocol):
-    """Who computes statistics again."""
+    """The port to the analysis, which computes statistics again."""
 
     async def compute_again(self, spans: list[tuple[int, int, int]]) -> None:
-        """Of objects, from when to when (exclusive)."""
+        """Has the statistics of objects computed again, from a time up to another (exclusive), UTC microseconds."""
 
 
 class ReplayParts(NamedTuple):
-    """What replays work on."""
+    """What a replay works on: the store, the database, the running objects, the analysis."""
 
     store: TimeSeriesStore
     database: Database
@@ -134,12 +134,12 @@ class ReplayRun:
 
     @property
     def parts(self) -> ReplayParts:
-        """What it works on."""
+        """The store, the database and the other parts that the replay uses."""
         return self._parts
 
     @property
     def task(self) -> ReplayTask:
-        """What is asked for."""
+        """The object and the range that are to be replayed."""
         return self._task
 
     async def breathe(self) -> None:
@@ -273,7 +273,7 @@ class _Attempt:
             await self._put(end_us, count)
 
     async def _put(self, end_us: int, count: int) -> None:
-        """Ends a piece."""
+        """Replaces the mosaic of the piece that has been replayed, and notes the position."""
         self._collect_until(end_us + 1)
         records = self._rerun.gather()
         self._seen += count
@@ -308,7 +308,7 @@ class _Attempt:
         self._tell(replaced)
 
     async def _check(self) -> None:
-        """After the rows were read: whatever they tell of was seen."""
+        """Checks, after the rows were read, that every report behind them was seen."""
         if not self._store.is_whole:
             raise StoreUnavailable("reports are on their way to the store")
         series = await self._find_series()

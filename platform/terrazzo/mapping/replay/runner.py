@@ -83,7 +83,7 @@ class ReplayRunner:
         conditions: Conditions = EVERYTHING,
         order_by: tuple[str, bool] | None = None,
     ) -> Rows:
-        """A page, newest first; raises as ``Book.page``."""
+        """A page of replays, newest first. Raises what ``CompanyRecords.page`` raises."""
         asked = {"page_index": page_index, "page_size": page_size, "conditions": conditions, "order_by": order_by}
         rows = await self._journal.page(actor, **asked)  # type: ignore[arg-type]
         return Rows([self._with_progress(row) for row in rows.rows], rows.total)

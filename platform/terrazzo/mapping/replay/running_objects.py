@@ -44,7 +44,7 @@ class IngestGate(Protocol):
 
 
 class Backlog(Protocol):
-    """The ingest: what it has taken and not committed yet."""
+    """The port to the ingest: what it has taken and not committed yet."""
 
     @property
     def backlog(self) -> int:
@@ -111,7 +111,7 @@ class RunningObjects:
         return engine.stats.messages, engine.catalogue.labels[object_id].note()
 
     def labels(self, object_id: int) -> Labels:
-        """How the object's labels stand."""
+        """The states of the object's labels."""
         return self._mapper.engine.catalogue.labels[object_id]
 
     def adopt(self, object_id: int, state: ObjectState, labels: Labels) -> Notes:

@@ -356,10 +356,6 @@ class EntityRepository:
             raise NotFound("id" if isinstance(key, int) else self.entity.uid_name, key)
         return self._codec.decode(found)
 
-    async def _by_id(self, connection: AsyncConnection, record_id: int) -> Row | None:
-        found = (await connection.execute(self._rows.where(self.table.c.id == record_id))).mappings().first()
-        return None if found is None else self._codec.decode(found)
-
     async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
         found = await connection.execute(self._rows.where(self.table.c.id == record_id))
         return self._codec.decode(found.mappings().one())

@@ -27,12 +27,8 @@ class TerminalRepository(EntityRepository):
         self._activated: set[str] = set()  # whose first login is known to be noted
         self.changes.listen(self._forget_deleted)
 
-    async def set_activated(self, uid: str, time_us: int) -> None:
-        """Notes a terminal's first login; costs nothing for later ones."""
-        await self.set_all_activated({uid: time_us})
-
     async def set_all_activated(self, times_us: Mapping[str, int]) -> None:
-        """Notes the first logins among these, uid to time, in one transaction."""
+        """Notes the first logins among these, uid to time, in one transaction; later ones cost nothing."""
         logins: list[dict[str, Any]] = [
             {"login": uid, "at": at} for uid, at in times_us.items() if uid not in self._activated
         ]

@@ -8,12 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.audit.entry import AuditEntry
 from terrazzo.crypto.passwords import check_password, hash_password
-from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
-from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.errors import BadParameter, Conflict, NotPermitted
 from terrazzo.metadata.definitions.registry import USER
 from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
@@ -45,18 +43,6 @@ class UserRepository(EntityRepository):
             found = await connection.execute(self._rows.where(self.table.c.username == storable(username)))
             row = found.mappings().first()
         return None if row is None else self._codec.decode(row)
-
-    async def end_tokens(self, actor: Actor, user_id: int) -> None:
-        """Makes all tokens issued so far worthless."""
-        raised = self.table.update().where(self.table.c.id == user_id).values(token_epoch=self.table.c.token_epoch + 1)
-        async with self._changing(actor) as unit:
-            await unit.connection.execute(raised)
-            row = await self._by_id(unit.connection, user_id)
-            if row is None:
-                raise NotFound("id", user_id)
-            await self._record(unit, row, row)
-            about = {"company_id": row[COMPANY], "record_id": user_id, "uid": row["username"]}
-            unit.entries.append(AuditEntry(actor=actor, action="end_tokens", entity="user", **about))
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         if not actor.is_super and (draft.get("is_super") or (before is not None and before["is_super"])):

@@ -3,33 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from .codec.publish import Rendered
-from .codec.wire import encode_length, parse_frame
-from .hooks import MayReceive, PublishGrant
-from .message import Message
-from .topics.tree import SharedGroup, Subscription, SubscriptionTree
+from ..codec.wire import encode_length, parse_frame
+from ..hooks import MayReceive, PublishGrant
+from ..message import ApplicationMessage
+from ..topics.tree import SharedGroup, SubscriptionTree, TopicSubscription
+from .connection_port import Origin, SessionConnection
+from .encoder import Rendered
 
-if TYPE_CHECKING:
-    from .session import Session
 
-Fan = tuple[bool, bool, tuple[tuple["Session", "Shape"], ...]]
-Shape = tuple[int, bool, bytes]  # granted QoS, retain as published, encoded subscription identifiers
+class MessageReceiver(Protocol):
+    """Whoever has subscribed: a client's session, or the embedding program itself."""
+
+    @property
+    def client_id(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def connection(self) -> SessionConnection | None:
+        """Where messages go; None: they are queued."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the embedding program's own."""
+        ...
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether what waits for it is on disk."""
+        ...
+
+    def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
+        """Keeps a message for it; False: there is no room."""
+        ...
+
+
+Shape = tuple[int, bool, bytes]
+"""Granted QoS, retain as published, encoded subscription identifiers."""
+Fan = tuple[bool, bool, tuple[tuple[MessageReceiver, Shape], ...]]
+"""What routes have in common whose publishes can be delivered together: durable, raw, and who gets them how."""
 
 
 _FANS = 10_000  # sets of receivers known at a time
 
 
 class Target:
-    """One session that a topic matches, its overlapping subscriptions merged into one copy at the highest QoS.
+    """One receiver that a topic matches, its overlapping subscriptions merged into one copy at the highest QoS.
 
     [MQTT-3.3.4-2]; [MQTT-3.3.5-1] of 3.1.1
     """
 
     __slots__ = ("session", "shape")
 
-    def __init__(self, session: Session, subscriptions: Sequence[Subscription]) -> None:
+    def __init__(self, session: MessageReceiver, subscriptions: Sequence[TopicSubscription]) -> None:
         self.session = session
         self.shape: Shape = (
             max(each.qos for each in subscriptions),
@@ -48,7 +77,9 @@ class Route:
 
     __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
 
-    def __init__(self, grant: PublishGrant, sent_as: bytes, targets: list[Target], groups: list[SharedGroup]) -> None:
+    def __init__(
+        self, grant: PublishGrant, sent_as: bytes, targets: list[Target], groups: list[SharedGroup[MessageReceiver]]
+    ) -> None:
         self.topic = grant.topic
         self.topic_bytes = grant.topic.encode()
         self.durable = grant.durable
@@ -75,7 +106,7 @@ class Router:
 
     __slots__ = ("_epoch", "_fans", "may_receive", "tree")
 
-    def __init__(self, tree: SubscriptionTree, may_receive: MayReceive | None = None) -> None:
+    def __init__(self, tree: SubscriptionTree[MessageReceiver], may_receive: MayReceive | None = None) -> None:
         self.tree = tree
         self.may_receive = may_receive
         self._fans: dict[Fan, Fan] = {}  # of the tree's epoch
@@ -87,7 +118,7 @@ class Router:
         may_receive = self.may_receive
         if may_receive is not None:
 
-            def allowed(session: Session) -> bool:
+            def allowed(session: MessageReceiver) -> bool:
                 return session.is_local or may_receive(session.client_id, grant.topic)
 
             plain = [each for each in plain if allowed(each[0])]
@@ -106,7 +137,7 @@ class Router:
 
     def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
         """Passes on ``count`` QoS 0 publishes as they came; a receiver of another version gets them rewritten."""
-        messages: list[Message] | None = None
+        messages: list[ApplicationMessage] | None = None
         for target in route.targets:
             connection = target.session.connection
             if connection is not None and connection.version == version and connection.encoder.is_plain:
@@ -114,19 +145,21 @@ class Router:
                 continue
             if messages is None:
                 messages = split_raw(raw, version)
-            self._deliver(target, messages, {}, now_us)
+            self._deliver(target, messages, {}, now_us, None)  # of QoS 0: nothing to store
 
-    def deliver(self, route: Route, messages: Sequence[Message], now_us: int) -> list[int] | None:
+    def deliver(
+        self, route: Route, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None
+    ) -> list[int] | None:
         """Hands messages to all receivers; the indexes of those that none had room for, None where there are none.
 
         In the order in which they came, on every topic. [MQTT-4.6.0-5] [MQTT-4.6.0-6] of both
         """
         if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
-            return self._deliver(route.targets[0], messages, {} if len(messages) > 1 else None, now_us)
+            return self._deliver(route.targets[0], messages, {} if len(messages) > 1 else None, now_us, origin)
         rendered: dict[tuple[Shape, int], Rendered] = {}
-        results = [self._deliver(target, messages, rendered, now_us) for target in route.targets]
+        results = [self._deliver(target, messages, rendered, now_us, origin) for target in route.targets]
         for group in route.groups:
-            results.append(self._deliver_shared(group, messages, now_us))
+            results.append(self._deliver_shared(group, messages, now_us, origin))
         refusals = [refused for refused in results if refused]
         if not refusals or len(refusals) < len(results):
             return None
@@ -135,40 +168,48 @@ class Router:
     def _deliver(
         self,
         target: Target,
-        messages: Sequence[Message],
+        messages: Sequence[ApplicationMessage],
         rendered: dict[tuple[Shape, int], Rendered] | None,
         now_us: int,
+        origin: Origin | None,
     ) -> list[int] | None:
         session, connection = target.session, target.session.connection
         if connection is None:  # [MQTT-4.5.0-1] of both
-            return _indexes(session.enqueue(each) for each in shape_all(messages, target.shape))
+            return _indexes(session.enqueue(each, origin) for each in shape_all(messages, target.shape))
         if rendered is None or not connection.encoder.is_plain:
-            return connection.send_each(shape_all(messages, target.shape), now_us)
+            return connection.send_each(shape_all(messages, target.shape), now_us, origin)
         key = target.shape, connection.version
         ready = rendered.get(key)
         if ready is None:
             ready = rendered[key] = Rendered(shape_all(messages, target.shape), connection.version, now_us)
-        return connection.send_rendered(ready)
+        return connection.send_rendered(ready, origin)
 
-    def _deliver_shared(self, group: SharedGroup, messages: Sequence[Message], now_us: int) -> list[int] | None:
+    def _deliver_shared(
+        self,
+        group: SharedGroup[MessageReceiver],
+        messages: Sequence[ApplicationMessage],
+        now_us: int,
+        origin: Origin | None,
+    ) -> list[int] | None:
         refused = []
         for index, message in enumerate(messages):
             session, subscription = group.pick()
-            if self._deliver(Target(session, [subscription]), [message], {}, now_us):  # its own QoS [MQTT-4.8.2-3]
+            target = Target(session, [subscription])  # its own QoS [MQTT-4.8.2-3]
+            if self._deliver(target, [message], {}, now_us, origin):
                 refused.append(index)
         return refused or None
 
 
-def merge(matches: Iterable[tuple[Session, Subscription]], publisher: str | None) -> list[Target]:
+def merge(matches: Iterable[tuple[MessageReceiver, TopicSubscription]], publisher: str | None) -> list[Target]:
     """One target a session; a no-local subscription of the publisher itself doesn't count. [MQTT-3.8.3-3]"""
-    found: dict[Session, list[Subscription]] = {}
+    found: dict[MessageReceiver, list[TopicSubscription]] = {}
     for session, subscription in matches:
         if not (subscription.no_local and session.client_id == publisher):
             found.setdefault(session, []).append(subscription)
     return [Target(session, subscriptions) for session, subscriptions in found.items()]
 
 
-def shape_all(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
+def shape_all(messages: Sequence[ApplicationMessage], shape: Shape) -> Sequence[ApplicationMessage]:
     """The messages as a receiver of this shape gets them; the same objects where nothing differs."""
     granted, as_published, identifiers = shape
     if not identifiers:
@@ -180,9 +221,9 @@ def shape_all(messages: Sequence[Message], shape: Shape) -> Sequence[Message]:
     return [shaped(each, granted, as_published, identifiers) for each in messages]
 
 
-def shaped(message: Message, granted: int, keep_retain: bool, identifiers: bytes) -> Message:
+def shaped(message: ApplicationMessage, granted: int, keep_retain: bool, identifiers: bytes) -> ApplicationMessage:
     """One message at the lower QoS of the two, with the receiver's subscription identifiers."""
-    return Message(
+    return ApplicationMessage(
         topic=message.topic,
         payload=message.payload,
         qos=min(message.qos, granted),  # [MQTT-3.8.4-8]; [MQTT-3.8.4-6] of 3.1.1
@@ -192,13 +233,13 @@ def shaped(message: Message, granted: int, keep_retain: bool, identifiers: bytes
     )
 
 
-def split_raw(raw: bytes, version: int) -> list[Message]:
+def split_raw(raw: bytes, version: int) -> list[ApplicationMessage]:
     """The messages of a run of QoS 0 publishes without properties."""
     messages, position = [], 0
     while (frame := parse_frame(raw, position)) is not None:
         start, position = frame
         topic_end = start + 2 + (raw[start] << 8 | raw[start + 1])
-        messages.append(Message(raw[start + 2 : topic_end], raw[topic_end + (version == 5) : position]))
+        messages.append(ApplicationMessage(raw[start + 2 : topic_end], raw[topic_end + (version == 5) : position]))
     return messages
 
 

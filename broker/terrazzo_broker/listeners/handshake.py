@@ -6,56 +6,59 @@ import asyncio
 import socket
 import ssl
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from ..admission import Gate
+from ..admission import ListenerAdmission
+from ..core import BrokerCore
 from ..limited_log import limited_logger
 from .certificates import Certificates
 from .proxy_protocol import Address, ProxyError, read_source
-
-if TYPE_CHECKING:
-    from ..broker import Broker
 
 log = limited_logger("terrazzo_broker.listeners")
 
 Make = Callable[[str, int], asyncio.Protocol]  # the protocol of a peer with this address and port
 
 
-class Reception:
-    """Receives the sockets of one listener. Both steps together take at most the broker's ``connect_timeout_s``."""
+class Handshakes:
+    """Takes the sockets of one listener as far as MQTT, in at most the broker's ``connect_timeout_s``."""
 
     def __init__(
-        self, broker: Broker, gate: Gate, make: Make, *, certificates: Certificates | None, proxy_protocol: bool
+        self,
+        core: BrokerCore,
+        listener: ListenerAdmission,
+        make: Make,
+        *,
+        certificates: Certificates | None,
+        proxy_protocol: bool,
     ) -> None:
-        self._broker = broker
-        self._gate = gate
+        self._core = core
+        self._listener = listener
         self._make = make
         self._certificates = certificates
         self._proxy_protocol = proxy_protocol
 
-    async def receive(self, sock: socket.socket, peer: Address) -> None:
+    async def perform(self, sock: socket.socket, peer: Address) -> None:
         """Takes a socket as far as it goes, or closes it."""
-        deadline_s = self._broker.clock() + self._broker.settings.connect_timeout_s
+        deadline_s = self._core.clock() + self._core.settings.connect_timeout_s
         try:
             source = await self._source(sock, peer)
         except ProxyError as error:
-            self._broker.stats.proxy_headers_refused += 1
-            log.warning("%s:%d: refused on %s: %s", *peer, self._gate.name, error)
+            self._core.stats.proxy_headers_refused += 1
+            log.warning("%s:%d: refused on %s: %s", *peer, self._listener.name, error)
             sock.close()
             return
-        has_room, connected = self._broker.admission.enter(source[0]), False
+        has_room, connected = self._core.admission.enter(source[0]), False
         try:
             if has_room:
                 connected = await self._connect(sock, source, deadline_s)
         finally:
             if not connected:  # else the protocol leaves when it has logged in or gone
-                self._broker.admission.leave(source[0])
+                self._core.admission.leave(source[0])
                 sock.close()
 
     async def _source(self, sock: socket.socket, peer: Address) -> Address:
         if not self._proxy_protocol:
             return peer
-        timeout_s = self._broker.settings.connect_timeout_s
+        timeout_s = self._core.settings.connect_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
                 return await read_source(sock) or peer
@@ -72,10 +75,10 @@ class Reception:
                 lambda: self._make(*source),
                 sock,
                 ssl=self._certificates.context,
-                ssl_handshake_timeout=max(deadline_s - self._broker.clock(), 0.001),
+                ssl_handshake_timeout=max(deadline_s - self._core.clock(), 0.001),
             )
         except OSError as error:  # SSLError among them
-            self._broker.stats.handshakes_failed += 1
+            self._core.stats.handshakes_failed += 1
             log.warning("%s:%d: TLS handshake failed: %s", *source, _reason(error))
             return False
         return True

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from .codec.reasons import publish_reason
-from .codec.writer import PUBACK, PUBREC, ack
-from .hooks import Client, Inbound
+from mqtt5 import DisconnectReasonCode
 
-if TYPE_CHECKING:
-    from .connection import Connection
-    from .session import Session
+from ..codec.reasons import publish_reason
+from ..codec.writer import PUBACK, PUBREC, ack
+from ..hooks import Client, Inbound
+from .session import Session
+
+
+class PublishingConnection(Protocol):
+    """The connection that a batch came from."""
+
+    def settled(self) -> None:
+        """A batch is durable: what it and those before it are answered with may leave."""
+
+    def fail(self, reason: DisconnectReasonCode, text: str) -> None:
+        """Ends the connection: the batch can't be acknowledged."""
 
 
 class Segment:
@@ -40,7 +49,9 @@ class DurableBatch(Segment):
         "unsettled",
     )
 
-    def __init__(self, client: Client, arrived_us: int, connection: Connection | None, session: Session | None) -> None:
+    def __init__(
+        self, client: Client, arrived_us: int, connection: PublishingConnection | None, session: Session | None
+    ) -> None:
         super().__init__()
         self.client = client
         self.arrived_us = arrived_us
@@ -86,7 +97,7 @@ class DurableBatch(Segment):
         if self.received:
             self._release_received(self.received, refusals or {})
         if self.connection is not None:
-            self.connection.settled(self)
+            self.connection.settled()
 
     def _refuse(self, index: int, reason: int) -> None:
         plain = self.acks[index]
@@ -106,7 +117,7 @@ class DurableBatch(Segment):
                 session.release(identifier)
             else:
                 session.receive(identifier)
-            successor = session.connection
+            successor: Any = session.connection
             if successor is not None and successor is not self.connection:  # it has sent the publish again meanwhile
                 reason = publish_reason(refusals.get(index, 0))
                 successor.write(ack(PUBREC, identifier, reason, successor.version))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum, IntFlag
 
 
-class State(Enum):
+class ConnectionState(Enum):
     """The life of a connection, in order."""
 
     NEW = "waiting for CONNECT"
@@ -15,7 +15,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class Hold(IntFlag):
+class ReadHold(IntFlag):
     """Reasons for not reading from a connection; it is read when there are none."""
 
     DECIDING = 1

@@ -1,30 +1,28 @@
-"""The way out of a connection: what is collected for its client, and when it leaves."""
+"""The writing half of a connection: what is collected for its client, and when it leaves."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from .codec.publish import Rendered
+from .connection_state import ConnectionState, Withheld
+from .core import BrokerCore
+from .delivery.connection_port import Origin
+from .delivery.encoder import PublishEncoder, Rendered, plain_encoder
+from .delivery.session import Session
 from .hooks import Client
-from .message import Message
-from .session import Session
-from .state import State, Withheld
-
-if TYPE_CHECKING:
-    from .broker import Broker
+from .message import ApplicationMessage
 
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
 
 
-class Outbound(asyncio.Protocol):
+class ConnectionWriter(asyncio.Protocol):
     """The half of a connection that writes: bytes collected until the end of the loop's turn, unless the client
     doesn't read or a commit has to come first."""
 
     __slots__ = (
-        "broker",
         "client",
+        "core",
         "dirty",
         "encoder",
         "out",
@@ -36,13 +34,13 @@ class Outbound(asyncio.Protocol):
         "write_paused",
     )
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
+    def __init__(self, core: BrokerCore) -> None:
+        self.core = core
         self.transport: asyncio.Transport
-        self.state = State.NEW
+        self.state = ConnectionState.NEW
         self.client: Client | None = None
         self.session: Session | None = None
-        self.encoder = broker.plain_encoder(4)
+        self.encoder: PublishEncoder = plain_encoder(4)
         self.out: list[bytes] = []
         self.out_bytes = 0
         self.dirty = False
@@ -61,7 +59,7 @@ class Outbound(asyncio.Protocol):
         self.out_bytes += count
         if not self.dirty:
             self.dirty = True
-            self.broker.flush_soon(self)
+            self.core.connections.flush_soon(self)
         if self.out_bytes > FLUSH_BYTES:
             self.flush()
 
@@ -72,7 +70,7 @@ class Outbound(asyncio.Protocol):
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
         self.out.clear()
         self.out_bytes = 0
-        self.broker.stats.bytes_out += len(data)
+        self.core.stats.bytes_out += len(data)
         if not self.transport.is_closing():
             self.transport.write(data)
 
@@ -82,13 +80,13 @@ class Outbound(asyncio.Protocol):
     @property
     def is_stuck(self) -> bool:
         """Whether the peer reads so slowly that nothing more may be collected for it."""
-        return bool(self.write_paused or self.withheld) and self.out_bytes > self.broker.settings.queued_bytes
+        return bool(self.write_paused or self.withheld) and self.out_bytes > self.core.settings.queued_bytes
 
     # Bytes that promise something: they wait for a commit
 
     def withhold(self) -> None:
         """Lets nothing more leave until ``let_go``."""
-        what = Withheld.PACKETS if self.state is State.OPEN else Withheld.CONNACK
+        what = Withheld.PACKETS if self.state is ConnectionState.OPEN else Withheld.CONNACK
         self.withheld = max(self.withheld, what)
 
     def take_withheld(self) -> list[bytes]:
@@ -98,7 +96,7 @@ class Outbound(asyncio.Protocol):
 
     def let_go(self, taken: list[bytes], *, more: bool) -> None:
         """The commit is done: ``taken`` leaves; what was collected since then waits for the next, if ``more``."""
-        if self.state is State.CLOSED:
+        if self.state is ConnectionState.CLOSED:
             return
         rest, self.out = self.out, taken
         self.withheld = Withheld.NOTHING
@@ -115,37 +113,37 @@ class Outbound(asyncio.Protocol):
 
     def send_raw(self, raw: bytes, count: int) -> None:
         """Sends QoS 0 publishes as they are; a slow client loses them."""
-        if (self.write_paused or self.withheld) and self.out_bytes + len(raw) > self.broker.settings.queued_bytes:
-            self.broker.stats.drop("slow consumer", count)
+        if (self.write_paused or self.withheld) and self.out_bytes + len(raw) > self.core.settings.queued_bytes:
+            self.core.stats.drop("slow consumer", count)
             return
         self.out.append(raw)
         self.wrote(len(raw))
         self._count_out(count)
 
-    def send_rendered(self, rendered: Rendered) -> list[int] | None:
+    def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
         """Sends or queues messages; the indexes of those that there is no room for."""
         session = self.session
         assert session is not None
         if self.is_stuck:
-            return self._queue_all(rendered.messages)
+            return self._queue_all(rendered.messages, origin)
         packets = session.transmit_all(rendered)
         if packets is not None:
             self.write(packets)
             self._count_out(len(rendered.wires))
             return None
         before = len(self.out)
-        refused = session.transmit(rendered.wires, self.out)
+        refused = session.transmit(rendered.wires, self.out, origin)
         self._sent(before)
         return refused
 
-    def send_each(self, messages: Sequence[Message], now_us: int) -> list[int] | None:
+    def send_each(self, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None) -> list[int] | None:
         """``send_rendered`` for a client with wishes of its own."""
         session = self.session
         assert session is not None
         if self.is_stuck:
-            return self._queue_all(messages)
+            return self._queue_all(messages, origin)
         before = len(self.out)
-        accepted = [session.send(each, self.encoder, self.out, now_us) for each in messages]
+        accepted = [session.send(each, self.encoder, self.out, now_us, origin) for each in messages]
         self._sent(before)
         return [index for index, taken in enumerate(accepted) if not taken] or None
 
@@ -155,7 +153,7 @@ class Outbound(asyncio.Protocol):
         if session is None or self.is_stuck or not (session.queue or session.redeliver):
             return
         before = len(self.out)
-        session.pump(self.encoder, self.out, self.broker.now_us())
+        session.pump(self.encoder, self.out, self.core.now_us())
         self._sent(before)
 
     def _sent(self, before: int) -> None:
@@ -165,16 +163,16 @@ class Outbound(asyncio.Protocol):
             self._count_out(count)
 
     def _count_out(self, count: int) -> None:
-        self.broker.stats.messages_out += count
+        self.core.stats.messages_out += count
         if self.client is not None:
             self.client.messages_out += count
 
-    def _queue_all(self, messages: Sequence[Message]) -> list[int] | None:
+    def _queue_all(self, messages: Sequence[ApplicationMessage], origin: Origin | None) -> list[int] | None:
         assert self.session is not None
         refused = []
         for index, message in enumerate(messages):
             if not message.qos:
-                self.broker.stats.drop("slow consumer")
-            elif not self.session.enqueue(message):
+                self.core.stats.drop("slow consumer")
+            elif not self.session.enqueue(message, origin):
                 refused.append(index)
         return refused or None

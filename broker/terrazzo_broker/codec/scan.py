@@ -4,36 +4,47 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from .codec.wire import parse_frame
-
-if TYPE_CHECKING:
-    from .routing import Route
+from .wire import parse_frame
 
 QOS0, QOS1, QOS2 = 0x30, 0x32, 0x34  # the first byte of a PUBLISH without DUP and RETAIN
 ACK_BYTES = 4  # a PUBACK, PUBREC, PUBREL or PUBCOMP without a reason
 _CHUNK_BYTES = 4096  # looked at in one go
 
-Routes = Mapping[bytes, "Route"]  # by the topic field, its length included
+
+class TopicRoute(Protocol):
+    """Where publishes on one topic go."""
+
+    @property
+    def fan(self) -> object | None:
+        """The same object in routes that lead to the same receivers."""
+        ...
 
 
-class Run(NamedTuple):
+R = TypeVar("R", bound=TopicRoute)
+
+
+class PublishRun(NamedTuple, Generic[R]):
     """Consecutive publishes of one kind to the same receivers: where each one's payload starts and ends, its route."""
 
     starts: list[int]
     ends: list[int]
-    routes: list[Route]
+    routes: list[R]
 
 
-def scan_run(data: bytes, position: int, field: bytes, routes: Routes, *, version: int, limit: int) -> Run:
+def scan_publishes(
+    data: bytes, position: int, field: bytes, routes: Mapping[bytes, R], *, version: int, limit: int
+) -> PublishRun[R]:
     """The publishes from ``position`` on that start with the same byte and go where those of ``field`` go.
+
+    ``routes`` has them by topic field, the two bytes of its length included.
 
     Ends before the first that has properties, isn't complete or isn't well formed, or is larger than ``limit``.
     """
     starts: list[int] = []
     ends: list[int] = []
-    found: list[Route] = []
+    found: list[R] = []
     route = routes[field]
     fan = route.fan
     size, width, header = len(data), len(field), data[position]
@@ -70,7 +81,7 @@ def scan_run(data: bytes, position: int, field: bytes, routes: Routes, *, versio
         ends.append(end)
         found.append(route)
         position = end
-    return Run(starts, ends, found)
+    return PublishRun(starts, ends, found)
 
 
 def scan_acks(data: bytes, position: int) -> tuple[int, ...]:

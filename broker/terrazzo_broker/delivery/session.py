@@ -4,23 +4,76 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from .codec.publish import PublishEncoder, Rendered, Wire
-from .codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL, ack
-from .hooks import Outcome
-from .message import Message, TrackedMessage
-from .settings import NEVER_EXPIRES_S, BrokerSettings
-from .stats import Stats
-from .topics.tree import Subscription
-
-if TYPE_CHECKING:
-    from .acknowledgements import DurableBatch
-    from .connection import Connection
-
+from ..codec.writer import PUBREL, ack
+from ..hooks import Outcome
+from ..message import ApplicationMessage, TrackedMessage
+from ..settings import NEVER_EXPIRES_S, BrokerSettings
+from ..stats import Stats
+from ..topics.tree import TopicSubscription
+from .connection_port import Origin, SessionConnection
+from .encoder import PublishEncoder, Rendered, Wire
+from .qos import Received, SenderStep, Sent, Steps
 
 _HIGHEST_ID = 65_535
 _UNKNOWN: Any = object()
+_FREE, _PUBCOMP_DUE = int(Sent.FREE), int(Sent.PUBCOMP_DUE)
+_DONE, _RELEASE = SenderStep.DONE, SenderStep.RELEASE
+
+
+class SessionJournal(Protocol):
+    """Is told of each change to one session, and writes it down.
+
+    ``origin``: the connection whose packet brought the change about; ``connection``: the session's own. What they are
+    answered with waits until the change is durable, where that is promised.
+    """
+
+    def opened(self, session: Session) -> None:
+        """A connection has it."""
+
+    def closed(self, session: Session) -> None:
+        """Its connection has gone, and its expiry counts."""
+
+    def expiry_set(self, session: Session, origin: Origin | None) -> None:
+        """It has another Session Expiry Interval."""
+
+    def ended(self, origin: Origin | None) -> None:
+        """It is forgotten, with all that it has."""
+
+    def subscribed(self, subscription: TopicSubscription, connection: Origin | None) -> None:
+        """It has this subscription, in the place of one to the same filter."""
+
+    def unsubscribed(self, pattern: str, connection: Origin | None) -> None:
+        """It has no such subscription any more."""
+
+    def received(self, identifier: int, connection: Origin | None) -> None:
+        """A QoS 2 publish from the client is to be answered with PUBREC."""
+
+    def released(self, identifier: int, connection: Origin | None) -> None:
+        """The client has released it."""
+
+    def storable(self, message: ApplicationMessage) -> ApplicationMessage:
+        """The message as the session keeps it."""
+        ...
+
+    def queued(self, message: ApplicationMessage, origin: Origin | None) -> None:
+        """A message, as ``storable`` gave it, waits to be sent."""
+
+    def sent(
+        self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
+    ) -> ApplicationMessage:
+        """A message is sent under a packet identifier; the message as the session keeps it."""
+        ...
+
+    def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
+        """PUBREC: only the identifier is left of it."""
+
+    def done(self, message: ApplicationMessage | None, identifier: int) -> None:
+        """The exchange is over; None: the message was ``confirmed`` before."""
+
+    def lost(self, message: ApplicationMessage) -> None:
+        """The message won't be delivered."""
 
 
 class Session:
@@ -29,9 +82,11 @@ class Session:
     ``inflight`` keeps, in the order of sending, what the client hasn't acknowledged; None stands for a QoS 2 message
     that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
     [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
+
+    ``journal`` is told of each change; None: the session is in memory only. ``origin``, where a method takes it, is
+    the connection whose packet brings the change about.
     """
 
-    is_persistent = False  # whether it is on disk, beside memory
     is_local = False  # whether it is the embedding program's own
 
     __slots__ = (
@@ -41,6 +96,7 @@ class Session:
         "expiry_s",
         "incoming",
         "inflight",
+        "journal",
         "last_id",
         "queue",
         "queued_bytes",
@@ -53,17 +109,20 @@ class Session:
         "window",
     )
 
-    def __init__(self, client_id: str, settings: BrokerSettings, stats: Stats) -> None:
+    def __init__(
+        self, client_id: str, settings: BrokerSettings, stats: Stats, journal: SessionJournal | None = None
+    ) -> None:
         self.client_id = client_id
         self.settings = settings
         self.stats = stats
-        self.connection: Connection | None = None
+        self.journal = journal
+        self.connection: SessionConnection | None = None
         self.expiry_s = 0
         self.expires_us = 0  # while offline; 0 is never
-        self.subscriptions: dict[str, Subscription] = {}
-        self.inflight: dict[int, Message | None] = {}
-        self.incoming: dict[int, DurableBatch | None] = {}  # QoS 2 publishes received and not yet released
-        self.queue: deque[Message] | None = None
+        self.subscriptions: dict[str, TopicSubscription] = {}
+        self.inflight: dict[int, ApplicationMessage | None] = {}
+        self.incoming: dict[int, object | None] = {}  # QoS 2 publishes not yet released; the batch that stores them
+        self.queue: deque[ApplicationMessage] | None = None
         self.queued_bytes = 0
         self.queued_qos0 = 0
         self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
@@ -71,17 +130,30 @@ class Session:
         self.window = self.quota = 0
 
     @property
+    def is_persistent(self) -> bool:
+        """Whether it is on disk, beside memory."""
+        return self.journal is not None
+
+    @property
     def queued(self) -> int:
         """How many messages wait for the client."""
         return len(self.queue) if self.queue else 0
 
-    def subscribe(self, subscription: Subscription) -> None:
+    def subscribe(self, subscription: TopicSubscription) -> None:
         """Adds a subscription, or replaces the one to the same filter. [MQTT-3.8.4-3]"""
         self.subscriptions[subscription.filter] = subscription
+        if self.journal is not None:
+            self.journal.subscribed(subscription, self.connection)
 
     def unsubscribe(self, pattern: str) -> bool:
         """Removes a subscription, not what was begun under it; False where there was none. [MQTT-3.10.4-3] of both"""
-        return self.subscriptions.pop(pattern, None) is not None
+        if self.subscriptions.pop(pattern, None) is None:
+            return False
+        if self.journal is not None:
+            self.journal.unsubscribed(pattern, self.connection)
+        return True
+
+    # From the client
 
     def takes_as_new(self, identifiers: Sequence[int], *, version: int) -> bool:
         """Whether QoS 2 publishes with these identifiers are neither repeated nor too many. [MQTT-4.3.3-10]"""
@@ -89,31 +161,44 @@ class Session:
             return False
         return len(set(identifiers)) == len(identifiers) and self.incoming.keys().isdisjoint(identifiers)
 
-    def receive(self, identifier: int, batch: DurableBatch | None = None) -> None:
+    def received(self, identifier: int) -> Received:
+        """Where the QoS 2 publish with this identifier stands."""
+        batch = self.incoming.get(identifier, _UNKNOWN)
+        return Received.NEW if batch is _UNKNOWN else Received.TAKEN if batch is None else Received.STORING
+
+    def receive(self, identifier: int, batch: object | None = None) -> None:
         """Notes a QoS 2 publish from the client, with the batch that must be settled before it counts as received."""
         self.incoming[identifier] = batch
+        if batch is None and self.journal is not None:
+            self.journal.received(identifier, self.connection)
 
-    def release(self, identifier: int) -> bool:
-        """The client has let go of an identifier; False: it wasn't in use."""
-        return self.incoming.pop(identifier, _UNKNOWN) is not _UNKNOWN
+    def release(self, identifier: int) -> None:
+        """The identifier is free again."""
+        if self.incoming.pop(identifier, _UNKNOWN) is not _UNKNOWN and self.journal is not None:
+            self.journal.released(identifier, self.connection)
 
-    def transmit(self, wires: Sequence[Wire], out: list[bytes]) -> list[int] | None:
+    # To the client
+
+    def transmit(self, wires: Sequence[Wire], out: list[bytes], origin: Origin | None) -> list[int] | None:
         """Sends rendered messages, or queues them; the indexes of those that there is no room for."""
         refused: list[int] | None = None
         for index, (qos, head, tail, message) in enumerate(wires):
             if not qos:  # [MQTT-3.3.4-10] [MQTT-4.9.0-3]
                 out.append(head + tail)
             elif self.quota > 0 and not self.queue:  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
-                out.append(head + self._assign(message) + tail)
-            elif not self.enqueue(message):
+                out.append(head + self._assign(message, origin) + tail)
+            elif not self.enqueue(message, origin):
                 refused = [*(refused or ()), index]
         return refused
 
     def transmit_all(self, rendered: Rendered) -> bytes | None:
-        """The packets of messages that can all be sent now, joined; None: it takes ``transmit``.
+        """The packets of messages that can all be sent now, joined; None: it takes ``transmit``, as it does where each
+        is written down.
 
         Receivers that stand at the same identifier, as those of a fan-out do, are sent the same bytes.
         """
+        if self.journal is not None:
+            return None
         count, first = len(rendered.wires), self.last_id + 1
         if self.quota < count or self.queue or first + count > _HIGHEST_ID or not rendered.is_acknowledged:
             return None
@@ -125,31 +210,39 @@ class Session:
         self.quota -= count
         return rendered.joined(first)
 
-    def send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> bool:
+    def send(
+        self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
+    ) -> bool:
         """Sends one message to a receiver with wishes of its own, or queues it; False where there is no room."""
         if message.qos and (self.quota <= 0 or self.queue):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
-            return self.enqueue(message)
-        self._send(message, encoder, out, now_us)
+            return self.enqueue(message, origin)
+        self._send(message, encoder, out, now_us, origin)
         return True
 
-    def _send(self, message: Message, encoder: PublishEncoder, out: list[bytes], now_us: int) -> None:
+    def _send(
+        self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
+    ) -> None:
         identifier = self._next_id() if message.qos else 0
         packet = encoder.encode(message, identifier, now_us)
         if packet is None:  # as if it had been delivered [MQTT-3.1.2-25]
             self.lose(message, "too large for the client")
             return
         if identifier:
-            self.inflight[identifier] = message
-            self.last_id = identifier
-            self.quota -= 1
+            self._note_sent(message, identifier, origin)
         out.append(packet)
 
-    def _assign(self, message: Message) -> bytes:
+    def _assign(self, message: ApplicationMessage, origin: Origin | None) -> bytes:
         """The identifier that goes between head and tail, which have no DUP. [MQTT-4.3.2-2] [MQTT-4.3.3-2]"""
-        identifier = self.last_id = self._next_id()
-        self.inflight[identifier] = message
-        self.quota -= 1
+        identifier = self._next_id()
+        self._note_sent(message, identifier, origin)
         return identifier.to_bytes(2, "big")
+
+    def _note_sent(self, message: ApplicationMessage, identifier: int, origin: Origin | None) -> None:
+        if self.journal is not None:
+            message = self.journal.sent(message, identifier, self.connection, origin)
+        self.inflight[identifier] = message
+        self.last_id = identifier
+        self.quota -= 1
 
     def _next_id(self) -> int:
         identifier = self.last_id % 65_535 + 1
@@ -158,11 +251,13 @@ class Session:
             identifier = identifier % 65_535 + 1
         return identifier
 
-    def enqueue(self, message: Message) -> bool:
+    def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
         """Queues a message; a full queue gives up its oldest QoS 0 message first. False: no room.
 
         [MQTT-3.1.2-5] of 3.1.1
         """
+        if self.journal is not None:
+            message = self.journal.storable(message)
         queue = self.queue
         if queue is None:
             queue = self.queue = deque()
@@ -174,14 +269,16 @@ class Session:
         queue.append(message)
         self.queued_bytes += message.size
         self.queued_qos0 += not message.qos
+        if self.journal is not None:
+            self.journal.queued(message, origin)
         return True
 
-    def _is_full(self, queue: deque[Message], message: Message) -> bool:
+    def _is_full(self, queue: deque[ApplicationMessage], message: ApplicationMessage) -> bool:
         if self.queued_bytes + message.size > self.settings.queued_bytes:
             return True
         return self.connection is None and len(queue) >= self.settings.queued_messages
 
-    def _give_up_oldest(self, queue: deque[Message]) -> bool:
+    def _give_up_oldest(self, queue: deque[ApplicationMessage]) -> bool:
         if not self.queued_qos0:
             return False
         for index, queued in enumerate(queue):
@@ -198,6 +295,8 @@ class Session:
         self.window = self.quota = window  # [MQTT-4.9.0-1]
         self.expires_us = 0
         self.redeliver = deque(self.inflight) if self.inflight else None
+        if self.journal is not None:
+            self.journal.opened(self)
 
     def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int) -> int:
         """Sends what the quota allows, unacknowledged messages first and in their order; how many were sent.
@@ -217,7 +316,7 @@ class Session:
             if message.expires_us and message.expires_us <= now_us:  # [MQTT-3.3.2-5]
                 self.lose(message, "expired")
             else:
-                self._send(message, encoder, out, now_us)
+                self._send(message, encoder, out, now_us, None)  # it is written down, if it is to be
         if not queue:
             self.queue = None
         return len(out) - before
@@ -238,76 +337,50 @@ class Session:
         self.quota -= 1
         out.append(packet)
 
-    def due(self, identifier: int) -> int:
-        """The first byte of what the client owes for an identifier: PUBACK, PUBREC or PUBCOMP; 0 is nothing."""
-        if identifier not in self.inflight:
-            return 0
-        message = self.inflight[identifier]
-        if message is None:
-            return PUBCOMP
-        return PUBREC if message.qos == 2 else PUBACK
+    def acknowledge(self, steps: Steps, identifiers: Sequence[int], reason: int = 0) -> tuple[set[int], int]:
+        """Several acknowledgements of one kind, whose row of the table is ``steps``: the identifiers that it calls not
+        found, and the first that another packet is due for (those after it aren't looked at), or 0.
 
-    def acknowledge(self, identifier: int, reason: int = 0) -> bool:
-        """PUBACK, PUBCOMP, or a PUBREC that refuses: the message is done, and goes to nobody else.
-
-        False: no such identifier. [MQTT-4.4.0-2] [MQTT-4.8.2-6]
+        A message that is done goes to nobody else. [MQTT-4.4.0-2] [MQTT-4.8.2-6]
         """
-        if identifier not in self.inflight:
-            return False
-        message = self.inflight.pop(identifier)
-        if self.quota < self.window:
-            self.quota += 1
-        if isinstance(message, TrackedMessage):
-            message.on_outcome(Outcome(acknowledged=True, reason=reason))
-        return True
-
-    def acknowledge_all(self, kind: int, identifiers: Sequence[int]) -> int:
-        """Several PUBACKs or PUBCOMPs (``kind``) without a reason; the first that another packet is due for, or 0."""
-        inflight, done = self.inflight, 0
+        inflight, journal, is_done, is_released = self.inflight, self.journal, _DONE, _RELEASE
+        unknown: set[int] = set()
+        done = 0
         for identifier in identifiers:
             message = inflight.get(identifier, _UNKNOWN)
             if message is _UNKNOWN:
+                if steps[_FREE] is SenderStep.NOT_FOUND:
+                    unknown.add(identifier)
                 continue
-            if (PUBCOMP if message is None else PUBACK if message.qos == 1 else 0) != kind:
-                return identifier
-            del inflight[identifier]
-            done += 1
-            if isinstance(message, TrackedMessage):
-                message.on_outcome(Outcome(acknowledged=True))
-        self.quota = min(self.window, self.quota + done)
-        return 0
-
-    def mark_all_received(self, identifiers: Sequence[int]) -> tuple[set[int], int]:
-        """Several PUBRECs: the identifiers that there aren't, and the first that PUBACK is due for, or 0."""
-        inflight, unknown = self.inflight, set()
-        for identifier in identifiers:
-            message = inflight.get(identifier, _UNKNOWN)
-            if message is _UNKNOWN:
-                unknown.add(identifier)
-            elif message is not None:
-                if message.qos != 2:
-                    return unknown, identifier
+            step = steps[_PUBCOMP_DUE if message is None else message.qos]
+            if step is is_done:
+                del inflight[identifier]
+                done += 1
+                if journal is not None:
+                    journal.done(message, identifier)
+            elif step is is_released:
                 inflight[identifier] = None
+                if journal is not None and message is not None:
+                    journal.confirmed(message, identifier, self.connection)
+            else:
+                return unknown, identifier
+            if type(message) is TrackedMessage:
+                message.on_outcome(Outcome(acknowledged=True, reason=reason))
+        self.quota = min(self.window, self.quota + done)
         return unknown, 0
 
-    def mark_received(self, identifier: int) -> bool:
-        """PUBREC: the message itself needn't be sent again. False: no such identifier."""
-        if identifier not in self.inflight:
-            return False
-        message = self.inflight[identifier]
-        self.inflight[identifier] = None
-        if isinstance(message, TrackedMessage):
-            message.on_outcome(Outcome(acknowledged=True))
-        return True
-
-    def lose(self, message: Message, reason: str) -> None:
+    def lose(self, message: ApplicationMessage, reason: str) -> None:
         """Counts a message that won't be delivered, and tells its sender."""
+        if self.journal is not None:
+            self.journal.lost(message)
         self.stats.drop(reason)
         if isinstance(message, TrackedMessage):
             message.on_outcome(Outcome(acknowledged=False))
 
-    def end(self) -> None:
+    def end(self, origin: Origin | None) -> None:
         """Loses all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""
+        if self.journal is not None:
+            self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
         waiting.extend(self.queue or ())
         self.inflight.clear()
@@ -315,13 +388,18 @@ class Session:
         self.queued_bytes = self.queued_qos0 = 0
         for message in waiting:
             self.lose(message, "session ended")
+        self.incoming.clear()  # a batch that is settled later finds nothing to write down
 
-    def set_expiry(self, expiry_s: int) -> None:
+    def set_expiry(self, expiry_s: int, origin: Origin | None) -> None:
         """Sets the Session Expiry Interval, within what the broker allows."""
         self.expiry_s = min(expiry_s, self.settings.max_session_expiry_s)
+        if self.journal is not None:
+            self.journal.expiry_set(self, origin)
 
     def close(self, now_us: int) -> None:
         """The connection has gone; from now on the expiry counts."""  # what was begun waits for it [MQTT-4.8.2-4]
         self.connection = None
         self.redeliver = None
         self.expires_us = 0 if self.expiry_s == NEVER_EXPIRES_S else now_us + self.expiry_s * 1_000_000
+        if self.journal is not None:
+            self.journal.closed(self)

@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from mqtt5 import DisconnectReasonCode
 
+from ..connection_state import ReadHold
+from ..delivery.connection_port import Origin
 from ..limited_log import limited_logger
-from ..state import Hold
 from ..stats import Stats
 from ..storage import StorageError
 from . import keys
-from .changes import Batch, Changes
-from .database import Database
-
-if TYPE_CHECKING:
-    from ..connection import Connection
+from .changes import CommitBatch, UncommittedChanges
+from .database import StateDatabase
 
 log = limited_logger("terrazzo_broker.persistence")
 
@@ -32,30 +29,26 @@ GROUP_BYTES = 8 << 20  # with more than this uncommitted, whoever adds to it isn
 class _Group:
     """A commit under way, and the output of each connection that waits for it."""
 
-    batch: Batch
-    withheld: list[tuple[Connection, list[bytes]]]
+    batch: CommitBatch
+    withheld: list[tuple[Origin, list[bytes]]]
     written: asyncio.Future[None]
 
 
-class Journal:
+class GroupCommit:
     """One commit at a time, on a thread; what changes meanwhile is the next one.
 
-    ``active`` tells the connection whose packets are being handled; ``on_health`` is called when ``is_failing``
-    changes.
+    ``on_health`` is called when ``is_failing`` changes.
     """
 
-    def __init__(
-        self, database: Database, *, now_us: Callable[[], int], active: Callable[[], Connection | None]
-    ) -> None:
-        self.changes = Changes()
+    def __init__(self, database: StateDatabase, *, now_us: Callable[[], int]) -> None:
+        self.changes = UncommittedChanges()
         self.stats = Stats()
         self.is_failing = False
         self.on_health: Callable[[], None] = lambda: None
         self._database = database
         self._now_us = now_us
-        self._active = active
-        self._waiting: dict[Connection, None] = {}
-        self._unread: set[Connection] = set()
+        self._waiting: dict[Origin, None] = {}
+        self._unread: set[Origin] = set()
         self._group: _Group | None = None
         self._next: asyncio.Handle | None = None  # the start of the next commit
         self._is_urgent = False  # that it is to start at once
@@ -64,22 +57,14 @@ class Journal:
 
     # What sessions ask for
 
-    def promise(self) -> None:
-        """What was just changed must be durable before the active connection is answered."""
-        active = self._active()
-        if active is not None:
-            self.wait(active)
-        else:
-            self._start(at_once=True)
-
-    def wait(self, connection: Connection | None) -> None:
-        """What was just changed must be durable before anything more leaves on a connection."""
+    def wait(self, connection: Origin | None) -> None:
+        """Has what was just changed committed at once, and before anything more leaves on this connection."""
         if connection is not None and connection not in self._waiting:
             self._waiting[connection] = None
             connection.withhold()
         if connection is not None and self.changes.size > GROUP_BYTES and connection not in self._unread:
             self._unread.add(connection)
-            connection.hold(Hold.STORAGE)
+            connection.hold(ReadHold.STORAGE)
         self._start(at_once=True)
 
     def later(self) -> None:
@@ -107,23 +92,27 @@ class Journal:
         self._waiting.clear()
         if not self.changes and not self.is_failing:  # everything has gone again already
             return self._let_go(withheld)
-        self.changes.put(keys.ALIVE, self._now_us().to_bytes(8, "big"))
-        batch = self.changes.take()
-        written = self._write(batch)
+        batch = CommitBatch({}, [])
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            self.changes.put(keys.ALIVE, self._now_us().to_bytes(8, "big"))
+            batch = self.changes.take()
+            written = self._write(batch)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is answered like one of the disk, and tried again
+            written.set_exception(error)
         self._group = _Group(batch, withheld, written)
         written.add_done_callback(self._end)
         return None
 
-    def _write(self, batch: Batch) -> asyncio.Future[None]:
-        """Writes here, as rocksdict would hold the interpreter on a thread as well; syncs on the thread."""
+    def _write(self, batch: CommitBatch) -> asyncio.Future[None]:
+        """Writes here, as rocksdict would hold the interpreter on a thread as well; syncs on the thread.
+
+        Raises:
+            StorageError: as ``StateDatabase.write``.
+        """
         loop = asyncio.get_running_loop()
-        try:
-            if self._database.write(batch.values, batch.ranges):
-                return loop.run_in_executor(self._thread, self._database.sync)
-        except StorageError as error:
-            failed = loop.create_future()
-            failed.set_exception(error)
-            return failed
+        if self._database.write(batch.values, batch.ranges):
+            return loop.run_in_executor(self._thread, self._database.sync)
         return loop.run_in_executor(self._thread, self._database.commit, batch.values, batch.ranges)
 
     def _end(self, written: asyncio.Future[None]) -> None:
@@ -135,7 +124,7 @@ class Journal:
         else:
             self._fail(group, error)
         for connection in self._unread:
-            connection.release(Hold.STORAGE)
+            connection.release(ReadHold.STORAGE)
         self._unread.clear()
         if not self._is_closed and not self.is_failing and (self._waiting or self.changes):
             self._start(at_once=bool(self._waiting))
@@ -148,9 +137,14 @@ class Journal:
             log.warning("the storage takes writes again")
         self._let_go(group.withheld)
 
-    def _let_go(self, withheld: list[tuple[Connection, list[bytes]]]) -> None:
+    def _let_go(self, withheld: list[tuple[Origin, list[bytes]]]) -> None:
         for connection, packets in withheld:
-            connection.let_go(packets, more=connection in self._waiting)
+            try:
+                connection.let_go(packets, more=connection in self._waiting)
+            except Exception:  # a fault of ours ends this connection alone; the others are answered
+                self.stats.internal_errors += 1
+                log.exception("internal error after a commit")
+                connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
 
     def _fail(self, group: _Group, error: BaseException) -> None:
         """Nobody is told that it is stored: they come back, and ask again."""

@@ -1,0 +1,115 @@
+"""The hooks, asked so that an error of theirs stays theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mqtt5 import ConnAckReasonCode
+
+from .hooks import Batch, Client, ConnectRequest, Delivery, Hooks, MayReceive, Outcome, PublishGrant, Refuse, Verdict
+from .limited_log import limited_logger
+from .stats import Stats
+
+log = limited_logger("terrazzo_broker.broker")
+
+
+class AskedHooks:
+    """The embedding program's hooks. One that raises allows nothing by it; it is counted, and logged once a while."""
+
+    __slots__ = ("_hooks", "_may_receive", "_stats")
+
+    def __init__(self, hooks: Hooks, stats: Stats, may_receive: MayReceive | None) -> None:
+        self._hooks = hooks
+        self._may_receive = may_receive
+        self._stats = stats
+
+    async def authenticate(self, request: ConnectRequest) -> Verdict:
+        """The verdict on a CONNECT, or on a re-authentication."""
+        return await self.conclude(request.client_id, lambda: self._hooks.authenticate(request))
+
+    async def conclude(self, client_id: str, ask: Callable[[], Any]) -> Verdict:
+        """The verdict that ``ask`` leads to; an error refuses."""
+        try:
+            verdict: Verdict = await ask()
+        except Exception:  # noqa: BLE001 - the hook may raise anything, and lets nobody in by it
+            self._failed(client_id, "authenticate")
+            return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
+        return verdict
+
+    def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
+        """The grant; ``$SYS`` is the broker's own."""
+        if topic.startswith("$SYS/") or topic == "$SYS":
+            return None
+        try:
+            return self._hooks.authorize_publish(client, topic)
+        except Exception:  # noqa: BLE001 - the hook may raise anything, and allows nothing by it
+            self._failed(client.client_id, "authorize_publish")
+            return None
+
+    def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
+        """The answer; an error refuses."""
+        try:
+            return self._hooks.authorize_subscribe(client, topic_filter)
+        except Exception:  # noqa: BLE001 - the hook may raise anything, and allows nothing by it
+            self._failed(client.client_id, "authorize_subscribe")
+            return False
+
+    @property
+    def may_receive(self) -> MayReceive | None:
+        """Who is sent what; an error keeps the message from that client. None: whoever has subscribed."""
+        ask = self._may_receive
+        if ask is None:
+            return None
+
+        def asked(client_id: str, topic: str) -> bool:
+            try:
+                return ask(client_id, topic)
+            except Exception:  # noqa: BLE001 - the hook may raise anything, and allows nothing by it
+                self._failed(client_id, "may_receive")
+                return False
+
+        return asked
+
+    def take(self, batch: Batch) -> bool:
+        """Hands a batch over; False: it hasn't been taken, and must not be acknowledged."""
+        self._stats.messages_taken += len(batch.messages)
+        try:
+            self._hooks.take(batch)
+        except Exception:  # noqa: BLE001 - the hook may raise anything, and then has not taken the batch
+            self._failed(batch.client.client_id, "take")
+            return False
+        return True
+
+    def tell_connected(self, client: Client) -> None:
+        """The CONNACK has been sent."""
+        self._tell(client.client_id, "on_connected", client)
+
+    def tell_disconnected(self, client: Client, reason: str) -> None:
+        """The connection has ended."""
+        self._tell(client.client_id, "on_disconnected", client, reason)
+
+    def tell_subscribed(self, client: Client, filters: list[str]) -> None:
+        """Filters were granted or restored."""
+        self._tell(client.client_id, "on_subscribed", client, filters)
+
+    def _tell(self, client_id: str, name: str, *arguments: object) -> None:
+        try:
+            getattr(self._hooks, name)(*arguments)
+        except Exception:  # noqa: BLE001 - the hook may raise anything; it is told, not asked
+            self._failed(client_id, name)
+
+    def told(self, client_id: str, on_outcome: Delivery) -> Delivery:
+        """The same, without what it raises."""
+
+        def tell(outcome: Outcome) -> None:
+            try:
+                on_outcome(outcome)
+            except Exception:  # noqa: BLE001 - the sender may raise anything; it is told, not asked
+                self._failed(client_id, "on_outcome")
+
+        return tell
+
+    def _failed(self, client_id: str, name: str) -> None:
+        self._stats.hook_failures += 1
+        log.exception(f"%s: the {name} hook failed", client_id)  # the limit is for each hook

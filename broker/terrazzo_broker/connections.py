@@ -1,0 +1,138 @@
+"""All connections of a broker, before and after their CONNECT: counting, holding, flushing and ending them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator
+from typing import Protocol
+
+from mqtt5 import DisconnectReasonCode
+
+from .admission import Admission
+from .connection_state import ConnectionState, ReadHold
+from .delivery.connection_port import SessionConnection
+from .limited_log import limited_logger
+from .settings import BrokerSettings
+from .stats import Stats
+
+log = limited_logger("terrazzo_broker.faults")
+
+_SPARE = 1024  # connections beyond the limit that may be told that there are too many
+
+
+class CollectedOutput(Protocol):
+    """What a connection has collected to be written."""
+
+    dirty: bool  # it will be flushed at the end of this turn of the loop
+    transport: asyncio.Transport
+
+    def flush(self) -> None:
+        """Writes everything collected, unless the peer doesn't read or the disk isn't that far yet."""
+
+
+class NetworkConnection(SessionConnection, Protocol):
+    """One connection as the broker has it from the accepting of its socket on."""
+
+    state: ConnectionState
+    transport: asyncio.Transport
+    address: str
+    is_half_open: bool
+    keep_alive_s: int
+    born_s: float
+    seen_s: float
+    holds: ReadHold
+
+
+class Connections:
+    """The open connections of one broker. ``admission`` counts those that haven't logged in yet."""
+
+    def __init__(self, settings: BrokerSettings, stats: Stats, admission: Admission) -> None:
+        self._settings = settings
+        self._stats = stats
+        self._admission = admission
+        self._all: set[NetworkConnection] = set()
+        self._dirty: list[CollectedOutput] = []
+        self.is_paused = False  # nothing is read, from those still to come either
+        self._is_closing = False
+        self._drained = asyncio.Event()  # closing, and none is left
+
+    def __iter__(self) -> Iterator[NetworkConnection]:
+        return iter(list(self._all))
+
+    # Coming and going
+
+    def on_opened(self, connection: NetworkConnection) -> None:
+        """A socket has been accepted."""
+        self._all.add(connection)
+        self._stats.accepted += 1
+        self._stats.connections += 1
+        has_room = connection.is_half_open or self._admission.enter(connection.address)
+        connection.is_half_open = True
+        if self._is_closing or not has_room or len(self._all) > self._settings.connections + _SPARE:
+            connection.transport.abort()
+        elif self.is_paused:
+            connection.hold(ReadHold.INTAKE)
+
+    def on_logged_in(self, connection: NetworkConnection) -> None:
+        """It counts no longer among those that haven't logged in."""
+        if connection.is_half_open:
+            connection.is_half_open = False
+            self._admission.leave(connection.address)
+
+    def on_closed(self, connection: NetworkConnection) -> None:
+        """A socket is gone."""
+        self._all.discard(connection)
+        self._stats.connections -= 1
+        self.on_logged_in(connection)
+        if self._is_closing and not self._all:
+            self._drained.set()
+
+    # Reading
+
+    def pause(self) -> None:
+        """Stops reading from all, those still to come included."""
+        self.is_paused = True
+        for connection in self:
+            connection.hold(ReadHold.INTAKE)
+
+    def resume(self) -> None:
+        """Reads again."""
+        self.is_paused = False
+        for connection in self:
+            connection.release(ReadHold.INTAKE)
+
+    # Writing
+
+    def flush_soon(self, connection: CollectedOutput) -> None:
+        """Writes what the connection has collected at the end of this turn of the loop."""
+        if not self._dirty:
+            asyncio.get_running_loop().call_soon(self._flush_all)
+        self._dirty.append(connection)
+
+    def _flush_all(self) -> None:
+        dirty, self._dirty = self._dirty, []
+        for connection in dirty:
+            connection.dirty = False
+            try:
+                connection.flush()
+            except Exception:  # a fault of ours ends this connection alone; the others are written to
+                self._stats.internal_errors += 1
+                log.exception("%s: internal error", connection)
+                connection.transport.abort()
+
+    # The end
+
+    def refuse_more(self) -> None:
+        """Closes connections that are still to come at once."""
+        self._is_closing = True
+
+    async def close(self, timeout_s: float) -> None:
+        """Says goodbye to all (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
+        for connection in self:
+            connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
+        if self._all:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._drained.wait(), timeout_s)
+        for connection in self:
+            connection.transport.abort()

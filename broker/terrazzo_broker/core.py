@@ -1,0 +1,229 @@
+"""The broker core: sessions, subscriptions, retained messages and wills, whoever is connected; it has no sockets."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+import mqtt5
+from mqtt5 import DisconnectReasonCode
+
+from .admission import Admission
+from .asked_hooks import AskedHooks
+from .connections import Connections
+from .delivery.acknowledgements import DurableBatch
+from .delivery.connection_port import Origin
+from .delivery.routing import MessageReceiver, Route, Router
+from .delivery.session import Session
+from .hooks import Client, Hooks, Inbound, MayReceive, PublishGrant
+from .message import ApplicationMessage, PublishProperties
+from .settings import NEVER_EXPIRES_S, BrokerSettings
+from .stats import Stats
+from .storage import Storage
+from .tasks import PeerTasks
+from .topics.names import split_shared
+from .topics.tree import SubscriptionTree, TopicSubscription
+from .wills import PendingWill, will_properties
+
+
+class BrokerCore:
+    """What connections, their packets and the embedding program work on.
+
+    ``origin``, where a method takes it, is the connection whose packet brings the change about: its answer waits until
+    the change is durable.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, hooks: Hooks, storage: Storage, may_receive: MayReceive | None
+    ) -> None:
+        self.settings = settings
+        self.stats = Stats()
+        self.hooks = AskedHooks(hooks, self.stats, may_receive)
+        self.storage = storage
+        self.sessions = storage.sessions
+        self.retained = storage.retained
+        self.tree: SubscriptionTree[MessageReceiver] = SubscriptionTree()
+        self.router = Router(self.tree, self.hooks.may_receive)
+        self.admission = Admission(settings, self.stats)
+        self.connections = Connections(settings, self.stats, self.admission)
+        self.peer_tasks = PeerTasks(self.stats)
+        self.clock = time.monotonic
+        self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
+        self._loop_name = ""
+        storage.restore(settings, self.stats, self.tree)
+        self.stats.subscriptions = self.tree.count
+
+    def now_us(self) -> int:
+        """UTC microseconds."""
+        return time.time_ns() // 1000
+
+    def client(self, client_id: str) -> Client | None:
+        """The connected client of this id."""
+        session = self.sessions.get(client_id)
+        return session.connection.client if session is not None and session.connection is not None else None
+
+    # Bridges
+
+    def mark_bridged(self, name: str, broker_id: str) -> None:
+        """Clients whose CONNECT has a user property of this name are bridges: what they are sent gets it as a mark."""
+        self.loop_mark = PublishProperties(user_properties=((name, broker_id),)).encode()
+        self._loop_name = name
+
+    def mark_for(self, user_properties: Iterable[tuple[str, str]]) -> bytes:
+        """What each message to a client with these user properties in its CONNECT gets."""
+        return self.loop_mark if any(name == self._loop_name for name, _ in user_properties) else b""
+
+    # Sessions
+
+    def open_session(
+        self, client_id: str, *, clean_start: bool, outlives: bool, origin: Origin | None
+    ) -> tuple[Session, bool]:
+        """The session for a new connection, and whether it was there before.
+
+        ``outlives``: it is to outlive the connection.
+        """
+        session = self.sessions.get(client_id)
+        if session is not None and session.connection is not None:  # [MQTT-3.1.4-3]; [MQTT-3.1.4-2] of 3.1.1
+            self.stats.takeovers += 1
+            session.connection.close("taken over", reason=DisconnectReasonCode.SESSION_TAKEN_OVER)
+            session = self.sessions.get(client_id)
+        if session is not None and clean_start:  # [MQTT-3.1.2-4] [MQTT-3.1.4-4]; [MQTT-3.1.2-6] [MQTT-3.1.4-3] of 3.1.1
+            self.end_session(session, origin)
+            session = None
+        self.storage.deadlines.cancel("s" + client_id)
+        self.storage.take_will(client_id)  # it is back in time [MQTT-3.1.3-9]
+        if session is not None:
+            return session, True  # [MQTT-3.1.2-5]
+        # [MQTT-3.1.2-6]; [MQTT-3.1.2-4] of 3.1.1
+        return self.storage.create(client_id, self.settings, self.stats, outlives=outlives), False
+
+    def leave_session(self, session: Session, client: Client, will: mqtt5.Will | None, why: str) -> None:
+        """A connection is over: its session waits or ends, its will goes out or waits."""
+        now_us = self.now_us()
+        session.close(now_us)
+        self.stats.clients -= 1
+        if will is not None:  # [MQTT-3.1.2-8]; [MQTT-3.1.2-8] [MQTT-3.1.2-12] of 3.1.1
+            self._leave_will(will, client, session, now_us)
+        else:
+            self.storage.take_will(client.client_id)
+        if not session.expiry_s:  # and not before [MQTT-4.1.0-1]; [MQTT-3.1.2-6] [MQTT-4.1.0-2] of 3.1.1
+            self.end_session(session)
+        elif session.expiry_s != NEVER_EXPIRES_S:  # [MQTT-3.1.2-23]
+            self.storage.deadlines.set("s" + session.client_id, session.expires_us)
+        self.hooks.tell_disconnected(client, why)
+
+    def end_session(self, session: Session, origin: Origin | None = None) -> None:
+        """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.2-8]"""
+        for pattern in list(session.subscriptions):
+            self.unsubscribe(session, pattern)
+        self.storage.discard(session)
+        self.storage.deadlines.cancel("s" + session.client_id)
+        session.end(origin)
+        self.publish_will(session.client_id, origin)
+
+    # Subscriptions
+
+    def subscribe(self, session: Session, subscription: TopicSubscription) -> None:
+        """Adds or replaces a subscription whose filter has been checked."""
+        session.subscribe(subscription)
+        self.add_receiver(session, subscription)
+
+    def add_receiver(self, receiver: MessageReceiver, subscription: TopicSubscription) -> None:
+        """Has messages routed to whoever has subscribed."""
+        shared = split_shared(subscription.filter)
+        assert shared is not None
+        self.tree.add(shared.filter, shared.group, receiver, subscription)
+        self.stats.subscriptions = self.tree.count
+
+    def unsubscribe(self, session: Session, pattern: str) -> bool:
+        """Removes a subscription; False where there was none. [MQTT-3.10.4-2] of both"""
+        if not session.unsubscribe(pattern):
+            return False
+        shared = split_shared(pattern)
+        assert shared is not None
+        self.tree.remove(shared.filter, shared.group, session)
+        self.stats.subscriptions = self.tree.count
+        return True
+
+    # Retained messages
+
+    def retain(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
+        """Keeps a message for later subscribers; one topic too many is counted and not kept. [MQTT-3.3.1-5] of both"""
+        if not self.retained.put(topic, message, limit=self.settings.retained_messages, origin=origin):
+            self.stats.drop("too many retained messages")
+
+    def retained_for(
+        self, session: Session, subscription: TopicSubscription, now_us: int
+    ) -> Iterable[ApplicationMessage]:
+        """The retained messages that a new subscription of this session gets, in no particular order."""
+        found = self.retained.match(subscription.filter, now_us)
+        may_receive, client_id = self.router.may_receive, session.client_id
+        if subscription.no_local:  # [MQTT-3.8.3-3]
+            found = [message for message in found if message.publisher != client_id]
+        if may_receive is None:
+            return found
+        return [message for message in found if may_receive(client_id, message.topic.decode())]
+
+    # Wills
+
+    def _leave_will(self, will: mqtt5.Will, client: Client, session: Session, now_us: int) -> None:
+        """Publishes the will of a connection that has ended, or keeps it until its delay has passed."""
+        delay_s = min(will.will_delay_interval, session.expiry_s)
+        self.storage.leave_will(PendingWill(will, client), now_us + delay_s * 1_000_000)
+        if not delay_s:
+            self.publish_will(client.client_id)
+
+    def publish_will(self, client_id: str, origin: Origin | None = None) -> None:
+        """Publishes the will that waits, if there is one; the hooks are asked as for any publish."""
+        pending = self.storage.take_will(client_id)  # once [MQTT-3.1.2-10] of both
+        if pending is None:
+            return
+        will, client = pending
+        grant = self.hooks.authorize_publish(client, will.topic)
+        if grant is None:
+            self.stats.publishes_refused += 1
+            return
+        self.stats.wills_sent += 1
+        properties = will_properties(will)
+        message = self.message(grant, will.payload or b"", int(will.qos), will.retain, properties, client.client_id)
+        route = self.router.route(grant, message.topic, client.client_id)
+        # [MQTT-3.1.2-14] [MQTT-3.1.2-15]; [MQTT-3.1.2-16] [MQTT-3.1.2-17] of 3.1.1
+        self.distribute(route, message, self.now_us(), origin)
+        if grant.durable:
+            batch = DurableBatch(client, self.now_us(), None, None)
+            batch.add(Inbound(grant.tag, message.payload, properties.correlation_data), b"")
+            self.take(batch)
+
+    # Messages
+
+    def message(
+        self,
+        grant: PublishGrant,
+        payload: bytes,
+        qos: int,
+        retain: bool,
+        properties: PublishProperties,
+        publisher: str | None,
+    ) -> ApplicationMessage:
+        """A message that comes from no PUBLISH packet. Its expiry counts from now."""
+        expiry_s = properties.message_expiry_s
+        return ApplicationMessage(
+            topic=grant.topic.encode(),
+            payload=payload,
+            qos=qos,
+            retain=retain,
+            properties=properties.encode(),
+            expires_us=0 if expiry_s is None else self.now_us() + expiry_s * 1_000_000,
+            publisher=publisher,
+        )
+
+    def distribute(self, route: Route, message: ApplicationMessage, now_us: int, origin: Origin | None) -> bool:
+        """Retains a message if it is to be retained, then hands it to its receivers; False where none had room."""
+        if message.retain:
+            self.retain(route.topic, message, origin)
+        return route.is_unheard or not self.router.deliver(route, [message], now_us, origin)
+
+    def take(self, batch: DurableBatch) -> None:
+        """Hands a batch to the embedding program; where that fails, nothing of it may be acknowledged."""
+        if not self.hooks.take(batch) and batch.connection is not None:
+            batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")

@@ -1,0 +1,118 @@
+"""PUBLISH as subscribers get it: encoded once for all who take the same bytes, or for one with wishes of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from ..codec.publish import DUPLICATE
+from ..codec.wire import encode_length
+from ..message import ApplicationMessage, remaining_s
+
+Wire = tuple[int, bytes, bytes, ApplicationMessage]
+"""QoS, the bytes before the place of the packet identifier, those after it, and the message."""
+
+
+def render(message: ApplicationMessage, version: int, now_us: int) -> tuple[bytes, bytes]:
+    """The bytes before and after the place of the packet identifier."""
+    return render_as(message, message.topic, message.properties, version, now_us)
+
+
+def render_as(
+    message: ApplicationMessage, topic: bytes, properties: bytes, version: int, now_us: int
+) -> tuple[bytes, bytes]:
+    """``render`` under another topic field and other properties than the message's own."""
+    tail = message.payload
+    if version == 5:
+        if message.expires_us:
+            properties = b"\x02" + remaining_s(message, now_us).to_bytes(4, "big") + properties
+        tail = encode_length(len(properties)) + properties + tail
+    qos = message.qos
+    # without DUP, whatever the publisher's had [MQTT-3.3.1-3] [MQTT-4.3.1-1] of both
+    return _head(0x30 | qos << 1 | message.retain, topic, (2 if qos else 0) + len(tail)), tail
+
+
+@lru_cache(maxsize=8192)
+def _head(first: int, topic: bytes, rest: int) -> bytes:
+    """First byte, remaining length, topic field; kept, because one topic's messages are much of a length."""
+    return bytes((first,)) + encode_length(2 + len(topic) + rest) + len(topic).to_bytes(2, "big") + topic
+
+
+class Rendered:
+    """Messages ready to be sent to any plain receiver of one protocol version.
+
+    ``is_acknowledged``: none of them is of QoS 0.
+    """
+
+    __slots__ = ("_first", "_joined", "is_acknowledged", "messages", "wires")
+
+    def __init__(self, messages: Sequence[ApplicationMessage], version: int, now_us: int) -> None:
+        self.messages = messages
+        self.wires: list[Wire] = [(message.qos, *render(message, version, now_us), message) for message in messages]
+        self.is_acknowledged = all(message.qos for message in messages)
+        self._first = 0
+        self._joined = b""
+
+    def joined(self, first: int) -> bytes:
+        """All packets, their identifiers counted from ``first`` on; kept for the next receiver."""
+        if first != self._first:
+            self._first = first
+            numbered = enumerate(self.wires, first)
+            self._joined = b"".join(
+                [part for number, wire in numbered for part in (wire[1], number.to_bytes(2, "big"), wire[2])]
+            )
+        return self._joined
+
+
+class PublishEncoder:
+    """Writes publishes to one receiver that has wishes of its own: topic aliases, a maximum packet size, a mark (an
+    encoded property that each message gets). ``alias_maximum`` 0: no aliases. [MQTT-3.1.2-27]"""
+
+    __slots__ = ("alias_maximum", "aliases", "mark", "packet_bytes", "version")
+
+    def __init__(
+        self, version: int, *, alias_maximum: int = 0, packet_bytes: int | None = None, mark: bytes = b""
+    ) -> None:
+        self.version = version
+        self.alias_maximum = alias_maximum
+        self.packet_bytes = packet_bytes
+        self.mark = mark
+        self.aliases: dict[bytes, int] = {}
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every receiver of this version could get the same bytes."""
+        return not self.alias_maximum and self.packet_bytes is None and not self.mark
+
+    def encode(
+        self, message: ApplicationMessage, packet_id: int, now_us: int, *, duplicate: bool = False
+    ) -> bytes | None:
+        """The whole packet, or None where it is larger than the receiver takes. [MQTT-3.1.2-24]"""
+        topic, properties = self._aliased(message) if self.alias_maximum else (message.topic, message.properties)
+        head, tail = render_as(message, topic, properties + self.mark, self.version, now_us)
+        packet = head + packet_id.to_bytes(2, "big") + tail if message.qos else head + tail
+        if self.packet_bytes is not None and len(packet) > self.packet_bytes:
+            return None
+        if self.alias_maximum and topic:
+            self._learn(topic)
+        return bytes((packet[0] | DUPLICATE,)) + packet[1:] if duplicate else packet
+
+    def _aliased(self, message: ApplicationMessage) -> tuple[bytes, bytes]:
+        alias = self.aliases.get(message.topic)
+        if alias is not None:
+            return b"", b"\x23" + alias.to_bytes(2, "big") + message.properties
+        if len(self.aliases) >= self.alias_maximum:  # [MQTT-3.1.2-26] [MQTT-3.3.2-11]
+            return message.topic, message.properties
+        return message.topic, b"\x23" + (len(self.aliases) + 1).to_bytes(2, "big") + message.properties
+
+    def _learn(self, topic: bytes) -> None:
+        if len(self.aliases) < self.alias_maximum:
+            self.aliases[topic] = len(self.aliases) + 1
+
+
+_PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
+
+
+def plain_encoder(version: int) -> PublishEncoder:
+    """The encoder that all receivers of a version without special wishes share."""
+    return _PLAIN[version]

@@ -1,0 +1,29 @@
+"""A subscriber inside the embedding program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..message import ApplicationMessage
+from .connection_port import Origin, SessionConnection
+
+
+class LocalSubscriber:
+    """A ``MessageReceiver`` that hands each message to ``take`` at once, in the order of the publishes.
+
+    False from ``take``: there is no room. It has neither a connection nor a queue, and is in no list of sessions.
+    """
+
+    __slots__ = ("client_id", "connection", "take")
+
+    is_local = True
+    is_persistent = False
+
+    def __init__(self, name: str, take: Callable[[ApplicationMessage], bool]) -> None:
+        self.client_id = name
+        self.connection: SessionConnection | None = None
+        self.take = take
+
+    def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
+        """Hands it over; whether it was taken."""
+        return self.take(message)

@@ -1,0 +1,53 @@
+"""What time alone brings about: silent clients, expired sessions, wills whose delay has passed."""
+
+from __future__ import annotations
+
+from mqtt5 import DisconnectReasonCode
+
+from .connection_state import ConnectionState
+from .connections import NetworkConnection
+from .core import BrokerCore
+from .limited_log import limited_logger
+
+log = limited_logger("terrazzo_broker.sweep")
+
+_LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
+
+
+def sweep(core: BrokerCore) -> None:
+    """Looks at every connection and at whatever is due; one timer for all."""
+    now_s = core.clock()
+    for connection in core.connections:
+        try:
+            _look_at(core, connection, now_s)
+        except Exception:  # a fault of ours ends this connection alone; the others are looked at
+            core.stats.internal_errors += 1
+            log.exception("%s: internal error", connection)
+            connection.transport.abort()
+    now_us = core.now_us()
+    core.storage.on_sweep(now_us)
+    for name in core.storage.deadlines.pop_due(now_us):
+        kind, client_id = name[0], name[1:]
+        session = core.sessions.get(client_id)
+        if kind == "w":
+            core.publish_will(client_id)
+        elif session is not None and session.connection is None:  # [MQTT-4.1.0-2]
+            core.end_session(session)
+
+
+def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> None:
+    silent_s = now_s - connection.seen_s
+    if connection.state is ConnectionState.CLOSED:
+        if silent_s > _LAST_BYTES_S:
+            connection.transport.abort()
+    elif connection.holds:
+        connection.seen_s = now_s  # silent because it isn't read
+    elif connection.state is ConnectionState.OPEN:
+        # [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1
+        if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:
+            core.stats.keepalive_timeouts += 1
+            connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
+    elif now_s - connection.born_s > core.settings.connect_timeout_s:  # section 3.1
+        core.stats.connect_timeouts += 1
+        log.warning("%s: no login within %s s", connection, core.settings.connect_timeout_s)
+        connection.close("no CONNECT in time")

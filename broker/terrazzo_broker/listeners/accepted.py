@@ -1,0 +1,21 @@
+"""From a transport to a connection."""
+
+from __future__ import annotations
+
+from ..admission import ListenerAdmission
+from ..connection import Connection
+from ..core import BrokerCore
+from ..packet_loop import handle_packets
+
+
+def new_connection(core: BrokerCore, listener: ListenerAdmission) -> Connection:
+    """The protocol of a socket that has just been accepted."""
+    return Connection(core, listener, handle_packets)
+
+
+def admitted_connection(core: BrokerCore, listener: ListenerAdmission, address: str, port: int) -> Connection:
+    """The same for a peer that the admission counts already, as one that hasn't logged in, under this address."""
+    connection = Connection(core, listener, handle_packets)
+    connection.address, connection.port = address, port
+    connection.is_half_open = True
+    return connection

@@ -1,0 +1,77 @@
+"""The listeners of a broker: opening them, their certificates, closing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..core import BrokerCore
+from ..tasks import Tasks
+from .certificates import Certificates, TlsFiles
+from .listener import OpenListener
+from .tcp import listen_tcp, listen_with_handshake
+from .unix import listen_unix
+
+
+class ListenerSet:
+    """All places where one broker accepts connections. What each method raises stands in ``Broker``."""
+
+    def __init__(self, core: BrokerCore, tasks: Tasks) -> None:
+        self._core = core
+        self._tasks = tasks
+        self._listeners: list[OpenListener] = []
+        self._certificates: list[Certificates] = []
+
+    async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool) -> int:
+        """Plain TCP; the port bound."""
+        if not proxy_protocol:
+            return self._add(*await listen_tcp(self._core, host, port))
+        return self._add(
+            *listen_with_handshake(self._core, self._tasks, host, port, certificates=None, proxy_protocol=True)
+        )
+
+    def listen_tls(self, host: str, port: int, files: TlsFiles, *, proxy_protocol: bool) -> int:
+        """TCP with TLS; the port bound."""
+        certificates = Certificates(files, protocol="mqtt")
+        opened = listen_with_handshake(
+            self._core, self._tasks, host, port, certificates=certificates, proxy_protocol=proxy_protocol
+        )
+        return self._add(*opened, certificates)
+
+    def listen_websocket(self, host: str, port: int, *, path: str, tls: TlsFiles | None) -> int:
+        """WebSocket, with TLS if there are files for it; the port bound."""
+        from .websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
+
+        certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
+        opened = listen_websocket(self._core, self._tasks, host, port, path=path, certificates=certificates)
+        return self._add(*opened, certificates)
+
+    async def listen_unix(self, path: str | Path) -> None:
+        """A Unix socket."""
+        self._add(await listen_unix(self._core, path))
+
+    def _add(self, listener: OpenListener, port: int = 0, certificates: Certificates | None = None) -> int:
+        self._listeners.append(listener)
+        if certificates is not None:
+            self._certificates.append(certificates)
+        return port
+
+    def reload_certificates(self) -> None:
+        """Reads all TLS files again; if one of them can't be used, nothing has changed."""
+        contexts = [each.read() for each in self._certificates]
+        for certificates, context in zip(self._certificates, contexts, strict=True):
+            certificates.context = context
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether connections are accepted."""
+        return any(each.is_serving() for each in self._listeners)
+
+    async def close(self) -> None:
+        """Accepts no more; the connections that stand are left alone."""
+        for listener in self._listeners:
+            await listener.close()
+
+    async def finish(self) -> None:
+        """The connections are gone: ends what else the listeners have."""
+        for listener in self._listeners:
+            await listener.finish()

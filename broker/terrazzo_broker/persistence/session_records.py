@@ -1,0 +1,159 @@
+"""The records of one session: which change is written where, and who waits until it is on the disk."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from ..delivery.connection_port import Origin
+from ..delivery.session import Session
+from ..message import ApplicationMessage, TrackedMessage
+from ..topics.tree import TopicSubscription
+from . import keys
+from .group_commit import GroupCommit
+from .image import SessionImage
+from .records import StoredMessage, StoredSession, encode_session, encode_subscription
+
+
+class SessionRecords:
+    """The ``SessionJournal`` of a session on disk. QoS 0 and tracked messages are in memory only.
+
+    Of a QoS 2 exchange each state is durable before the packet that follows from it leaves: after a crash both sides
+    agree on which messages have arrived. At QoS 1 a message may be sent again, so it needn't wait.
+
+    ``places`` counts the queue entries of all sessions.
+    """
+
+    __slots__ = ("_commits", "_places", "number", "prefix")
+
+    def __init__(self, commits: GroupCommit, *, number: int, places: Iterator[int]) -> None:
+        self.number = number
+        self.prefix = keys.session_prefix(number)
+        self._commits = commits
+        self._places = places
+
+    def restore(self, session: Session, image: SessionImage) -> None:
+        """Gives a new session what was stored."""
+        assert image.head is not None
+        session.expiry_s = image.head.expiry_s
+        session.expires_us = image.head.expires_us
+        session.subscriptions = image.subscriptions
+        session.incoming = dict.fromkeys(image.received)
+        session.inflight = dict(image.inflight)
+        waiting = image.waiting
+        session.queue = deque(waiting) if waiting else None
+        session.queued_bytes = sum(message.size for message in waiting)
+        for place in image.assigned:
+            self._commits.changes.note_assigned(self.prefix + keys.QUEUED + place)
+
+    # The session itself
+
+    def opened(self, session: Session) -> None:
+        """The CONNACK waits."""
+        self._write(session)
+        self._commits.wait(session.connection)
+
+    def closed(self, session: Session) -> None:
+        """Nobody waits: a broker that is killed before takes its own end for the connection's."""
+        self._write(session)
+        self._commits.later()
+
+    def expiry_set(self, session: Session, origin: Origin | None) -> None:
+        """The client's CONNECT or DISCONNECT waits."""
+        self._write(session)
+        self._commits.wait(origin)
+
+    def ended(self, origin: Origin | None) -> None:
+        """Whoever ended it waits: it must not come back."""
+        self._commits.changes.end(self.number)
+        self._commits.wait(origin)
+
+    def _write(self, session: Session) -> None:
+        stored = StoredSession(session.client_id, session.expiry_s, session.expires_us, session.connection is not None)
+        self._commits.changes.put(self.prefix + keys.HEAD, encode_session(stored))
+
+    def subscribed(self, subscription: TopicSubscription, connection: Origin | None) -> None:
+        """The SUBACK waits."""
+        key = self.prefix + keys.SUBSCRIPTION + subscription.filter.encode()
+        self._commits.changes.put(key, encode_subscription(subscription))
+        self._commits.wait(connection)
+
+    def unsubscribed(self, pattern: str, connection: Origin | None) -> None:
+        """The UNSUBACK waits."""
+        self._commits.changes.delete(self.prefix + keys.SUBSCRIPTION + pattern.encode())
+        self._commits.wait(connection)
+
+    # QoS 2 from the client
+
+    def received(self, identifier: int, connection: Origin | None) -> None:
+        """PUBREC waits."""
+        self._commits.changes.put(self._key(keys.RECEIVED, identifier), b"")
+        self._commits.wait(connection)
+
+    def released(self, identifier: int, connection: Origin | None) -> None:
+        """PUBCOMP waits."""
+        self._commits.changes.delete(self._key(keys.RECEIVED, identifier))
+        self._commits.wait(connection)
+
+    # To the client
+
+    def storable(self, message: ApplicationMessage) -> ApplicationMessage:
+        """With a place in the queue, if it is one that is stored."""
+        if not message.qos or isinstance(message, StoredMessage | TrackedMessage):
+            return message
+        return StoredMessage(
+            message.topic,
+            message.payload,
+            message.qos,
+            message.retain,
+            message.properties,
+            message.expires_us,
+            key=self.prefix + keys.QUEUED + next(self._places).to_bytes(8, "big"),
+        )
+
+    def queued(self, message: ApplicationMessage, origin: Origin | None) -> None:
+        """Its publisher is answered when it is stored."""
+        if isinstance(message, StoredMessage):
+            self._commits.changes.keep(message, 0)
+            self._commits.wait(origin)
+
+    def sent(
+        self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
+    ) -> ApplicationMessage:
+        """A new message's publisher waits, and at QoS 2 its receiver as well."""
+        stored = self.storable(message)
+        if not isinstance(stored, StoredMessage):
+            return message
+        if stored is not message:
+            self._commits.changes.keep(stored, identifier)
+            self._commits.wait(origin)
+        else:
+            self._commits.changes.assign(stored, identifier)
+            self._commits.later()
+        if stored.qos == 2:
+            self._commits.wait(connection)
+        return stored
+
+    def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
+        """PUBREL waits."""
+        if isinstance(message, StoredMessage):
+            self._commits.changes.drop(message)
+            self._commits.changes.put(self._key(keys.CONFIRMED, identifier), message.key[keys.PLACE_AT :])
+            self._commits.wait(connection)
+
+    def done(self, message: ApplicationMessage | None, identifier: int) -> None:
+        """Nobody waits: at worst it is sent again."""
+        if message is None:
+            self._commits.changes.delete(self._key(keys.CONFIRMED, identifier))
+            self._commits.later()
+        else:
+            self.lost(message)
+
+    def lost(self, message: ApplicationMessage) -> None:
+        """The queue entry goes."""
+        if isinstance(message, StoredMessage):
+            self._commits.changes.drop(message)
+            self._commits.later()
+
+    def _key(self, kind: bytes, identifier: int) -> bytes:
+        return self.prefix + kind + identifier.to_bytes(2, "big")

@@ -1,0 +1,183 @@
+"""Finds functions, classes, methods and constants of the product that no product file names.
+
+``python tests/house/dead_code.py`` (part of ``make lint``) lists them and exits 1 when there are any. Tests are no
+users. A name at the top of a module is used where it is loaded in its own module outside its own body, imported from
+there, or read as an attribute; a method where an attribute or a text of its name is somewhere. What follows
+from a rule of a library or belongs to others is allowed by rule, the few others one by one, with a reason.
+Fields are not looked at: Structs, dataclasses and counters are read as wholes (encoded, shown as metrics).
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = ("platform", "broker", "adapters", "simulators", "benchmarks")
+
+REGISTERING = {"command", "callback", "fixture", "compiles", "listens_for", "overload"}
+"""Decorators that hand a function to a library, which calls it."""
+
+PUBLIC = ("terrazzo/client/", "terrazzo_broker/__init__.py", "terrazzo_simulators/live_fleet.py")
+"""What programs of others name: the client, the broker as a library, the fleet of the pytest plugin."""
+
+ALLOWED = {
+    "ALL_TABLES": "a test compares the schema with the migrations",
+    "requests_read": "which way requests went, for tests that hold the ways against each other",
+    "checkpoint": "a backup of a store that is open",
+    "eof_received": "asyncio calls it",
+    "is_reading": "asyncio's transports have it",
+    "degraded": "what the supervisor says of its tasks",
+    "handle_error": "aiohttp calls it",
+    "is_running": "what the supervisor says of its tasks",
+    "not_ready": "what the supervisor says of its tasks",
+}
+
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True, slots=True)
+class Defined:
+    """One definition.
+
+    Attributes:
+        own_loaded: how often its own body (or its assignment) loads the name.
+        own_spoken: how often it says it as an attribute or a text.
+    """
+
+    path: str
+    line: int
+    kind: str
+    name: str
+    own_loaded: int
+    own_spoken: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file: what it defines, and how often it says each name."""
+
+    path: str
+    defined: tuple[Defined, ...]
+    loaded: Counter[str]
+    spoken: Counter[str]
+    """Attributes, keywords, imports, and texts that are a name."""
+
+
+def read_source(path: str, text: str) -> Source:
+    """Reads one file's text."""
+    tree = ast.parse(text)
+    spoken = _said_by_package(tree) if path.endswith("__init__.py") else _spoken(tree)
+    return Source(path, tuple(_definitions(path, tree)), _loaded(tree), spoken)
+
+
+def _definitions(path: str, tree: ast.Module) -> Iterator[Defined]:
+    for node in tree.body:
+        if isinstance(node, Definition):
+            yield from _definition(path, node, is_method=False)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                if isinstance(target, ast.Name):
+                    yield _defined(path, node, "constant", target.id)
+
+
+def _defined(path: str, node: ast.stmt, kind: str, name: str) -> Defined:
+    return Defined(path, node.lineno, kind, name, _loaded(node)[name], _spoken(node)[name])
+
+
+def _definition(path: str, node: Definition, *, is_method: bool) -> Iterator[Defined]:
+    kind = "class" if isinstance(node, ast.ClassDef) else "method" if is_method else "function"
+    if not any(_name_of(decorator) in REGISTERING for decorator in node.decorator_list):
+        yield _defined(path, node, kind, node.name)
+    if isinstance(node, ast.ClassDef):
+        for inner in node.body:
+            if isinstance(inner, Definition):
+                yield from _definition(path, inner, is_method=True)
+
+
+def _name_of(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+
+
+def _loaded(tree: ast.AST) -> Counter[str]:
+    found = Counter(n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Store))
+    return found + Counter(word for text in _annotation_texts(tree) for word in _words(text))
+
+
+def _annotation_texts(tree: ast.AST) -> Iterator[str]:
+    """Texts in types: ``Annotated["X", ...]``, ``TypeVar(bound="X")``, ``cast("X", y)``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            yield node.value
+
+
+def _words(text: str) -> Iterable[str]:
+    return [text] if text.isidentifier() else []
+
+
+def _spoken(tree: ast.AST) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            found[node.attr] += not isinstance(node.ctx, ast.Store)
+        elif isinstance(node, ast.ImportFrom):
+            found.update(name.name for name in node.names)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.update(_words(node.value))
+    return found
+
+
+def _said_by_package(tree: ast.AST) -> Counter[str]:
+    """A package passes names on: what its ``__init__`` imports and lists is used where somebody takes it from there."""
+    nodes = list(ast.walk(tree))
+    return Counter(node.id for node in nodes if isinstance(node, ast.Name)) + Counter(
+        node.attr for node in nodes if isinstance(node, ast.Attribute)
+    )
+
+
+def dead(sources: Iterable[Source]) -> list[Defined]:
+    """What nothing names, in the order of the files; what is allowed by name is among it."""
+    files = list(sources)
+    spoken: Counter[str] = Counter()
+    for file in files:
+        spoken.update(file.spoken)
+    unused = [one for file in files for one in file.defined if not _is_used(one, file, spoken)]
+    return [one for one in unused if not _is_for_others(one)]
+
+
+def _is_used(one: Defined, file: Source, spoken: Mapping[str, int]) -> bool:
+    is_spoken = spoken.get(one.name, 0) > one.own_spoken
+    return is_spoken or (one.kind != "method" and file.loaded[one.name] > one.own_loaded)
+
+
+def _is_for_others(one: Defined) -> bool:
+    is_special = one.name.startswith("__") and one.name.endswith("__")
+    return is_special or any(part in one.path for part in PUBLIC)
+
+
+def product_files() -> Iterator[Path]:
+    """The product's files; schema changes are Alembic's to read, docs are made by hand."""
+    for folder in PRODUCT:
+        yield from (path for path in sorted((ROOT / folder).rglob("*.py")) if "migrations" not in path.parts)
+
+
+def dead_product() -> list[str]:
+    """What is dead in this checkout and what is allowed without need, a line each."""
+    sources = [read_source(str(path.relative_to(ROOT)), path.read_text(encoding="utf-8")) for path in product_files()]
+    found = dead(sources)
+    new = [one for one in found if one.name not in ALLOWED]
+    unneeded = sorted(ALLOWED.keys() - {one.name for one in found})
+    return [
+        *(f"{one.path}:{one.line}: {one.kind} {one.name}: no product file names it" for one in new),
+        *(f"tests/house/dead_code.py: {name} is used or gone: take it out of ALLOWED" for name in unneeded),
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit("\n".join(dead_product()) or 0)

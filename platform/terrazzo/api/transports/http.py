@@ -305,7 +305,7 @@ async def _handle_health(request: web.Request) -> web.Response:
 
 def _readiness_handler(services: Services) -> Handler:
     async def handle_readiness(request: web.Request) -> web.Response:
-        readiness = await check_readiness(services.readiness)
+        readiness = await check_readiness(services.readiness, services.tasks)
         status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
         return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
 

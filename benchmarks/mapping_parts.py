@@ -26,6 +26,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import make_tag
+from terrazzo.listeners import Listeners
 from terrazzo.mapping.catalogue import ObjectSpec
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.report_mapper import ReportMapper
@@ -46,19 +47,23 @@ class Valve:
 
     def resume_intake(self) -> None: ...
 
+    def kick(self, client_id: str) -> bool:
+        return False
+
 
 class NoOutbox:
     """These rows raise no events: there is nothing for a database."""
 
     has_room = True
 
+    def __init__(self) -> None:
+        self.room: Listeners[[]] = Listeners("room")
+
     def seal(self, effects):
         assert not effects
         return {}
 
     def on_committed(self) -> None: ...
-
-    def on_room(self, nudge) -> None: ...
 
 
 class Batch:
@@ -127,8 +132,10 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
     """Messages per second, stored, and microseconds of CPU a message; each terminal has reported before."""
     first = {messages[0].tag.uid: messages[0] for messages in load}
     with tempfile.TemporaryDirectory() as folder:
-        store = await RocksStore.open(Path(folder) / "series", tasks=Supervisor(on_stop=sys.exit))
-        ingest = IngestPipeline(store, Valve(), mapper=None if engine is None else ReportMapper(engine, NoOutbox()))
+        tasks = Supervisor(on_stop=sys.exit)
+        store = await RocksStore.open(Path(folder) / "series", tasks=tasks)
+        mapper = None if engine is None else ReportMapper(engine, NoOutbox())
+        ingest = IngestPipeline(store, Valve(), tasks=tasks, mapper=mapper)
         ingest.start()
         await take(ingest, [[message] for message in first.values()])
         gc.collect()

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from terrazzo.runtime.supervisor import Supervisor
+
 _FURTHER_FOLDERS = ["/usr/sbin", "/sbin", "/usr/local/sbin", *sorted(glob("/usr/lib/postgresql/*/bin"), reverse=True)]
 
 
@@ -64,3 +66,8 @@ def free_port() -> int:
             _given.add(port)
             return port
     raise AssertionError("no free port")
+
+
+def new_tasks() -> Supervisor:
+    """Runs the tasks of parts that a test builds without a platform around them."""
+    return Supervisor(on_stop=lambda: None)

@@ -19,20 +19,31 @@ class Listeners(Generic[P]):
     ``name`` says what they hear of, in the log and as the label of ``terrazzo_listener_failures_total``.
     """
 
-    __slots__ = ("_callbacks", "_log", "failures", "name")
+    __slots__ = ("_callbacks", "_log", "_wanted", "failures", "name")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.failures = 0
         self._callbacks: tuple[Callable[P, object], ...] = ()
+        self._wanted: tuple[Callable[[], bool], ...] = ()
         self._log = SparseLog(_log)
 
     def __bool__(self) -> bool:
         return bool(self._callbacks)
 
-    def listen(self, callback: Callable[P, object]) -> None:
-        """Has ``callback`` called with all later news, synchronously and after those that listen already."""
+    @property
+    def are_wanted(self) -> bool:
+        """Whether anybody cares at the moment: news that cost something to work out need not be, otherwise."""
+        return any(is_wanted() for is_wanted in self._wanted)
+
+    def listen(self, callback: Callable[P, object], *, wanted: Callable[[], bool] = lambda: True) -> None:
+        """Has ``callback`` called with all later news, synchronously and after those that listen already.
+
+        ``wanted`` says whether it cares at the moment, where whoever tells asks ``are_wanted`` first. It is told of
+        what others want, too.
+        """
         self._callbacks = (*self._callbacks, callback)
+        self._wanted = (*self._wanted, wanted)
 
     def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
         """Calls all of them; whatever one raises is counted, and logged at most every ten seconds."""

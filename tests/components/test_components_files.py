@@ -97,6 +97,26 @@ async def test_ranges(rig: Rig, asked: str, wanted: bytes, said: str) -> None:
     assert (status, content, headers["Content-Range"]) == (206, wanted, said)
 
 
+PARTS = {"whole": {}, "part": {"Range": "bytes=2-4"}, "none": {"Range": "bytes=999999-"}}
+
+
+@pytest.mark.parametrize("headers", PARTS.values(), ids=PARTS)
+async def test_the_connection_goes_on_after_a_download(rig: Rig, headers: dict[str, str]) -> None:
+    opened = []
+
+    async def count(*_: object) -> None:
+        opened.append(1)
+
+    trace = aiohttp.TraceConfig()
+    trace.on_connection_create_end.append(count)
+    url = (await upload(rig))["url"]
+    async with aiohttp.ClientSession(rig.addresses.http, trace_configs=[trace]) as session:
+        for _ in range(3):
+            async with session.get(url, headers={**bearer(rig, "viewer"), **headers}) as response:
+                await response.read()
+    assert len(opened) == 1
+
+
 async def test_a_range_past_the_end_and_a_known_file(rig: Rig) -> None:
     found = await upload(rig)
     assert (await fetch(rig, found["url"], Range=f"bytes={len(PDF)}-"))[0] == 416

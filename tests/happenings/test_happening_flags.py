@@ -8,6 +8,7 @@ from datetime import UTC
 
 import pytest
 
+from support import new_tasks
 from terrazzo.domain.registry import Registry
 from terrazzo.expressions.functions import Value
 from terrazzo.live.hub import LiveHub
@@ -64,7 +65,7 @@ async def test_a_page_of_flags_takes_milliseconds(registry: Registry) -> None:
 async def test_timeouts_of_all_objects_are_one_task(registry: Registry) -> None:
     bus, hub = Bus(), LiveHub(registry, started_us=now_us())
     book = ObjectFlagReader(registry, bus, MappingEngine(), boot_timeout_s=0.5)  # type: ignore[arg-type]
-    watch = FlagWatch(book, hub, registry, zone=UTC)
+    watch = FlagWatch(book, hub, registry, tasks=new_tasks(), zone=UTC)
     watch.start()
     assert watch.stats.looks == 0, "nobody wants to know"
     bus.reported_us = now_us()

@@ -31,10 +31,7 @@ ALLOWED = {
     "checkpoint": "a backup of a store that is open",
     "eof_received": "asyncio calls it",
     "is_reading": "asyncio's transports have it",
-    "degraded": "what the supervisor says of its tasks",
     "handle_error": "aiohttp calls it",
-    "is_running": "what the supervisor says of its tasks",
-    "not_ready": "what the supervisor says of its tasks",
 }
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -13,11 +13,13 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from support import new_tasks
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
+from terrazzo.listeners import Listeners
 from terrazzo.ports.store import RecordsRefused, StoreFull, StoreUnavailable
 from terrazzo_broker.hooks import Inbound
 from waiting import until
@@ -59,6 +61,10 @@ class Valve:
     def resume_intake(self) -> None:
         self.calls.append("resume")
 
+    def kick(self, client_id: str) -> bool:
+        self.calls.append(f"kick {client_id}")
+        return True
+
 
 class Batch:
     """What the broker hands over, noting how it was settled."""
@@ -87,7 +93,7 @@ def batch_of(*payloads: bytes, on: ReportTag | None = None) -> Batch:
 
 @asynccontextmanager
 async def running(shelf: Shelf, valve: Valve | None = None, **options):
-    ingest = IngestPipeline(shelf, valve or Valve(), **options)
+    ingest = IngestPipeline(shelf, valve or Valve(), tasks=new_tasks(), **options)
     ingest.start()
     try:
         yield ingest
@@ -231,7 +237,7 @@ async def test_what_the_store_never_takes_is_kept_as_a_reject_and_not_acknowledg
     first, second = batch_of(GOOD, old, b"{oops", old), batch_of(*[GOOD] * 300, old)
     heard: list = []
     async with running(shelf) as ingest:
-        ingest.listen(heard.extend)
+        ingest.records.listen(heard.extend)
         ingest.take(first)
         ingest.take(second)
         await settled(first, second)
@@ -319,8 +325,8 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
     )
     shelf.open.clear()
     async with running(shelf) as ingest:
-        ingest.listen(heard.extend)
-        ingest.listen_answers(answers.append)
+        ingest.records.listen(heard.extend)
+        ingest.answers.listen(answers.append)
         ingest.take(answer)
         await until(lambda: shelf.asked)
         assert heard == answers == []
@@ -334,7 +340,7 @@ async def test_listeners_hear_of_stored_records_and_answers_only():
 async def test_a_listener_that_fails_stops_nobody():
     shelf, batches = Shelf(), [batch_of(GOOD), batch_of(GOOD)]
     async with running(shelf) as ingest:
-        ingest.listen(lambda records: records.no_such_method())
+        ingest.records.listen(lambda records: records.no_such_method())
         for batch in batches:
             ingest.take(batch)
             await settled(batch)
@@ -348,3 +354,103 @@ async def test_the_last_report_of_a_terminal_is_noted():
         ingest.take(batch)
         await settled(batch)
     assert on.trace.last_telemetry_us == ARRIVED_US
+
+
+class Mapper:
+    """Makes nothing of messages; raises where a test says."""
+
+    has_room, is_dirty = True, False
+
+    def __init__(self) -> None:
+        self.wanted = Listeners("wanted")
+        self.faults: dict[str, int] = {}
+
+    def _fault(self, where: str) -> None:
+        if self.faults.get(where, 0) > 0:
+            self.faults[where] -= 1
+            raise RuntimeError(f"planted in {where}")
+
+    def plans(self, uid):
+        self._fault("plans")
+        return ()
+
+    def shape(self, plans, points, time_us, uid, mosaic) -> None: ...
+
+    def take_records(self):
+        return ()
+
+    def seal(self):
+        self._fault("seal")
+        return {}
+
+    def on_committed(self) -> None:
+        self._fault("on_committed")
+
+
+@pytest.mark.parametrize(("where", "times"), [("plans", 1), ("seal", 1), ("seal", 2), ("on_committed", 1)])
+async def test_a_fault_on_the_way_to_the_store_loses_and_doubles_nothing(where: str, times: int):
+    shelf, valve, mapper = Shelf(), Valve(), Mapper()
+    mapper.faults[where] = times
+    batches = [batch_of(b'{"n":%d}' % number) for number in range(20)]
+    async with running(shelf, valve, mapper=mapper) as ingest:
+        for batch in batches:
+            ingest.take(batch)
+            await asyncio.sleep(0)
+        await settled(*batches)
+        assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
+    assert [json.loads(record.body)["n"] for record in shelf.records] == list(range(20))
+    assert not any(call.startswith("kick") for call in valve.calls)
+
+
+async def test_what_never_can_be_committed_is_withheld_and_the_others_go_on():
+    shelf, valve, mapper = Shelf(), Valve(), Mapper()
+    mapper.faults["seal"] = 3
+    first, second = batch_of(GOOD, GOOD), batch_of(GOOD)
+    async with running(shelf, valve, mapper=mapper) as ingest:
+        ingest.take(first)
+        await until(lambda: ingest.stats.withheld == 2, "it is given up")
+        assert valve.calls == ["kick t1"], "so that the client sends it again"
+        ingest.take(second)
+        await settled(second)
+        assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
+    assert not first.settled.is_set(), "acknowledged means stored"
+    assert len(shelf.records) == 1
+
+
+async def test_a_payload_that_breaks_the_decoder_is_kept_as_a_reject(monkeypatch: pytest.MonkeyPatch):
+    def decode(body: bytes):
+        if b"deep" in body:
+            raise RecursionError("too deep")
+        return {}
+
+    monkeypatch.setattr("terrazzo.ingest.commit_group.decode", decode)
+    shelf, batch = Shelf(), batch_of(GOOD, b'{"deep":1}', GOOD)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
+        await settled(batch)
+    assert batch.refusals == {1: 0x99}
+    assert [record.series for record in shelf.records] == ["g/t1/r", "x/t1", "g/t1/r"]
+
+
+async def test_a_batch_that_cannot_be_decoded_is_withheld_and_the_others_go_on():
+    shelf, valve, broken, good = Shelf(), Valve(), batch_of(GOOD), batch_of(GOOD)
+    broken.arrived_us = None
+    async with running(shelf, valve) as ingest:
+        ingest.take(broken)
+        ingest.take(good)
+        await settled(good)
+        await until(lambda: ingest.stats.withheld == 1)
+        assert valve.calls == ["kick t1"]
+        assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
+    assert not broken.settled.is_set()
+
+
+async def test_one_that_cannot_be_answered_does_not_keep_it_from_the_others():
+    shelf, batches = Shelf(), [batch_of(GOOD), batch_of(GOOD)]
+    batches[0].settle = None  # not callable
+    async with running(shelf) as ingest:
+        for batch in batches:
+            ingest.take(batch)
+        await settled(batches[1])
+        await until(lambda: ingest.stats.backlog == 0)
+    assert len(shelf.records) == 2

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from open_stores import open_rocks
+from support import new_tasks
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
@@ -54,6 +55,9 @@ class _Valve:
 
     def resume_intake(self) -> None: ...
 
+    def kick(self, client_id: str) -> bool:
+        return False
+
 
 async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
     database = await Database.open(os.environ.get("TERRAZZO_DATABASE__URL", ""), data_dir=folder)
@@ -63,8 +67,9 @@ async def open_parts(folder: Path) -> tuple[RocksStore, Database, Entities]:
 
 async def run(folder: Path, first: int) -> None:
     store, database, entities = await open_parts(folder)
-    mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database)))
-    ingest = IngestPipeline(store, _Valve(), mapper=mapper)
+    tasks = new_tasks()
+    mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database), tasks))
+    ingest = IngestPipeline(store, _Valve(), tasks=tasks, mapper=mapper)
     ingest.start()
     terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
     tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)

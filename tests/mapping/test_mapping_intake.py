@@ -11,6 +11,7 @@ import pytest
 from mapping_child import TERMINAL, open_parts
 from test_mapping_kill import prepare
 
+from support import new_tasks
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
@@ -32,12 +33,13 @@ class Bench:
     async def start(self, folder: Path) -> None:
         await prepare(folder)
         self.store, self.database, entities = await open_parts(folder)
-        self.effect_queue = EffectQueue(EffectWriter(self.database), limit=1)
+        tasks = new_tasks()
+        self.effect_queue = EffectQueue(EffectWriter(self.database), tasks, limit=1)
         self.happened: list[Happened] = []
-        self.effect_queue.listen(self.happened.extend)
+        self.effect_queue.happened.listen(self.happened.extend)
         self.mapper = await ReportMapper.open(self.store, entities, self.effect_queue)
         self.calls: list[str] = []
-        self.ingest = IngestPipeline(self.store, self, mapper=self.mapper)
+        self.ingest = IngestPipeline(self.store, self, tasks=tasks, mapper=self.mapper)
         self.ingest.start()
         terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
         self.tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)

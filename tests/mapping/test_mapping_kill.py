@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
-from support import shared_modules
+from support import new_tasks, shared_modules
 from terrazzo.access.users import SYSTEM
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.domain.actor import Actor, Role
@@ -92,7 +92,7 @@ async def test_kills_leave_every_event_and_label_once(
     assert acknowledged > ROUNDS[kind]
     store, database, _ = await open_parts(tmp_path)
     try:
-        effect_queue = EffectQueue(EffectWriter(database))
+        effect_queue = EffectQueue(EffectWriter(database), new_tasks())
         await effect_queue.start(await store.notes(PREFIX))
         await effect_queue.stop()
         async with database.reading() as connection:

@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrated import seed
+from support import new_tasks
 from terrazzo.database.database import Database
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.errors import Unavailable
@@ -69,7 +70,7 @@ async def test_what_was_applied_is_not_applied_again(database: Database) -> None
 async def test_an_outbox_takes_up_where_the_last_one_ended(database: Database) -> None:
     await EffectWriter(database).apply([(3, [event(3)])])
     notes = {f"effects/{seq:020}": encode_effects([event(seq)]) for seq in (3, 4, 5)}
-    effect_queue = EffectQueue(EffectWriter(database))
+    effect_queue = EffectQueue(EffectWriter(database), new_tasks())
     await effect_queue.start(notes)
     assert await events(database) == [3, 4, 5]
     sealed = effect_queue.seal([event(6)])
@@ -105,9 +106,9 @@ class Away:
 
 async def test_effects_wait_for_a_database_that_is_away_and_a_full_outbox_says_so(database: Database) -> None:
     away = Away(database)
-    effect_queue = EffectQueue(EffectWriter(away), limit=4)
+    effect_queue = EffectQueue(EffectWriter(away), new_tasks(), limit=4)
     room: list[int] = []
-    effect_queue.on_room(lambda: room.append(effect_queue.stats.waiting))
+    effect_queue.room.listen(lambda: room.append(effect_queue.stats.waiting))
     await effect_queue.start({})
     away.is_away = True
     for seq in (1, 2):

@@ -14,6 +14,7 @@ from aiohttp import web
 
 from migrated import seed
 from own_platform import new_caller, new_mailer
+from support import new_tasks
 from terrazzo.config.messenger import MessengerSection
 from terrazzo.config.values import Given, check_value
 from terrazzo.database.database import Database
@@ -57,6 +58,7 @@ async def running_messenger(
     messenger = Messenger(
         MessageJournal(database, zone=UTC),
         projects,
+        tasks=new_tasks(),
         queued_messages=section.queued_messages,
         attachment_bytes=section.attachment_bytes,
         clock=clock or now_us,

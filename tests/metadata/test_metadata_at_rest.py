@@ -210,8 +210,9 @@ async def test_old_changes_are_dropped_and_a_sleeper_is_told(stand: Stand) -> No
         await sleeper.poll()
 
 
-async def test_changes_are_told_in_order_and_once(stand: Stand) -> None:
-    watcher = ChangeWatcher(stand.database)
+async def test_changes_are_told_in_order_and_once(stand: Stand, url: str, tmp_path: Path) -> None:
+    database = await Database.open(url, data_dir=tmp_path)
+    watcher = ChangeWatcher(database)
     seen: list[str] = []
 
     async def hear(changes: object) -> None:
@@ -225,3 +226,4 @@ async def test_changes_are_told_in_order_and_once(stand: Stand) -> None:
     assert await watcher.poll() == 11
     assert sorted(seen) == sorted(f"G{number}" for number in range(10))
     assert await watcher.poll() == 0
+    await database.close()

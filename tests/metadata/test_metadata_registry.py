@@ -59,7 +59,9 @@ async def test_terminal_reaches_the_registry_whole(stand: Stand, tmp_path: Path)
 
 async def test_registry_follows_changes_and_tells_only_of_real_ones(stand: Stand) -> None:
     seen: list[tuple[str | None, str | None]] = []
-    stand.registry.watch(lambda before, after: seen.append((before and before.pin, after and after.pin)))
+    stand.registry.terminal_changes.listen(
+        lambda before, after: seen.append((before and before.pin, after and after.pin))
+    )
     terminals = stand.entities.terminals
     await stand.terminal("G1")
     await terminals.update(stand.first, "G1", {"pin": "another"})
@@ -172,7 +174,7 @@ async def test_terminal_made_again_under_its_uid_is_not_dropped_by_the_echo(stan
     await stand.entities.terminals.delete(stand.first, "G1")
     await stand.terminal("G1")
     seen: list[object] = []
-    stand.registry.watch(lambda before, after: seen.append((before, after)))
+    stand.registry.terminal_changes.listen(lambda before, after: seen.append((before, after)))
     assert await watcher.poll() == 3
     assert seen == []
     assert stand.registry.terminal("G1") is not None

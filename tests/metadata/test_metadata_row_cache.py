@@ -13,6 +13,7 @@ from registry_stand import ROOT, Stand
 
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangeWatcher
+from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotFound
 from terrazzo.metadata.entities import Entities
@@ -104,9 +105,10 @@ async def test_a_first_login_is_seen_at_once(stand: Stand) -> None:
     assert {row["activated"] for row in (await terminals.page(stand.first)).rows} == {5_000_000}
 
 
-async def test_what_another_process_changes_is_seen_after_a_look(stand: Stand, tmp_path: Path) -> None:
+async def test_what_another_process_changes_is_seen_after_a_look(stand: Stand, url: str, tmp_path: Path) -> None:
     await stand.terminal("G1")
-    other = Entities.open(stand.database, Registry(), Secrets.open(tmp_path))
+    database = await Database.open(url, data_dir=tmp_path)
+    other = Entities.open(database, Registry(), Secrets.open(tmp_path))
     changes = ChangeWatcher(stand.database)
     await changes.start()
     stand.entities.follow(changes)
@@ -122,6 +124,7 @@ async def test_what_another_process_changes_is_seen_after_a_look(stand: Stand, t
     await changes.poll()
     with pytest.raises(NotFound):
         await item(stand.first, "G1")
+    await database.close()
 
 
 async def test_readers_beside_a_writer_never_keep_an_old_row(stand: Stand) -> None:

@@ -157,3 +157,41 @@ async def test_restarts_are_counted_over_tasks_of_one_name() -> None:
     second = supervisor.spawn("work", Flaky(0), OnFailure.RESTART)
     assert (supervisor.tasks["work"].restarts, supervisor.tasks["work"].last_error) == (1, "RuntimeError")
     await second.stop()
+
+
+async def test_waiting_for_what_was_cancelled_is_a_failure_too() -> None:
+    runs = 0
+
+    async def work() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            cancelled.cancel()
+            await cancelled
+        await asyncio.Event().wait()
+
+    supervisor = Supervisor(on_stop=Stops())
+    task = supervisor.spawn("work", work, OnFailure.RESTART, retry=SOON)
+    await until(lambda: runs == 2)
+    assert (task.failures, task.last_error, task.state) == (1, "CancelledError", TaskState.RUNNING)
+    await task.stop()
+    assert task.failures == 1, "being stopped is none"
+
+
+async def test_what_is_left_ends_with_the_supervisor() -> None:
+    supervisor = Supervisor(on_stop=Stops())
+    tasks = [supervisor.spawn(name, Flaky(0), OnFailure.RESTART) for name in ("one", "two")]
+    await supervisor.close()
+    assert [task.state for task in tasks] == [TaskState.ENDED] * 2
+
+
+async def test_whoever_waits_for_the_end_of_a_task_hears_of_it() -> None:
+    supervisor, may_end = Supervisor(on_stop=Stops()), asyncio.Event()
+    task = supervisor.spawn("work", may_end.wait, OnFailure.STOP)
+    waiting = asyncio.ensure_future(task.wait())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    may_end.set()
+    await waiting
+    assert task.state is TaskState.ENDED

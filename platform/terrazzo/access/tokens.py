@@ -80,8 +80,8 @@ class Tokens:
             key: see ``load_token_key``.
         """
         tokens = cls(database, entities, key=key, lifetime_s=token_hours * 3_600, clock=clock)
-        entities.users.watch(tokens.on_user)
-        entities.companies.watch(tokens.on_company)
+        entities.users.changes.listen(tokens.on_user)
+        entities.companies.changes.listen(tokens.on_company)
         async for row in entities.companies.every():
             tokens.on_company(Changed(row["id"], row["uid"], row))
         async for row in entities.users.every():

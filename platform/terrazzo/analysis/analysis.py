@@ -29,7 +29,7 @@ from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import Changed, EntityRepository, Watcher
+from terrazzo.metadata.repositories.repository import Changed, ChangeListener, EntityRepository
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.times import now_us
 
@@ -108,12 +108,12 @@ class Analysis:
             ScriptKind.CALCULATE: entities.calculates,
             ScriptKind.BALANCE: entities.balances,
         }
-        watched: list[tuple[EntityRepository, Watcher]] = [
+        watched: list[tuple[EntityRepository, ChangeListener]] = [
             (repository, partial(self._on_script, kind)) for kind, repository in scripts.items()
         ]
         watched.append((entities.objects, self._on_object))
         for repository, hear in watched:
-            repository.watch(hear)
+            repository.changes.listen(hear)
             async for row in repository.every():
                 hear(Changed(row["id"], row["uid"], row))
         known = {(script.kind, script.id) for script in self._context.catalogue}

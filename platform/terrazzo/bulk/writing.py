@@ -119,7 +119,7 @@ class ImportWriter:
             await self._repository._written(connection, stored["_id"], each.draft)
 
     async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[Changed]:
-        """Reads the records as they are now; other processes, the audit log and watchers hear of them."""
+        """Reads the records as they are now; other processes, the audit log and listeners hear of them."""
         rows = await self._read(connection, [each.uid or "" for each in some])
         entries = []
         for each in some:

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
+from terrazzo.listeners import Listeners
 from terrazzo.times import now_us
 
 FIRMWARE_PATH = "/firmware/{company_id}/{file}/{name}"
@@ -41,6 +42,8 @@ class Ticket(NamedTuple):
 class SignedLinks:
     """Makes and checks addresses. Implements ``commands.order.FirmwareLinks``.
 
+    ``downloads`` tells of each download: the terminal's uid and the file's.
+
     Args:
         base_url: where terminals reach the HTTP port.
         lifetime_s: how long an address is good: as long as a command may wait, and then for the download.
@@ -60,11 +63,7 @@ class SignedLinks:
         self.base_url = base_url
         self._lifetime_s = lifetime_s
         self._clock = clock
-        self._hear: Callable[[str, str], None] = _unheard
-
-    def listen(self, callback: Callable[[str, str], None]) -> None:
-        """Tells of each download: the terminal's uid and the file's."""
-        self._hear = callback
+        self.downloads: Listeners[str, str] = Listeners("downloads")
 
     async def link(self, terminal: Terminal, file: str) -> str:
         """A signed address for a stored file; any other is a URL and stays as it is.
@@ -102,9 +101,5 @@ class SignedLinks:
         if ticket.expires_s * 1_000_000 < self._clock():
             raise NotPermitted("expires: the address has expired")
         stored = await self._files.open(ticket.company_id, ticket.file)
-        self._hear(ticket.terminal_id, ticket.file)
+        self.downloads.tell(ticket.terminal_id, ticket.file)
         return stored
-
-
-def _unheard(terminal_id: str, file: str) -> None:
-    """Nobody follows downloads."""

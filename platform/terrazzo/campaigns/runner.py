@@ -27,14 +27,13 @@ from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
-from terrazzo.sparse_log import SparseLog
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.times import LATEST_US, now_us
 from terrazzo_broker.hooks import Client
 
 _log = logging.getLogger(__name__)
 
 _TICK_S = 0.5
-_RETRY_S = 1.0
 _AT_ONCE = 100  # commands of one transaction, terminals of one question
 _PAUSED = "the campaign was paused"
 _ABORTED = "the campaign was aborted"
@@ -65,6 +64,7 @@ class CampaignRunner:
         *,
         commands: Dispatcher,
         store: TimeSeriesStore,
+        tasks: Tasks,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = CampaignStats()
@@ -78,9 +78,9 @@ class CampaignRunner:
         self._behind: set[int] = set()  # that have not read what was said before they were taken up
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._log = SparseLog(_log)
-        repository.watch(self._on_changed)
+        self._tasks = tasks
+        self._task: Task | None = None
+        repository.changes.listen(self._on_changed)
 
     async def take_up(self) -> None:
         """Takes up what had not ended; before terminals are let in, so that nothing they say is missed."""
@@ -90,13 +90,12 @@ class CampaignRunner:
     async def start(self) -> None:
         """Gives commands and writes what happens, until ``stop``."""
         self._wake.set()
-        self._task = asyncio.create_task(self._run(), name="campaigns")
+        self._task = self._tasks.spawn("campaigns", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Writes what is known and stops."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
         try:
             for rollout in self._rollouts.values():
                 await self._save(rollout)
@@ -127,7 +126,7 @@ class CampaignRunner:
             self._wake.set()
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceBook.watch`` calls this when a terminal has connected, or is gone."""
+        """``PresenceRegister.changes`` tells this when a terminal has connected, or is gone."""
         if presence.online:
             for _, item in self._items(client.client_id):
                 item.on_reconnect()
@@ -163,24 +162,31 @@ class CampaignRunner:
     # The task
 
     async def _run(self) -> None:
+        """What is known stays in memory, and a command that is given again has its key: none is given twice."""
         while True:
+            self._wake.clear()
+            await self._take_changes()
+            await self._advance_all()
+            self._count()
             try:
                 async with asyncio.timeout(_TICK_S):
                     await self._wake.wait()
             except TimeoutError:
                 pass  # time itself ends attempts
-            self._wake.clear()
+
+    async def _advance_all(self) -> None:
+        """A step of each; the fault of one campaign is raised when the others have made theirs."""
+        fault: Exception | None = None
+        for rollout in list(self._rollouts.values()):
             try:
-                await self._take_changes()
-                for rollout in list(self._rollouts.values()):
-                    await self._advance(rollout)
-            except (Unavailable, StoreUnavailable) as error:
-                self._log.warning("campaigns wait: %s", error)
-                await asyncio.sleep(_RETRY_S)
-            except Exception:  # noqa: BLE001 - one campaign's fault must not end the others
-                _log.exception("a step of the campaigns failed")
-                await asyncio.sleep(_RETRY_S)
-            self._count()
+                await self._advance(rollout)
+            except (Unavailable, StoreUnavailable):
+                raise
+            except Exception as error:  # noqa: BLE001 - raised below
+                _log.error("campaign %d: a step failed: %r", rollout.id, error)
+                fault = fault or error
+        if fault is not None:
+            raise fault
 
     async def _take_changes(self) -> None:
         while self._changed:

@@ -12,6 +12,7 @@ import sqlite3
 import sys
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -27,6 +28,7 @@ MIB = 2**20
 FREE_FAIL = 100 * MIB
 FREE_WARN = 1024 * MIB
 PROBE_TIMEOUT_S = 3.0
+_MOST_BYTES = 16 * MIB  # of an answer
 SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 MODULES = {
@@ -90,6 +92,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_data_dir(config.data_dir)
     yield check_disk(config.data_dir)
     yield from check_listeners(config)
+    yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
 
@@ -207,15 +210,50 @@ def _check_listener(listener: Listener, *, running: bool) -> Finding:
 
 def _is_running(config: Config) -> bool:
     """Whether a Terrazzo answers on the HTTP port."""
+    return _ask(config, "/healthz") == b'{"status":"ok"}'
+
+
+def _ask(config: Config, path: str) -> bytes:
+    """What answers on the HTTP port, with status 200; empty where nothing does."""
     if not config.http.port:
-        return False
+        return b""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.http.host, config.http.host)
     host = f"[{host}]" if ":" in host else host
     try:
-        with urllib.request.urlopen(f"http://{host}:{config.http.port}/healthz", timeout=PROBE_TIMEOUT_S) as answer:
-            return bool(answer.read(100) == b'{"status":"ok"}')
+        with urllib.request.urlopen(f"http://{host}:{config.http.port}{path}", timeout=PROBE_TIMEOUT_S) as answer:
+            return bytes(answer.read(_MOST_BYTES))
     except (OSError, ValueError):
-        return False
+        return b""
+
+
+def check_tasks(config: Config) -> Iterator[Finding]:
+    """The long-lived tasks of the platform that runs, if one does: which are down, and which have failed."""
+    if not _is_running(config):
+        return
+    figures = _task_figures(_ask(config, "/metrics").decode("utf-8", "replace"))
+    errors = {task["task"]: task["error"] for task, _ in figures["terrazzo_task_last_error_info"]}
+    failures = {task["task"]: count for task, count in figures["terrazzo_task_failures_total"]}
+    up = {task["task"]: value for task, value in figures["terrazzo_task_up"]}
+    for name, count in failures.items():
+        if count:
+            found = f"{name} failed {count:.0f} times, the last by {errors.get(name, 'an unknown error')}"
+            state = "runs again" if up.get(name) else "is down"
+            yield Finding(Level.WARN, "tasks", f"{found}; it {state}", "see the log of the platform")
+    running = sum(up.values())
+    level = Level.OK if running == len(up) else Level.WARN
+    yield Finding(level, "tasks", f"{running:.0f} of {len(up)} long-lived tasks are up")
+
+
+def _task_figures(metrics: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """The samples of tasks by metric: labels and value."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: defaultdict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
+    for family in text_string_to_metric_families(metrics):
+        for sample in family.samples:
+            if sample.name.startswith("terrazzo_task_"):
+                found[sample.name].append((sample.labels, sample.value))
+    return found
 
 
 async def _collect_database(config: Config) -> list[Finding]:

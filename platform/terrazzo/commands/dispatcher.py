@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,15 +23,14 @@ from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict, Unavailable
+from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Fate, MessageBus
 from terrazzo.ports.store import StoreUnavailable
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
-
-StepListener = Callable[[Row, CommandStep], None]
-"""Called with a command's record and the step that it has made."""
 
 EXPIRY_S = 86_400
 MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
@@ -51,10 +51,13 @@ class CommandStats(msgspec.Struct):
 class CommandDispatcher:
     """Submits commands and tells how they fare. Call ``start`` before terminals can connect.
 
+    ``steps`` tells of each step that the journal has taken, with the command's record, while a listener wants it.
+
     Args:
         journal: the table.
         registry: whose terminals are whose.
         bus: the way to the terminals.
+        tasks: runs what writes the journal, and what ends commands whose time is over.
         configurations: where ``AXUpgrade`` finds its files.
         links: how terminals reach them; without, configurations name URLs only.
         answers: what terminals have said before this start.
@@ -69,6 +72,7 @@ class CommandDispatcher:
         registry: Registry,
         bus: MessageBus,
         configurations: Repository,
+        tasks: Tasks,
         links: FirmwareLinks | None = None,
         answers: Answers | None = None,
         expiry_s: float = EXPIRY_S,
@@ -78,6 +82,7 @@ class CommandDispatcher:
         self._journal = journal
         self._bus = bus
         self._answers = answers
+        self._supervisor = tasks
         self._orders = CommandOrders(registry, configurations, expiry_us=int(expiry_s * 1e6), links=links)
         self._clock = clock
         self._queues = CommandQueues()
@@ -87,15 +92,12 @@ class CommandDispatcher:
         self._changed = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._is_behind = answers is not None  # what was answered before this start isn't read yet
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: list[Task] = []
         self._submissions: set[asyncio.Task[list[Row]]] = set()
         self._answer_log = SparseLog(_log)
-        self._listeners: list[tuple[StepListener, Callable[[], bool]]] = []
-        registry.watch(self._on_record)
-
-    def listen(self, callback: StepListener, *, wanted: Callable[[], bool]) -> None:
-        """Tells of each step that the journal has taken, while ``wanted`` says that somebody cares."""
-        self._listeners.append((callback, wanted))
+        self._send_log = SparseLog(_log)
+        self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
+        registry.terminal_changes.listen(self._on_record)
 
     async def start(self) -> None:
         """Takes up the commands that had not ended, and the answers that the journal doesn't have.
@@ -106,24 +108,23 @@ class CommandDispatcher:
         for command in commands:
             self._queues.put(command)
         self._queues.doubt()
+        spawn, restart = self._supervisor.spawn, OnFailure.RESTART
         self._tasks = [
-            asyncio.create_task(self._write_changes(), name="command journal"),
-            asyncio.create_task(self._sweep(), name="command expiry"),
+            spawn("command journal", self._write_changes, restart),
+            self._supervisor.repeat("command expiry", _SWEEP_S, self._sweep, restart),
         ]
         try:
             await self._catch_up(commands)
         except StoreUnavailable as error:
             _log.warning("commands that were under way wait for the store, which has their answers: %s", error)
-            self._tasks.append(asyncio.create_task(self._catch_up_later(commands), name="answers to commands"))
+            self._tasks.append(spawn("answers to commands", partial(self._catch_up, commands), restart))
 
     async def stop(self) -> None:
         """Writes the last steps and stops."""
         if self._submissions:
             await asyncio.wait(self._submissions)
         for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+            await task.stop()
         self._tasks = []
         try:
             await self._flush()
@@ -165,7 +166,11 @@ class CommandDispatcher:
         task = asyncio.create_task(self._take_over(actor, values), name="commands")
         self._submissions.add(task)
         task.add_done_callback(self._submissions.discard)
-        return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
+        try:
+            return await asyncio.shield(task)  # a caller who gives up must not leave it journaled and never sent
+        except asyncio.CancelledError:
+            task.add_done_callback(_log_unheard)
+            raise
 
     def recall(self, terminal_id: str, uid: str, reason: str) -> bool:
         """Ends a command that has not been sent yet; False for any other: it may be with the terminal already."""
@@ -231,14 +236,6 @@ class CommandDispatcher:
                     self._enqueue(row, each["payload"])
         return [row for row, _ in added]
 
-    async def _catch_up_later(self, commands: Sequence[OpenCommand]) -> None:
-        while self._is_behind:
-            await asyncio.sleep(_RETRY_S)
-            try:
-                await self._catch_up(commands)
-            except (StoreUnavailable, Unavailable):
-                continue
-
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
         """Reads what terminals answered; ``commands``: those that had not ended at the start."""
         if self._answers is not None:
@@ -271,9 +268,8 @@ class CommandDispatcher:
         )
         self.stats.steps[CommandState.QUEUED.value] += 1
         queued = CommandStep(uid=row["uid"], state=CommandState.QUEUED, time_us=row["queued_us"])
-        for hear, is_wanted in self._listeners:
-            if is_wanted():
-                hear(row, queued)
+        if self.steps.are_wanted:
+            self.steps.tell(row, queued)
         self._advance(terminal_id)
 
     def _advance(self, terminal_id: str) -> None:
@@ -282,16 +278,22 @@ class CommandDispatcher:
         if command is None or command.expires_us <= self._clock():
             return  # the sweep ends it
         command.in_flight = True  # first, because its fate may be known before ``send`` returns
-        sent = self._bus.send(
-            terminal_id,
-            command.payload,
-            correlation=command.uid.encode(),
-            on_fate=lambda fate: self._on_fate(command, fate),
-        )
-        if not sent:
+        if not self._send(command):
             command.in_flight = False
         elif command.in_flight:
             self._note(CommandStep(uid=command.uid, state=CommandState.SENT, time_us=self._clock()))
+
+    def _send(self, command: OpenCommand) -> bool:
+        try:
+            return self._bus.send(
+                command.terminal_id,
+                command.payload,
+                correlation=command.uid.encode(),
+                on_fate=lambda fate: self._on_fate(command, fate),
+            )
+        except Exception as error:  # noqa: BLE001 - one terminal's fault is not the others'; the sweep tries again
+            self._send_log.error("a command for %s can't be sent: %r", command.terminal_id, error, exc_info=True)
+            return False
 
     def _on_fate(self, command: OpenCommand, fate: Fate) -> None:
         self._note(self._queues.on_fate(command, fate, self._clock()))
@@ -309,15 +311,11 @@ class CommandDispatcher:
         self._changed.set()
 
     async def _write_changes(self) -> None:
+        """The steps are kept until they are written: a failure has them written once more, which changes nothing."""
         while True:
-            await self._changed.wait()
             self._changed.clear()
-            try:
-                await self._flush()
-            except Exception as error:  # noqa: BLE001 - the steps are kept, and written when it can be done
-                _log.warning("the journal of commands is behind by %d steps: %r", len(self._changes), error)
-                await asyncio.sleep(_RETRY_S)
-                self._changed.set()
+            await self._flush()
+            await self._changed.wait()
 
     async def _flush(self) -> None:
         async with self._flushing:
@@ -329,8 +327,7 @@ class CommandDispatcher:
                 await self._tell(changes)
 
     async def _tell(self, changes: Sequence[CommandStep]) -> None:
-        heard_by = [hear for hear, is_wanted in self._listeners if is_wanted()]
-        if not heard_by:
+        if not self.steps.are_wanted:
             return
         try:
             recorded = await self._journal.recorded(changes)
@@ -338,13 +335,16 @@ class CommandDispatcher:
             _log.warning("%d steps of commands are journaled, but nobody is told of them: %s", len(changes), error)
             return
         for row, change in recorded:
-            for hear in heard_by:
-                hear(row, change)
+            self.steps.tell(row, change)
 
     async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_S)
-            for change in self._queues.expire(self._clock()):
-                self._note(change)
-            for terminal_id in self._queues.waiting():
-                self._advance(terminal_id)
+        for change in self._queues.expire(self._clock()):
+            self._note(change)
+        for terminal_id in self._queues.waiting():
+            self._advance(terminal_id)
+
+
+def _log_unheard(task: asyncio.Task[list[Row]]) -> None:
+    """Whoever submitted has gone, and doesn't hear of it."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.warning("commands of a request that was given up are not submitted: %r", error)

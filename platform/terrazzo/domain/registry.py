@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from terrazzo.domain.terminal import Terminal
-
-TerminalChange = Callable[[Terminal | None, Terminal | None], None]
-"""Called with the record before and after a change; None where there was or is none."""
-
-SharingChange = Callable[[frozenset[str]], None]
-"""Called with the uids of the terminals that an object gained, lost or kept when its ``terminal_list`` changed."""
+from terrazzo.listeners import Listeners
 
 
 class Registry:
-    """All terminals, and which of them share an object."""
+    """All terminals, and which of them share an object.
+
+    Both kinds of listeners are told after a change is in force. ``terminal_changes``: a terminal's record before and
+    after, None where there was or is none. ``sharing_changes``: the uids of the terminals that an object gained, lost
+    or kept when its ``terminal_list`` changed.
+    """
 
     def __init__(self) -> None:
         self._terminals: dict[str, Terminal] = {}
@@ -23,8 +23,8 @@ class Registry:
         self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
         self._company_of: dict[int, int] = {}  # object id -> company id
-        self._watchers: list[TerminalChange] = []
-        self._sharing_watchers: list[SharingChange] = []
+        self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
+        self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")
 
     def terminal(self, uid: str) -> Terminal | None:
         """The terminal with this uid (its MQTT client id)."""
@@ -39,14 +39,6 @@ class Registry:
         """All terminals, in no particular order."""
         return self._terminals.values()
 
-    def watch(self, callback: TerminalChange) -> None:
-        """Calls back on every later change of a terminal, after it is in force."""
-        self._watchers.append(callback)
-
-    def watch_sharing(self, callback: SharingChange) -> None:
-        """Calls back on every later change of an object's ``terminal_list``, after it is in force."""
-        self._sharing_watchers.append(callback)
-
     def put_terminal(self, terminal: Terminal) -> None:
         """Adds or replaces a terminal."""
         before = self._terminals.get(terminal.uid)
@@ -54,14 +46,14 @@ class Registry:
             self._uids.pop(before.id, None)
         self._terminals[terminal.uid] = terminal
         self._uids[terminal.id] = terminal.uid
-        self._tell(before, terminal)
+        self.terminal_changes.tell(before, terminal)
 
     def drop_terminal(self, uid: str) -> None:
         """Forgets a terminal; unknown ones are ignored."""
         before = self._terminals.pop(uid, None)
         if before is not None:
             self._uids.pop(before.id, None)
-            self._tell(before, None)
+            self.terminal_changes.tell(before, None)
 
     def put_object(self, object_id: int, terminal_uids: Iterable[str], *, company_id: int = 0) -> None:
         """Sets the ordered ``terminal_list`` of an object, and whose it is."""
@@ -107,9 +99,5 @@ class Registry:
         return uids
 
     def _tell_sharing(self, uids: frozenset[str]) -> None:
-        for callback in self._sharing_watchers if uids else ():
-            callback(uids)
-
-    def _tell(self, before: Terminal | None, after: Terminal | None) -> None:
-        for callback in self._watchers:
-            callback(before, after)
+        if uids:
+            self.sharing_changes.tell(uids)

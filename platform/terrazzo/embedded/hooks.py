@@ -49,8 +49,8 @@ class PlatformHooks:
         self._activations = activations
         self._on_ready = on_ready
         self._routers: set[str] = set()  # connected terminals that may speak for others
-        registry.watch(self._on_record)
-        registry.watch_sharing(self._on_sharing)
+        registry.terminal_changes.listen(self._on_record)
+        registry.sharing_changes.listen(self._on_sharing)
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication by the terminal's record."""

@@ -26,6 +26,7 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.happened import Happened
+from terrazzo.listeners import Listeners
 from terrazzo.times import now_us
 
 RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"
@@ -55,20 +56,17 @@ _FIELDS: tuple[Field, ...] = (
     moment("cleared_at"),
 )
 
-Listener = Callable[[Sequence[Happened]], None]
-
 
 class EventRecords(CompanyRecords):
-    """The events of all companies, and what people do about them. Rows have their ``comments``, oldest first."""
+    """The events of all companies, and what people do about them. Rows have their ``comments``, oldest first.
+
+    ``changes`` tells of each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind.
+    """
 
     def __init__(self, database: Database, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
         super().__init__(database, EVENT, _FIELDS, moment="created", zone=zone)
         self._clock = clock
-        self._listeners: list[Listener] = []
-
-    def listen(self, callback: Listener) -> None:
-        """Calls back after each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind."""
-        self._listeners.append(callback)
+        self.changes: Listeners[Sequence[Happened]] = Listeners("changes of events")
 
     async def move(self, actor: Actor, event_id: int, state: str, *, comment: str = "") -> Row:
         """Brings an event into a state, and says why where there is a comment; the event as it is then.
@@ -136,5 +134,5 @@ class EventRecords(CompanyRecords):
         return list(by_id.values())
 
     def _tell(self, kinds: Sequence[str], row: Row) -> None:
-        for hear in self._listeners if kinds else ():
-            hear([Happened(kind, dict(row)) for kind in kinds])
+        if kinds:
+            self.changes.tell([Happened(kind, dict(row)) for kind in kinds])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ from terrazzo.domain.answers import CommandAnswer, answer_record
 from terrazzo.domain.payload import Points, Reject, RejectKind, decode, flatten
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
+from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Batch, Inbound
@@ -56,8 +57,9 @@ class MessageMapper(Protocol):
     def on_committed(self) -> None:
         """All that was sealed is durable."""
 
-    def on_wanted(self, nudge: Callable[[], None]) -> None:
-        """Calls back when it has notes to commit though no message came, and when there is room again."""
+    @property
+    def wanted(self) -> Listeners[[]]:
+        """Told when it has notes to commit though no message came, and when there is room again."""
 
 
 class IngestStats(msgspec.Struct):
@@ -74,6 +76,7 @@ class IngestStats(msgspec.Struct):
     store_failures: int = 0
     store_refused: int = 0  # records that the store never takes, older than its retention say; kept as rejects
     shaping_failures: int = 0  # messages that are stored and went into no object
+    withheld: int = 0  # publishes not acknowledged after a fault here; their connections were ended
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
@@ -107,6 +110,7 @@ class CommitGroup(msgspec.Struct):
     answers: list[CommandAnswer] = msgspec.field(default_factory=list)
     messages: int = 0
     size: int = 0
+    faults: int = 0  # how often something other than the store kept it from being committed
 
     def all_records(self) -> list[Record]:
         """What is stored: the messages' records, then what was made of them: mosaic, answers with their commands."""
@@ -129,10 +133,19 @@ class CommitGroup(msgspec.Struct):
                     self.records[span.start + index - span.first] = rejects[-1]
         return rejects
 
+    def drop(self, arrival: Arrival) -> None:
+        """An arrival that ends here is not to be answered; what it has here may be stored."""
+        self.arrivals = [each for each in self.arrivals if each is not arrival]
+        self.messages -= len(arrival.batch.messages)
+        self.size -= arrival.size
+
     def settle(self) -> None:
-        """Answers all batches; the records are durable."""
+        """Answers all batches; the records are durable. One that can't be answered doesn't keep it from the others."""
         for arrival in self.arrivals:
-            arrival.batch.settle(arrival.refusals or None)
+            try:
+                arrival.batch.settle(arrival.refusals or None)
+            except Exception:  # noqa: BLE001 - whatever is wrong with one connection
+                _log.exception("%s can't be answered; its reports are stored", arrival.batch.client.client_id)
 
 
 class Recorder:
@@ -176,7 +189,11 @@ class Recorder:
             if message.tag is not tag:
                 tag = message.tag
                 tag.trace.last_telemetry_us = arrived_us
-                plans = plans_of(tag.uid)
+                try:
+                    plans = plans_of(tag.uid)
+                except Exception as error:  # noqa: BLE001 - as below
+                    plans = ()
+                    self._on_shaping_failed(tag.uid, error)
             body = message.payload
             try:
                 if tag.seal is not None:
@@ -186,6 +203,11 @@ class Recorder:
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
             except Reject as reject:
                 append(self._reject(message, reject, arrived_us))
+                arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
+            except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
+                self._failure_log.error("a message of %s can't be read and is kept as a reject: %r", tag.uid, error)
+                unread = Reject(RejectKind.MALFORMED, f"can't be read: {type(error).__name__}")
+                append(self._reject(message, unread, arrived_us))
                 arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
             else:
                 if time_us == CLOCK_UNSET:

@@ -10,14 +10,17 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
 
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_broker.hooks import Batch
@@ -25,7 +28,8 @@ from terrazzo_broker.hooks import Batch
 _log = logging.getLogger(__name__)
 
 _SLICE_S = 0.005  # how long decoding may hold the loop
-_RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
+_STORE_AWAY = Retry(first_s=0.1, most_s=5.0)
+_MOST_FAULTS = 3  # then a group is withheld, so that others can go on
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
 
 
@@ -35,6 +39,9 @@ class IngestGateway(Protocol):
     def pause_intake(self) -> None: ...
 
     def resume_intake(self) -> None: ...
+
+    def kick(self, client_id: str) -> bool:
+        """Ends a connection; what it sent and wasn't told to be stored, the client sends again on the next one."""
 
 
 class Marks(Protocol):
@@ -59,9 +66,13 @@ class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
 class IngestPipeline:
     """Between the broker's ``take`` and the store's ``append``.
 
+    ``records`` tells of each committed group, rejects (``x/...``) included; ``answers`` of each committed answer to a
+    command.
+
     Args:
         store: where records go.
         gate: the broker's valve.
+        tasks: runs the writer.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
         shaper: what becomes of messages besides their records.
         marks: told what objects' records each commit has; says what is noted with them.
@@ -72,6 +83,7 @@ class IngestPipeline:
         store: TimeSeriesStore,
         gate: IngestGateway,
         *,
+        tasks: Tasks,
         clock_ahead_s: float = 300,
         limits: IngestLimits | None = None,
         mapper: MessageMapper | None = None,
@@ -80,41 +92,36 @@ class IngestPipeline:
         self.stats = IngestStats()
         self._store = store
         self._gate = gate
+        self._tasks = tasks
         self._limits = limits or IngestLimits()
         self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper)
         self._mapper = mapper
         self._marks = marks
         if mapper is not None:
-            mapper.on_wanted(self._on_wanted)
+            mapper.wanted.listen(self._on_wanted)
         self._pending: deque[Arrival] = deque()  # bounded by the gate
+        self._group = CommitGroup()  # being decoded
+        self._committing: CommitGroup | None = None  # not stored yet
+        self._commit: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
         self._paused = False
         self._failing = False  # the last append failed
         self._waited_us = 0  # what was committed last, at most
         self._draining = self._closing = False
         self._committed = asyncio.Event()  # a group has been answered for
-        self._writer: asyncio.Task[None] | None = None
-        self._record_listeners: list[Callable[[Sequence[Record]], None]] = []
-        self._answer_listeners: list[Callable[[CommandAnswer], None]] = []
+        self._writer: Task | None = None
+        self.records: Listeners[Sequence[Record]] = Listeners("committed records")
+        self.answers: Listeners[CommandAnswer] = Listeners("answers to commands")
         self._failure_log = SparseLog(_log)
 
-    def listen(self, callback: Callable[[Sequence[Record]], None]) -> None:
-        """Hands over each committed group, rejects (``x/...``) included."""
-        self._record_listeners.append(callback)
-
-    def listen_answers(self, callback: Callable[[CommandAnswer], None]) -> None:
-        """Hands over each committed answer to a command."""
-        self._answer_listeners.append(callback)
-
     def start(self) -> None:
-        """Starts the writer."""
-        self._writer = asyncio.create_task(self._write(), name="ingest writer")
-        self._writer.add_done_callback(_log_failure)
+        """Starts the writer. What it has taken and not stored outlives a failure of its."""
+        self._writer = self._tasks.spawn("ingest writer", self._write, OnFailure.REPORT)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the writer runs and the store took the last group."""
-        return self._writer is not None and not self._writer.done() and not self._failing
+        """Whether it was started, and the store took the last group."""
+        return self._writer is not None and not self._failing
 
     @property
     def is_behind(self) -> bool:
@@ -147,12 +154,17 @@ class IngestPipeline:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
         self._draining = self._closing = True
         self._wake.set()
-        if self._writer is not None:
-            done, _ = await asyncio.wait({self._writer}, timeout=timeout_s)
-            if not done:
-                _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
-                self._writer.cancel()
-                await asyncio.wait({self._writer})
+        if self._writer is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._writer.wait()
+        except TimeoutError:
+            _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
+        await self._writer.stop()
+        if self._commit is not None:
+            self._commit.cancel()
+            await asyncio.wait({self._commit})
 
     def take(self, batch: Batch) -> None:
         """Queues a batch; it is settled when it is stored."""
@@ -168,29 +180,51 @@ class IngestPipeline:
             self._pause()
 
     async def _write(self) -> None:
-        commit: asyncio.Task[None] | None = None
-        try:
-            while (group := await self._collect(commit)) is not None:
-                if commit is not None:
-                    await commit
-                commit = asyncio.create_task(self._commit(group), name="ingest commit")
-                commit.add_done_callback(lambda _: self._wake.set())
-        finally:
-            if commit is not None and not commit.done():
-                commit.cancel()
+        self._take_up()
+        while await self._collect():
+            self._end_commit()
+            self._begin_commit(self._group)
+            self._group = CommitGroup()
+        self._end_commit()
 
-    async def _collect(self, commit: asyncio.Task[None] | None) -> CommitGroup | None:
-        """Decodes until the commit under way is done; None when closing and nothing is left."""
-        group = CommitGroup()
+    def _take_up(self) -> None:
+        """Goes on where a failure left it: a commit under way goes on by itself, one that failed is tried again."""
+        if self._group.faults >= _MOST_FAULTS:
+            self._give_up(self._group)
+            self._group = CommitGroup()
+        group = self._committing
+        if group is None or self._commit is not None:
+            return
+        if group.faults >= _MOST_FAULTS:
+            self._committing = None
+            self._give_up(group)
+        else:
+            self._begin_commit(group)
+
+    def _end_commit(self) -> None:
+        """Looks at the last commit, which is over; raises what it raised."""
+        commit, self._commit = self._commit, None
+        if commit is not None:
+            commit.result()
+
+    def _begin_commit(self, group: CommitGroup) -> None:
+        self._committing = group
+        self._commit = asyncio.create_task(self._store_group(group), name="ingest commit")
+        self._commit.add_done_callback(lambda _: self._wake.set())
+
+    async def _collect(self) -> bool:
+        """Decodes until the commit under way is done; False when closing and nothing is left."""
+        group = self._group
         while True:
             self._wake.clear()
             full = self._decode_slice(group)
+            commit = self._commit
             idle = commit is None or commit.done()
             if idle and (group.arrivals or (self._is_dirty and not group.records)):
                 self._seal(group)
-                return group
+                return True
             if idle and self._closing and not self._pending:
-                return None
+                return False
             if full and commit is not None:
                 await asyncio.wait({commit})
             elif self._pending and self._has_room:
@@ -206,33 +240,75 @@ class IngestPipeline:
             if not self._has_room:
                 self._pause()
                 return False
-            if not pending or not self._recorder.record(pending[0], group, deadline_s):
+            if not pending or not self._record(pending[0], group, deadline_s):
                 return False
             pending.popleft()
             if time.perf_counter() > deadline_s:
                 return False
         return True
 
-    async def _commit(self, group: CommitGroup) -> None:
+    def _record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
+        try:
+            return self._recorder.record(arrival, group, deadline_s)
+        except Exception:
+            self._pending.popleft()
+            self._withhold([arrival])
+            raise
+
+    async def _store_group(self, group: CommitGroup) -> None:
         """Stores a group, however long the store is away, then answers for it."""
         started_s = time.perf_counter()
-        retry_s = _RETRY_FIRST_S
-        records, notes = group.all_records(), group.notes
+        try:
+            await self._append_all(group)
+        except Exception:
+            group.faults += 1
+            raise
+        self._committing = None  # it is answered for, whatever fails from here on
+        try:
+            if self._mapper is not None:
+                self._mapper.on_committed()
+            if self._marks is not None:
+                self._marks.on_committed()
+        finally:
+            self._answer(group, time.perf_counter() - started_s)
+
+    async def _append_all(self, group: CommitGroup) -> None:
+        records, notes, attempts = group.all_records(), group.notes, Attempts(_STORE_AWAY)
         while records or notes:
             left = await self._append(group, records, notes)
             if left is records:
-                await asyncio.sleep(retry_s)
-                retry_s = min(retry_s * 2, _RETRY_MOST_S)
+                await asyncio.sleep(attempts.failed() or 0.0)
             else:
                 records, notes = left, NO_NOTES
-        if self._mapper is not None:
-            self._mapper.on_committed()
-        if self._marks is not None:
-            self._marks.on_committed()
-        self._count(group, time.perf_counter() - started_s)
+
+    def _answer(self, group: CommitGroup, seconds: float) -> None:
+        self._count(group, seconds)
         self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
         group.settle()
         self._tell(group)
+        self._committed.set()
+        self._resume_if_drained()
+
+    def _give_up(self, group: CommitGroup) -> None:
+        """Withholds a group, and all of the batch that it has only the beginning of."""
+        last = group.spans[-1].arrival if group.spans else None
+        if last is not None and not any(arrival is last for arrival in group.arrivals):
+            if self._pending and self._pending[0] is last:
+                self._pending.popleft()
+            else:
+                self._group.drop(last)
+            self._withhold([last])
+        self._withhold(group.arrivals)
+
+    def _withhold(self, arrivals: Iterable[Arrival]) -> None:
+        """Acknowledges none of these, and ends their connections: the clients send again what is not acknowledged."""
+        for arrival in arrivals:
+            count, client = len(arrival.batch.messages), arrival.batch.client.client_id
+            self.stats.withheld += count
+            self.stats.backlog -= count
+            self.stats.backlog_bytes -= arrival.size
+            self._failure_log.error("%d messages of %s are not acknowledged; it has to send them again", count, client)
+            self._gate.kick(client)
         self._committed.set()
         self._resume_if_drained()
 
@@ -268,14 +344,9 @@ class IngestPipeline:
         stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)
 
     def _tell(self, group: CommitGroup) -> None:
-        try:
-            for hear_records in self._record_listeners:
-                hear_records(group.all_records())
-            for answer in group.answers:
-                for hear_answer in self._answer_listeners:
-                    hear_answer(answer)
-        except Exception:  # noqa: BLE001 - a listener's fault must not stop the writer
-            _log.exception("a listener failed; the records are stored")
+        self.records.tell(group.all_records())
+        for answer in group.answers:
+            self.answers.tell(answer)
 
     @property
     def _has_room(self) -> bool:
@@ -286,11 +357,16 @@ class IngestPipeline:
         return self._mapper is not None and self._mapper.is_dirty
 
     def _seal(self, group: CommitGroup) -> None:
-        if self._mapper is not None:
-            group.mosaic.extend(self._mapper.take_records())
-            group.notes = self._mapper.seal()
-        if self._marks is not None:
-            group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
+        """Completes a group; done again after a fault, it adds what is missing."""
+        try:
+            if self._mapper is not None:
+                group.mosaic.extend(self._mapper.take_records())
+                group.notes = {**group.notes, **self._mapper.seal()} if group.notes else self._mapper.seal()
+            if self._marks is not None:
+                group.notes = {**group.notes, **self._marks.on_sealed(group.mosaic)}
+        except Exception:
+            group.faults += 1
+            raise
 
     def _on_wanted(self) -> None:
         self._wake.set()
@@ -308,8 +384,3 @@ class IngestPipeline:
         if self._paused and drained and self._has_room and not self._draining:
             self._paused = False
             self._gate.resume_intake()
-
-
-def _log_failure(writer: asyncio.Task[None]) -> None:
-    if not writer.cancelled() and (error := writer.exception()) is not None:
-        _log.critical("the ingest writer has failed; nothing is acknowledged any more", exc_info=error)

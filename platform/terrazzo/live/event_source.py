@@ -27,7 +27,7 @@ class EventSource:
         self._clock = clock
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``Outbox.listen`` and ``EventBook.listen`` call this."""
+        """``EffectQueue.happened`` and ``EventRecords.changes`` tell this."""
         if not self._hub.is_wanted:
             return
         for each in sorted(happened, key=_when) if len(happened) > 1 else happened:

@@ -19,7 +19,7 @@ class FeedIndex:
         self._registry = registry
         self._feeds: dict[Route, dict[Feed, None]] = {}
         self._known: dict[tuple[str, int, int | None, str | None], tuple[Feed, ...]] = {}
-        registry.watch_sharing(lambda uids: self._forget())
+        registry.sharing_changes.listen(lambda uids: self._forget())
 
     def add(self, feed: Feed) -> None:
         """From now on the feed is found."""

@@ -12,6 +12,7 @@ from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.loop_clocks import LoopClocks
 from terrazzo.live.send_budget import LONGEST_S, SLICE_S, SendBudget
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +26,11 @@ class FrameSender:
     """The one task that writes frames. ``start``, then ``stop``.
 
     Args:
+        tasks: runs it, and the look at everybody's rights.
         is_behind: whether what the process is for waits longer than it should; sending takes less then.
     """
 
-    def __init__(self, hub: LiveHub, *, is_behind: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, hub: LiveHub, tasks: Tasks, *, is_behind: Callable[[], bool] = lambda: False) -> None:
         self._hub = hub
         self._is_behind = is_behind
         hub.attach(self)
@@ -36,7 +38,8 @@ class FrameSender:
         self._behind: dict[Subscription, None] = {}  # they can be sent more at once
         self._blocked: dict[Subscription, None] = {}  # their connections had no room
         self._wake = asyncio.Event()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._supervisor = tasks
+        self._tasks: list[Task] = []
         self._clocks = LoopClocks()
         self._budget = SendBudget(self._clocks.now())
         self._begin()
@@ -44,18 +47,14 @@ class FrameSender:
     def start(self) -> None:
         """Begins to send."""
         self._tasks = [
-            asyncio.create_task(self._run(), name="live pump"),
-            asyncio.create_task(self._sweep(), name="live sweep"),
+            self._supervisor.spawn("live frames", self._run, OnFailure.RESTART),
+            self._supervisor.repeat("live sweep", SWEEP_S, self._sweep, OnFailure.RESTART),
         ]
-        for task in self._tasks:
-            task.add_done_callback(_log_failure)
 
     async def stop(self) -> None:
         """Sends nothing more."""
         for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+            await task.stop()
         self._clocks.close()
 
     def mark(self, feed: Feed) -> None:
@@ -65,6 +64,8 @@ class FrameSender:
         self._marked[feed] = None
 
     async def _run(self) -> None:
+        """What a subscription has been sent is its own to know: whoever is behind after a failure gets the rest."""
+        self._behind.update({each: None for each in self._hub.every() if each.is_behind})
         while True:
             await self._wait()
             await self._make_way()
@@ -143,14 +144,7 @@ class FrameSender:
             feed.forget_cuts()
 
     async def _sweep(self) -> None:
-        while True:
-            await asyncio.sleep(SWEEP_S)
-            self._hub.end_idle(perf_counter())
-            for connection in {each.connection: None for each in self._hub.every()}:
-                await connection.check_all()
-                await asyncio.sleep(0)
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.critical("%s has failed; live subscribers are sent nothing any more", task.get_name(), exc_info=error)
+        self._hub.end_idle(perf_counter())
+        for connection in {each.connection: None for each in self._hub.every()}:
+            await connection.check_all()
+            await asyncio.sleep(0)

@@ -6,12 +6,13 @@ subscriber and for a thousand. ``FrameSender`` sends, beside whatever else the p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
 
 from terrazzo.domain.registry import Registry
+from terrazzo.listeners import Listeners
 from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.feed_index import FeedIndex
 from terrazzo.live.frames import FrameEntry
@@ -37,7 +38,7 @@ class FeedReader(Protocol):
 
 
 class LiveHub:
-    """The publishing side, and the feeds.
+    """The publishing side, and the feeds. ``feed_changes`` tells of each feed that is opened or ended.
 
     Args:
         started_us: the time of the start: numbers begin after it, so that those from before a restart are lower than
@@ -52,11 +53,7 @@ class LiveHub:
         self._feeds: dict[Selector, Feed] = {}
         self._idle: dict[Feed, None] = {}  # the longest idle first
         self._frame_sender: FeedReader | None = None
-        self._watchers: list[Callable[[], None]] = []
-
-    def watch_feeds(self, callback: Callable[[], None]) -> None:
-        """Calls back after each feed that is opened or ended."""
-        self._watchers.append(callback)
+        self.feed_changes: Listeners[[]] = Listeners("live feeds")
 
     def wants(self, kind: str) -> bool:
         """Whether any feed takes a kind (a value of ``LiveKind``)."""
@@ -134,7 +131,7 @@ class LiveHub:
             feed = self._feeds[selector] = Feed(selector, seq=self.seq, frames=self._limits.frames)
             self.stats.feeds += 1
             self.index.add(feed)
-            self._tell_watchers()
+            self.feed_changes.tell()
         return feed
 
     def join(self, subscription: Subscription) -> None:
@@ -171,8 +168,4 @@ class LiveHub:
         self.index.remove(feed)
         self.stats.feeds -= 1
         self.stats.bytes_kept -= feed.size
-        self._tell_watchers()
-
-    def _tell_watchers(self) -> None:
-        for callback in self._watchers:
-            callback()
+        self.feed_changes.tell()

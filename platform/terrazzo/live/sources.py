@@ -38,10 +38,10 @@ class RecordSource:
         self._zone = zone
         self._feeds: dict[str, tuple[Feed, ...]] = {}  # by series
         self._version = -1  # of the index that they are from
-        registry.watch(lambda before, after: self._feeds.clear())
+        registry.terminal_changes.listen(lambda before, after: self._feeds.clear())
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """``Intake.listen`` calls this with each committed group."""
+        """``IngestPipeline.records`` tells this with each committed group."""
         hub = self._hub
         if not hub.is_wanted:
             return
@@ -111,7 +111,7 @@ class TerminalSource:
         self._zone = zone
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceBook.watch`` calls this."""
+        """``PresenceRegister.changes`` tells this."""
         if not self._hub.is_wanted:
             return
         more: dict[str, Any] = {"address": presence.address, "protocol": presence.protocol}
@@ -120,7 +120,7 @@ class TerminalSource:
         self._publish(client.identity.terminal, "online" if presence.online else "offline", more)
 
     def on_record(self, before: Terminal | None, after: Terminal | None) -> None:
-        """``Registry.watch`` calls this."""
+        """``Registry.terminal_changes`` tells this."""
         terminal = after or before
         if terminal is not None and self._hub.is_wanted:
             self._publish(terminal, "created" if before is None else "deleted" if after is None else "changed", {})
@@ -139,7 +139,7 @@ class CommandSource:
         self._zone = zone
 
     def on_step(self, row: Row, change: CommandStep) -> None:
-        """``Commands.listen`` calls this."""
+        """``CommandDispatcher.steps`` tells this."""
         object_id = row["object_id"]
         data = {
             "uid": row["uid"],

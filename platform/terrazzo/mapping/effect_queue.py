@@ -9,24 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from terrazzo.domain.happened import Happened
-from terrazzo.errors import Unavailable
+from terrazzo.listeners import Listeners
 from terrazzo.mapping.effect_writer import EffectWriter, Numbered
 from terrazzo.mapping.effects import Effect, decode_effects, encode_effects
-from terrazzo.sparse_log import SparseLog
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _log = logging.getLogger(__name__)
 
 PREFIX = "effects/"
 MOST_EFFECTS = 100_000
 _AT_ONCE = 2_000  # effects of one transaction
-_RETRY_FIRST_S, _RETRY_MOST_S = 0.1, 5.0
-
-Listener = Callable[[Sequence[Happened]], None]
 
 
 class EffectQueueStats(msgspec.Struct):
@@ -39,11 +36,15 @@ class EffectQueueStats(msgspec.Struct):
 
 
 class EffectQueue:
-    """Numbers effects, keeps them in order, and applies them after their commit."""
+    """Numbers effects, keeps them in order, and applies them after their commit.
 
-    def __init__(self, effect_writer: EffectWriter, *, limit: int = MOST_EFFECTS) -> None:
+    ``happened`` tells what is in the database now, after each transaction; ``room`` that there is room again.
+    """
+
+    def __init__(self, effect_writer: EffectWriter, tasks: Tasks, *, limit: int = MOST_EFFECTS) -> None:
         self.stats = EffectQueueStats()
         self._effect_writer = effect_writer
+        self._tasks = tasks
         self._limit = limit
         self._last = 0  # number given
         self._applied = 0
@@ -51,28 +52,15 @@ class EffectQueue:
         self._committed: deque[Numbered] = deque()
         self._done: list[str] = []  # notes to delete with the next commit
         self._wake = asyncio.Event()
-        self._moved = asyncio.Condition()
-        self._task: asyncio.Task[None] | None = None
-        self._listeners: list[Listener] = []
-        self._room_listeners: list[Callable[[], None]] = []
-
-    def listen(self, callback: Listener) -> None:
-        """Hands over what is in the database now, after each transaction."""
-        self._listeners.append(callback)
-
-    def on_room(self, callback: Callable[[], None]) -> None:
-        """Calls back when there is room again."""
-        self._room_listeners.append(callback)
+        self._moved = asyncio.Event()
+        self._task: Task | None = None
+        self.happened: Listeners[Sequence[Happened]] = Listeners("events and labels")
+        self.room: Listeners[[]] = Listeners("room for events and labels")
 
     @property
     def has_room(self) -> bool:
         """Whether more effects may come."""
         return self.stats.waiting < self._limit
-
-    @property
-    def is_healthy(self) -> bool:
-        """Whether the task that writes effects into the database runs."""
-        return self._task is not None and not self._task.done()
 
     async def start(self, notes: Mapping[str, bytes]) -> None:
         """Applies what an earlier run left (``effects/``), then takes more.
@@ -91,7 +79,7 @@ class EffectQueue:
         self._last = max(self._last, self._applied)
         while self._committed:
             await self._apply_some()
-        self._task = asyncio.create_task(self._run(), name="effects")
+        self._task = self._tasks.spawn("effects", self._run, OnFailure.REPORT)
 
     async def stop(self, timeout_s: float = 2.0) -> None:
         """Applies what is committed if the database takes it in time; the rest is found by the next start."""
@@ -102,8 +90,7 @@ class EffectQueue:
                 await self.settled(self._committed[-1][0] if self._committed else 0)
         except TimeoutError:
             _log.warning("%d events and labels wait for the database until the next start", self.stats.waiting)
-        self._task.cancel()
-        await asyncio.wait({self._task})
+        await self._task.stop()
 
     def seal(self, effects: Sequence[Effect]) -> dict[str, bytes | None]:
         """The notes of a commit: these effects, and none of those that are applied."""
@@ -129,8 +116,9 @@ class EffectQueue:
 
     async def settled(self, seq: int) -> None:
         """Returns when the effects up to this number are in the database."""
-        async with self._moved:
-            await self._moved.wait_for(lambda: self._applied >= seq)
+        while self._applied < seq:
+            self._moved.clear()
+            await self._moved.wait()
 
     def _enqueue(self, queue: deque[Numbered], seq: int, effects: Sequence[Effect]) -> None:
         queue.append((seq, effects))
@@ -139,23 +127,12 @@ class EffectQueue:
             self.stats.pauses += 1
 
     async def _run(self) -> None:
-        log, retry_s = SparseLog(_log), _RETRY_FIRST_S
+        """What it fails on stays first; the database knows the number of what it has, so that nothing is twice."""
         while True:
             self._wake.clear()
-            try:
-                while self._committed:
-                    await self._apply_some()
-                    retry_s = _RETRY_FIRST_S
-            except Unavailable as error:
-                log.warning("%d events and labels wait for the database: %s", self.stats.waiting, error)
-            except Exception:  # noqa: BLE001 - whatever it is, what is acknowledged is tried again
-                _log.exception("events and labels could not be written, retrying")
-            else:
-                await self._wake.wait()
-                continue
-            self.stats.failures += 1
-            await asyncio.sleep(retry_s)
-            retry_s = min(2 * retry_s, _RETRY_MOST_S)
+            while self._committed:
+                await self._apply_some()
+            await self._wake.wait()
 
     async def _apply_some(self) -> None:
         batches, count = [], 0
@@ -164,7 +141,11 @@ class EffectQueue:
             count += len(numbered[1])
             if count >= _AT_ONCE:
                 break
-        happened = await self._effect_writer.apply(batches)
+        try:
+            happened = await self._effect_writer.apply(batches)
+        except Exception:
+            self.stats.failures += 1
+            raise
         had_room = self.has_room
         for seq, _ in batches:
             self._committed.popleft()
@@ -172,19 +153,10 @@ class EffectQueue:
             self._applied = seq
         self.stats.waiting -= count
         self.stats.applied += count
-        async with self._moved:
-            self._moved.notify_all()
-        self._tell(happened, had_room)
-
-    def _tell(self, happened: Sequence[Happened], had_room: bool) -> None:
-        try:
-            for hear in self._listeners:
-                hear(happened)
-        except Exception:  # noqa: BLE001 - a listener's fault must not stop what comes next
-            _log.exception("a listener failed; events and labels are in the database")
+        self._moved.set()
+        self.happened.tell(happened)
         if not had_room and self.has_room:
-            for tell in self._room_listeners:
-                tell()
+            self.room.tell()
 
 
 def _name(seq: int) -> str:

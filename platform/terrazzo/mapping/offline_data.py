@@ -6,7 +6,6 @@ A change marks its objects; one task reads their latest records again, however m
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -15,17 +14,13 @@ import msgspec
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
-from terrazzo.errors import Unavailable
 from terrazzo.expressions.functions import Value, as_number
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import Changed
-from terrazzo.sparse_log import SparseLog
-
-_log = logging.getLogger(__name__)
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _AT_ONCE = 500  # objects in one query
-_RETRY_S = 1.0
 NOW_US = 2**62  # later than everything that an object has taken in
 
 
@@ -48,17 +43,17 @@ class _Latest(msgspec.Struct):
 class OfflineDataFeed:
     """Follows the records of offline projects and offline data."""
 
-    def __init__(self, database: Database, entities: Entities, mapped: Mapped) -> None:
+    def __init__(self, database: Database, entities: Entities, mapped: Mapped, tasks: Tasks) -> None:
         self._database = database
         self._entities = entities
         self._mapped = mapped
+        self._tasks = tasks
         self._object_of: dict[int, int] = {}  # record -> object, of the latest records
         self._objects_of: defaultdict[int, set[int]] = defaultdict(set)  # project -> objects
         self._known: dict[int, _Latest] = {}
         self._waiting: set[int] = set()  # objects to read again
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-        self._failure_log = SparseLog(_log)
+        self._task: Task | None = None
 
     async def start(self) -> None:
         """Reads what there is, and follows changes.
@@ -66,18 +61,17 @@ class OfflineDataFeed:
         Raises:
             Unavailable: the database doesn't answer.
         """
-        self._entities.collected.watch(self.on_record)
-        self._entities.collects.watch(self.on_project)
+        self._entities.collected.changes.listen(self.on_record)
+        self._entities.collects.changes.listen(self.on_project)
         for object_id, latest in (await self._read(None)).items():
             self._keep(object_id, latest)
             self._mapped.on_collected(object_id, latest.values, latest.collected_us)
-        self._task = asyncio.create_task(self._follow(), name="offline data")
+        self._task = self._tasks.spawn("offline data", self._follow, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Ends the task; what it had not read yet is read at the next start."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
 
     def on_record(self, changed: Changed) -> None:
         """A record was made, changed or deleted."""
@@ -95,25 +89,25 @@ class OfflineDataFeed:
             self._wake.set()
 
     async def _follow(self) -> None:
+        """What it has not read stays marked, whatever ends it."""
         while True:
-            await self._wake.wait()
+            while self._waiting:
+                await self._refresh(sorted(self._waiting)[:_AT_ONCE])
             self._wake.clear()
-            objects, self._waiting = sorted(self._waiting), set()
-            try:
-                await self._refresh(objects)
-            except Unavailable as error:
-                self._failure_log.warning("offline data is not read: %s", error)
-                self._mark(objects)
-                await asyncio.sleep(_RETRY_S)
+            await self._wake.wait()
 
     async def _refresh(self, objects: Sequence[int]) -> None:
-        for start in range(0, len(objects), _AT_ONCE):
-            some = objects[start : start + _AT_ONCE]
-            found = await self._read(some)
-            for object_id in some:
+        self._waiting.difference_update(objects)
+        left = set(objects)
+        try:
+            found = await self._read(objects)
+            for object_id in objects:
                 latest = found.get(object_id, _Latest())
                 self._keep(object_id, latest)
                 self._mapped.on_collected(object_id, latest.values, NOW_US)
+                left.discard(object_id)
+        finally:
+            self._waiting |= left
 
     async def _read(self, objects: Sequence[int] | None) -> dict[int, _Latest]:
         """The latest records of these objects, or of all; numbers of records rise with their times."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.expressions.functions import Value
+from terrazzo.listeners import Listeners
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.engine import MappingEngine
@@ -18,14 +19,18 @@ from terrazzo.times import now_us
 
 
 class ReportMapper:
-    """Implements ``terrazzo.ingest.commit_group.Shaper``; follows the records of objects, mappings and retainers."""
+    """Implements ``terrazzo.ingest.commit_group.MessageMapper``; follows objects, mappings and retainers.
+
+    ``wanted`` tells when a group should be ended though no message came, and when there is room again.
+    """
 
     def __init__(self, engine: MappingEngine, effect_queue: EffectQueue) -> None:
         self.engine = engine
         self.effect_queue = effect_queue
         self.plans = engine.catalogue.plans
         self.shape = engine.shape
-        self._nudges: list[Callable[[], None]] = []
+        self.wanted: Listeners[[]] = Listeners("groups to commit")
+        effect_queue.room.listen(self.wanted.tell)
 
     @classmethod
     async def open(cls, store: TimeSeriesStore, entities: Entities, effect_queue: EffectQueue) -> ReportMapper:
@@ -45,7 +50,7 @@ class ReportMapper:
             (entities.retainers, mapper.on_retainer),
         )
         for repository, hear in watched:
-            repository.watch(hear)
+            repository.changes.listen(hear)
             async for row in repository.every():
                 hear(Changed(row["id"], row["uid"], row))
         engine.forget_unknown(now_us())
@@ -76,11 +81,6 @@ class ReportMapper:
         """The ingest calls this after a commit: what was sealed is durable."""
         self.effect_queue.on_committed()
 
-    def on_wanted(self, nudge: Callable[[], None]) -> None:
-        """Calls back when a group should be ended though no message came, and when there is room again."""
-        self._nudges.append(nudge)
-        self.effect_queue.on_room(nudge)
-
     # What others call
 
     def is_label_open(self, object_id: int, project_id: int, code: str) -> bool:
@@ -95,13 +95,13 @@ class ReportMapper:
             NotFound: no such label is open.
         """
         self.engine.close_label(object_id, project_id, code, now_us())
-        self._nudge()
+        self.wanted.tell()
         await self.effect_queue.settled(self.effect_queue.last + 1)
 
     def on_collected(self, object_id: int, values: Mapping[str, Value], collected_us: int) -> None:
         """Something was collected offline for an object; as ``MappingEngine.collect``."""
         self.engine.collect(object_id, values, collected_us, now_us())
-        self._nudge()
+        self.wanted.tell()
 
     def on_mapping(self, changed: Changed) -> None:
         """A mapping was made, changed or deleted."""
@@ -112,7 +112,7 @@ class ReportMapper:
         """An object was made, changed or deleted."""
         if changed.row is None:
             self.engine.drop_object(changed.record_id, now_us())
-            self._nudge()
+            self.wanted.tell()
         else:
             self.engine.catalogue.put_object(_object_of(changed.row))
 
@@ -120,13 +120,9 @@ class ReportMapper:
         """A retainer script was made, changed, started, stopped or deleted."""
         if changed.row is None:
             self.engine.drop_retainer(changed.record_id, now_us())
-            self._nudge()
+            self.wanted.tell()
         else:
             self.engine.catalogue.put_retainer(_retainer_of(changed.row))
-
-    def _nudge(self) -> None:
-        for nudge in self._nudges:
-            nudge()
 
 
 def _object_of(row: Row) -> ObjectSpec:

@@ -19,6 +19,7 @@ from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import Outcome
+from terrazzo.ports.tasks import Tasks
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Messenger:
         journal: MessageJournal,
         projects: Projects,
         *,
+        tasks: Tasks,
         webhooks: Channel | None = None,
         queued_messages: int = 10_000,
         attachment_bytes: int = 5 * 2**20,
@@ -54,6 +56,7 @@ class Messenger:
         self.projects = projects
         self.attachment_bytes = attachment_bytes
         self.stats = SenderStats()
+        self._tasks = tasks
         self._webhooks = webhooks
         self._queued_messages = queued_messages
         self._clock = clock
@@ -152,6 +155,7 @@ class Messenger:
             number,
             channels,
             journal=self.journal,
+            tasks=self._tasks,
             window=window,
             attempts=attempts,
             stats=self.stats,

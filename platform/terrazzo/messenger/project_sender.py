@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from functools import partial
 
 import msgspec
 
 from terrazzo.database.port import Row
+from terrazzo.domain.message_draft import WEBHOOKS
 from terrazzo.errors import Unavailable
-from terrazzo.messenger.backoff import pause_us
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.message import Channel, Message, MessageState, Receipt
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import Attachment, Outcome
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 
 _log = logging.getLogger(__name__)
@@ -22,8 +26,13 @@ _log = logging.getLogger(__name__)
 AT_ONCE = 4  # messages of one project: one that hangs doesn't hold up all
 _NAP_S = 30.0  # at most, so that a clock that was set is noticed
 _GRACE_S = 2.0
-_RETRY_S = 0.5  # while the database is away
+_DATABASE_AWAY = Retry(first_s=0.5, most_s=5.0)
 
+BETWEEN_ATTEMPTS = Retry(first_s=5.0, most_s=900.0, factor=4.0)
+"""Of one message, after each attempt that may be repeated: 5 s, 20 s, 80 s, ... at most 15 minutes."""
+
+_INTERRUPTED = "the attempt was interrupted: it may have arrived"
+_NOT_SENT = "interrupted before it was sent"
 _ENDS = {Outcome.SENT: MessageState.SENT, Outcome.FAILED: MessageState.FAILED, Outcome.UNKNOWN: MessageState.UNKNOWN}
 
 
@@ -38,10 +47,19 @@ class SenderStats(msgspec.Struct):
     refused: int = 0  # by the rate limit, or because too many wait
 
 
+class _Attempt(msgspec.Struct):
+    """A message that was claimed; ``receipt`` once it is known what came of it."""
+
+    message: Message
+    attachments: tuple[Attachment, ...]
+    receipt: Receipt | None = None
+
+
 class ProjectSender:
-    """Sends the messages of one project.
+    """Sends the messages of one project, ``AT_ONCE`` at the same time.
 
     Args:
+        tasks: runs what sends.
         on_done: told of each attempt: the row as it is then, and what came of it.
         clock: UTC microseconds.
     """
@@ -52,6 +70,7 @@ class ProjectSender:
         channels: Mapping[str, Channel],
         *,
         journal: MessageJournal,
+        tasks: Tasks,
         window: RateWindow,
         attempts: int,
         stats: SenderStats,
@@ -62,6 +81,7 @@ class ProjectSender:
         self.window = window
         self._channels = channels
         self._journal = journal
+        self._supervisor = tasks
         self._attempts = attempts
         self._stats = stats
         self._on_done = on_done
@@ -69,26 +89,36 @@ class ProjectSender:
         self._turn = asyncio.Lock()
         self._wake = asyncio.Event()
         self._warnings = SparseLog(_log)
-        self._tasks: list[asyncio.Task[None]] = []
-        self._busy: set[asyncio.Task[None]] = set()  # those that are sending
+        self._tasks: dict[int, Task] = {}
+        self._under_way: dict[int, _Attempt] = {}  # by the number of the task that makes it
+        self._begun: set[int] = set()  # the tasks that have run before
+        self._not_journaled: set[int] = set()  # messages whose end can't be; the next start finds them
+        self._ended = asyncio.Event()  # an attempt has
         self._is_stopping = False
 
     def start(self) -> None:
         """Begins to send."""
-        name = f"messenger {self.project_id}"
-        self._tasks = [asyncio.create_task(self._run(), name=f"{name}.{number}") for number in range(AT_ONCE)]
+        project = "webhooks" if self.project_id == WEBHOOKS else str(self.project_id)
+        self._tasks = {
+            number: self._supervisor.spawn(
+                f"messenger {project}.{number}", partial(self._run, number), OnFailure.RESTART
+            )
+            for number in range(1, AT_ONCE + 1)
+        }
 
     async def stop(self) -> None:
         """Ends; what is being sent has a moment to be done, after which its end is unknown, as the journal says."""
         self._is_stopping = True
-        for task in self._tasks:
-            if task not in self._busy:
-                task.cancel()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=_GRACE_S)
-            for task in late:
-                task.cancel()
-            await asyncio.wait(self._tasks)
+        for number, task in self._tasks.items():
+            if number not in self._under_way:
+                await task.stop()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE_S):
+                while self._under_way:
+                    self._ended.clear()
+                    await self._ended.wait()
+        for task in self._tasks.values():
+            await task.stop()
 
     def wake(self) -> None:
         """There may be something to send."""
@@ -102,35 +132,31 @@ class ProjectSender:
         self._count(state)
         self._on_done(row)
 
-    async def _run(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+    async def _run(self, number: int) -> None:
+        """One message after the other. What an attempt was interrupted at is journaled before the next one."""
+        if number in self._under_way:
+            await self._end(number)
+        elif number in self._begun:
+            await self._put_back()
+        self._begun.add(number)
         while not self._is_stopping:
             async with self._turn:
-                message, attachments = await self._next()
-                self._busy.add(task)
-            try:
-                await self._attempt(message, attachments)
-            finally:
-                self._busy.discard(task)
+                self._under_way[number] = _Attempt(*await self._next())
+            await self._make(self._under_way[number])
+            await self._end(number)
 
     async def _next(self) -> tuple[Message, tuple[Attachment, ...]]:
         """The next message, once it is due and the rate allows it."""
         while True:
             self._wake.clear()
-            try:
-                now = self._clock()
-                due_us = await self._journal.next_due_us(self.project_id)
-                at_us = None if due_us is None else max(due_us, self.window.free_us(now))
-                if at_us is not None and at_us <= now:
-                    claimed = await self._journal.claim(self.project_id, now)
-                    if claimed is not None:
-                        self.window.take(now)
-                        return claimed
-            except Unavailable as error:
-                self._warnings.warning("messages of project %s wait: %s", self.project_id, error)
-                await asyncio.sleep(_RETRY_S)
-                continue
+            now = self._clock()
+            due_us = await self._journal.next_due_us(self.project_id)
+            at_us = None if due_us is None else max(due_us, self.window.free_us(now))
+            if at_us is not None and at_us <= now:
+                claimed = await self._journal.claim(self.project_id, now)
+                if claimed is not None:
+                    self.window.take(now)
+                    return claimed
             await self._nap(_NAP_S if at_us is None else (at_us - now) / 1e6)
 
     async def _nap(self, nap_s: float) -> None:
@@ -140,10 +166,34 @@ class ProjectSender:
         except TimeoutError:
             return
 
-    async def _attempt(self, message: Message, attachments: tuple[Attachment, ...]) -> None:
+    async def _make(self, attempt: _Attempt) -> None:
         self._stats.attempts += 1
-        receipt = await self._send(message, attachments)
-        await self._insist(lambda: self.settle(message, receipt))
+        attempt.receipt = await self._send(attempt.message, attempt.attachments)
+
+    async def _end(self, number: int) -> None:
+        """Journals what came of an attempt."""
+        attempt = self._under_way[number]
+        message = attempt.message
+        receipt = attempt.receipt or Receipt(outcome=Outcome.UNKNOWN, reason=_INTERRUPTED, pending=message.pending)
+        try:
+            await self._insist(lambda: self.settle(message, receipt))
+        except Exception:
+            self._not_journaled.add(message.id)
+            self._forget(number)
+            raise
+        self._forget(number)
+
+    def _forget(self, number: int) -> None:
+        del self._under_way[number]
+        self._ended.set()
+
+    async def _put_back(self) -> None:
+        """Has messages sent that were claimed by a task which failed before it had them."""
+        async with self._turn:
+            known = self._not_journaled | {each.message.id for each in self._under_way.values()}
+            for message in await self._journal.interrupted():
+                if message.project_id == self.project_id and message.id not in known:
+                    await self.settle(message, Receipt(outcome=Outcome.LATER, reason=_NOT_SENT))
 
     async def _send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
         channel = self._channels.get(message.channel)
@@ -159,12 +209,13 @@ class ProjectSender:
 
     async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
         """The outcome is known here alone: it is written however long the database is away."""
+        attempts = Attempts(_DATABASE_AWAY)
         while True:
             try:
                 return await write()
             except Unavailable as error:
                 self._warnings.warning("outcomes of project %s wait: %s", self.project_id, error)
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(attempts.failed() or 0.0)
 
     def _judge(self, message: Message, receipt: Receipt, now: int) -> tuple[MessageState, int, Receipt]:
         channel = self._channels.get(message.channel)
@@ -173,7 +224,7 @@ class ProjectSender:
         )
         if not is_safe:
             return _ENDS[receipt.outcome], now, receipt
-        next_us = now + pause_us(message.attempts)
+        next_us = now + int((BETWEEN_ATTEMPTS.pause_s(message.attempts) or 0.0) * 1e6)
         if message.attempts < self._attempts and next_us < message.expires_us:
             return MessageState.QUEUED, next_us, receipt
         state = MessageState.UNKNOWN if receipt.outcome is Outcome.UNKNOWN else MessageState.FAILED

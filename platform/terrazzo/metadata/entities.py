@@ -109,12 +109,15 @@ class Entities:
             rules=RuleRepository(**parts),
         )
         feed = RegistryFeed(registry)
-        entities.terminals.watch(feed.on_terminal)
-        entities.objects.watch(feed.on_object)
+        entities.terminals.changes.listen(feed.on_terminal)
+        entities.objects.changes.listen(feed.on_object)
         return entities
+
+    def every(self) -> list[EntityRepository]:
+        """All of them."""
+        return [getattr(self, each.name) for each in fields(self)]
 
     def follow(self, changes: ChangeWatcher) -> None:
         """Hears of what other processes change."""
-        for each in fields(self):
-            repository: EntityRepository = getattr(self, each.name)
+        for repository in self.every():
             changes.on(repository.entity.name, repository.refresh)

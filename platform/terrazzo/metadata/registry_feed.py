@@ -57,7 +57,7 @@ def terminal_of(row: Row) -> Terminal:
 
 
 class RegistryFeed:
-    """Puts announced changes into a registry; its watchers hear only of real ones."""
+    """Puts announced changes into a registry; its listeners hear only of real ones."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

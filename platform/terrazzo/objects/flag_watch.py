@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import tzinfo
 from typing import Any, Protocol
@@ -18,14 +17,14 @@ import msgspec
 
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.registry import Registry
+from terrazzo.listeners import Listeners
 from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.objects.flags import ObjectFlagReader, ObjectFlags
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.times import format_spaced, now_us
 from terrazzo_broker.hooks import Client
-
-_log = logging.getLogger(__name__)
 
 _AT_ONCE = 200  # objects, before others have their turn
 _MOST_SERIES = 100_000  # whose objects are remembered
@@ -38,8 +37,9 @@ KIND = "object"
 class LiveFrames(Protocol):
     """Where live frames are published."""
 
-    def watch_feeds(self, callback: Callable[[], None]) -> None:
-        """Calls back after each feed that is opened or ended."""
+    @property
+    def feed_changes(self) -> Listeners[[]]:
+        """Tells of each feed that is opened or ended."""
 
     def wants(self, kind: str) -> bool:
         """Whether anybody subscribes to a kind."""
@@ -70,6 +70,7 @@ class FlagWatch:
         hub: LiveFrames,
         registry: Registry,
         *,
+        tasks: Tasks,
         zone: tzinfo,
         clock: Callable[[], int] = now_us,
     ) -> None:
@@ -87,19 +88,18 @@ class FlagWatch:
         self._timed: set[int] = set()  # the objects in it
         self._by_report: dict[str, tuple[int, ...]] = {}  # series -> objects that its records may change
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._task: Task | None = None
 
     def start(self) -> None:
         """Begins to look."""
-        self._hub.watch_feeds(self.on_feeds)
-        self._task = asyncio.create_task(self._run(), name="object flags")
-        self._task.add_done_callback(_log_failure)
+        self._hub.feed_changes.listen(self.on_feeds)
+        self._task = self._tasks.spawn("object flags", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Ends; what is marked is not told."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
 
     # What may change a flag
 
@@ -117,12 +117,12 @@ class FlagWatch:
             self._count()
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceBook.watch`` calls this."""
+        """``PresenceRegister.changes`` tells this."""
         if self._is_wanted:
             self._mark(self._registry.terminal_objects(client.client_id))
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """``Intake.listen`` calls this with each committed group."""
+        """``IngestPipeline.records`` tells this of each committed group."""
         if not self._is_wanted:
             return
         known, told, marked = self._by_report, self._told, []
@@ -137,7 +137,7 @@ class FlagWatch:
         self._mark(marked)
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``Outbox.listen`` calls this."""
+        """``EffectQueue.happened`` tells this."""
         if self._is_wanted:
             self._mark([each.row["object_id"] for each in happened if each.kind != "event"])
 
@@ -173,13 +173,14 @@ class FlagWatch:
     # The task
 
     async def _run(self) -> None:
+        """What is marked stays so until it was looked at; the one object that a look fails on is left out."""
         while True:
-            await self._nap()
             self._wake.clear()
             self._mark_due()
             while self._marked or self._unknown:
                 self._look_at_some()
                 await asyncio.sleep(0)
+            await self._nap()
 
     async def _nap(self) -> None:
         nap_s = _NAP_S
@@ -233,8 +234,3 @@ class FlagWatch:
 
     def _count(self) -> None:
         self.stats.known, self.stats.timed = len(self._told), len(self._timed)
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.critical("flags of objects are no longer told", exc_info=error)

@@ -11,7 +11,7 @@ from terrazzo.retry import Retry
 Work = Callable[[], Awaitable[Any]]
 """What a task does; called anew for each restart. One that returns has done what it was for."""
 
-RESTART = Retry(first_s=0.2, most_s=30.0, jitter=0.2)
+RESTART = Retry(first_s=0.2, most_s=5.0, jitter=0.2)
 
 
 class OnFailure(enum.Enum):
@@ -35,6 +35,10 @@ class Task(Protocol):
         """Whether it works, neither waiting for a restart nor ended."""
         ...
 
+    async def wait(self) -> None:
+        """Returns when it has ended: its work returned, or it failed and doesn't start again."""
+        ...
+
     async def stop(self) -> None:
         """Cancels it and waits for its end; more than once is not an error."""
         ...
@@ -51,6 +55,20 @@ class Tasks(Protocol):
         """
         ...
 
-    def repeat(self, name: str, interval_s: float, work: Work, on_failure: OnFailure) -> Task:
+    def repeat(
+        self, name: str, interval_s: float, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART
+    ) -> Task:
         """Awaits ``work`` again and again, ``interval_s`` after it ended."""
+        ...
+
+
+class TaskHealth(Protocol):
+    """How the long-lived tasks are; what each maps to is the class of its last error."""
+
+    def degraded(self) -> dict[str, str]:
+        """The tasks that are down, or failed a moment ago."""
+        ...
+
+    def not_ready(self) -> dict[str, str]:
+        """The tasks that are down and serve what ready means."""
         ...

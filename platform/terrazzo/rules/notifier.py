@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from datetime import tzinfo
 from typing import Protocol
@@ -15,20 +14,17 @@ from terrazzo.database.port import Repository
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.message_draft import MessageDraft
-from terrazzo.errors import NotFound, Unavailable
+from terrazzo.errors import NotFound
 from terrazzo.metadata.repositories.rules import RuleRepository
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.rules.message_text import MOST_ITEMS, compose
 from terrazzo.rules.notice import Notice
 from terrazzo.rules.notice_store import NoticeStore
 from terrazzo.rules.quiet_hours import quiet_until_us
 from terrazzo.rules.rule import ActiveRules, Rule
-from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 
-_log = logging.getLogger(__name__)
-
 _NAP_S = 30.0  # at most, so that a clock that was set is noticed
-_RETRY_S = 1.0
 _KEPT_US = 7 * 86_400 * 1_000_000
 _FORGET_US = 3_600 * 1_000_000
 
@@ -65,6 +61,7 @@ class RuleNotifier:
         messenger: MessageSender,
         objects: Repository,
         *,
+        tasks: Tasks,
         zone: tzinfo,
         clock: Callable[[], int] = now_us,
     ) -> None:
@@ -77,47 +74,39 @@ class RuleNotifier:
         self._clock = clock
         self._wake = asyncio.Event()
         self._forget_us = 0
-        self._log = SparseLog(_log)
-        self._task: asyncio.Task[None] | None = None
+        self._tasks = tasks
+        self._task: Task | None = None
 
     async def load(self, rules: RuleRepository) -> None:
         """Takes up the rules, and follows their changes."""
         async for row in rules.every():
             self.active_rules.put(row)
-        rules.watch(self.active_rules.on_changed)
-        rules.watch(lambda _changed: self._wake.set())
+        rules.changes.listen(self.active_rules.on_changed)
+        rules.changes.listen(lambda _changed: self._wake.set())
 
     def start(self) -> None:
         """Begins to tell."""
-        self._task = asyncio.create_task(self._run(), name="rules")
+        self._task = self._tasks.spawn("rules", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Ends; what is not told yet is told by the next start."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
 
     async def on_effects(self, connection: AsyncConnection, happened: Sequence[Happened]) -> None:
-        """``Ledger.join`` calls this inside the transaction of what happened."""
+        """``EffectWriter.join`` has this called inside the transaction of what happened."""
         self.stats.notices += await self._notices_kept.note(connection, self.active_rules, happened)
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``Outbox.listen`` calls this after the transaction."""
+        """``EffectQueue.happened`` tells this after the transaction."""
         self._wake.set()
 
     async def _run(self) -> None:
+        """What is told and what is sent for it are one transaction: nothing is told twice or never."""
+        self._messenger.wake()  # for what was written when it failed
         while True:
             self._wake.clear()
-            try:
-                next_us = await self.tell()
-            except Unavailable as error:
-                self._log.warning("rules wait for the database: %s", error)
-                await asyncio.sleep(_RETRY_S)
-                continue
-            except Exception:  # noqa: BLE001 - what is written is tried again, and the log has it
-                _log.exception("rules could not be followed, retrying")
-                await asyncio.sleep(_NAP_S)
-                continue
+            next_us = await self.tell()
             nap_s = _NAP_S if next_us is None else (next_us - self._clock()) / 1e6
             await self._nap(min(max(nap_s, 0.001), _NAP_S))
 

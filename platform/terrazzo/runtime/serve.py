@@ -24,7 +24,7 @@ from terrazzo.messenger.project_factory import build_projects
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
-from terrazzo.ports.tasks import Tasks
+from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.metadata import open_metadata
@@ -32,8 +32,7 @@ from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
-from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.runtime.supervisor import Supervisor
+from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
@@ -53,9 +52,9 @@ class Platform:
         check_is_served(config)
         self.config = config
         self._ports = ports or Ports()
-        self._lifetime = Lifetime()
+        self._lifetime = Lifetime(self._ports.new_supervisor)
+        self.tasks = self._lifetime.tasks
         self.failed = self._lifetime.failed
-        self.tasks = Supervisor(on_stop=self.failed.set)
 
     async def start(self) -> Addresses:
         """Opens everything, and listens last.
@@ -97,6 +96,7 @@ class Platform:
         objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger, clock=clock)
         self.messaging = messaging = new_messaging(
             config,
+            lifetime,
             store=store,
             metadata=metadata,
             files=files,
@@ -107,7 +107,7 @@ class Platform:
         views = start_views(
             config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging, clock=clock
         )
-        campaigns = new_campaigns(store=store, metadata=metadata, messaging=messaging, clock=clock)
+        campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
         self.terminals = await start_terminals(
             config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
@@ -126,6 +126,7 @@ class Platform:
             campaigns=campaigns,
             terminals=self.terminals,
             replays=replays,
+            tasks=self.tasks,
         )
         self.gateway = Gateway(config, parts, clock=clock)
         addresses = await self.gateway.listen(lifetime)
@@ -140,7 +141,13 @@ class Platform:
         self._lifetime.push_async_callback(store.close)
         days = self.config.store.retention_days
         if days:
-            self._lifetime.repeat("retention", _RETENTION_S, lambda: store.drop_before(clock() - days * DAY_US))
+            dropping = self.tasks.repeat(
+                "retention",
+                _RETENTION_S,
+                lambda: store.drop_before(clock() - days * DAY_US),
+                OnFailure.RESTART,
+            )
+            self._lifetime.push_async_callback(dropping.stop)
         return store
 
     async def _open_files(self) -> FileLibrary:
@@ -158,6 +165,7 @@ class Platform:
         messenger = Messenger(
             MessageJournal(metadata.database, zone=self.config.zone),
             build_projects(section, mailer_of=ports.new_mailer, caller=caller),
+            tasks=self.tasks,
             webhooks=WebhookChannel(caller, rules.webhook, timeout_s=section.webhook_timeout_s, clock=ports.clock),
             queued_messages=section.queued_messages,
             attachment_bytes=section.attachment_bytes,
@@ -228,6 +236,7 @@ class Ports:
         open_store: opens the time series store of a configuration; raises ``StoreUnavailable``.
         new_mailer: a mail server by its section.
         new_caller: what calls HTTP providers and webhooks.
+        new_supervisor: makes what runs all long-lived tasks.
         intake_limits: when reading from terminals pauses, and how much one commit takes.
     """
 
@@ -235,4 +244,5 @@ class Ports:
     open_store: Callable[[Config, Tasks], Awaitable[TimeSeriesStore]] = open_store
     new_mailer: Callable[[EmailSection], Mailer] = new_mailer
     new_caller: Callable[[MessengerSection], HttpCaller] = new_caller
+    new_supervisor: NewSupervisor = new_supervisor
     intake_limits: IngestLimits = field(default_factory=IngestLimits)

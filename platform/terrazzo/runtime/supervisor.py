@@ -54,6 +54,11 @@ class SupervisedTask:
         """Whether it failed and has not started again."""
         return self.state in (TaskState.RESTARTING, TaskState.FAILED)
 
+    async def wait(self) -> None:
+        """Returns when it has ended."""
+        if self.runner is not None:
+            await asyncio.wait({self.runner})
+
     async def stop(self) -> None:
         """Cancels it and waits for its end."""
         if self.runner is not None:
@@ -88,7 +93,9 @@ class Supervisor:
         task.runner = asyncio.create_task(self._supervise(task), name=name)
         return task
 
-    def repeat(self, name: str, interval_s: float, work: Work, on_failure: OnFailure) -> SupervisedTask:
+    def repeat(
+        self, name: str, interval_s: float, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART
+    ) -> SupervisedTask:
         """As the port says. A part that is away is asked again at the next turn, without a restart."""
 
         async def again_and_again() -> None:
@@ -100,7 +107,12 @@ class Supervisor:
                     log.warning("%s: %s", name, error)
                 await asyncio.sleep(interval_s)
 
-        return self.spawn(name, again_and_again, on_failure)
+        return self.spawn(name, again_and_again, on_failure, retry=retry)
+
+    async def close(self) -> None:
+        """Ends whatever is left; parts stop their own tasks, in their order."""
+        for task in self._tasks.values():
+            await task.stop()
 
     def degraded(self) -> dict[str, str]:
         """The tasks that are down, or failed less than ``HEALTHY_AFTER_S`` ago, with the class of their last error."""
@@ -128,10 +140,12 @@ class Supervisor:
             began_s = self._clock()
             try:
                 await self.run_once(task)
+            except asyncio.CancelledError as error:
+                if _is_being_stopped():
+                    raise
+                pause_s = self._failed(task, error, began_s)  # what it waited for was cancelled: that is a failure, too
             except Exception as error:  # noqa: BLE001 - whatever ends a task is told, and answered by its policy
-                if self._clock() - began_s >= HEALTHY_AFTER_S:
-                    task.attempts.succeeded()
-                pause_s = self._failed(task, error)
+                pause_s = self._failed(task, error, began_s)
             else:
                 task.state = TaskState.ENDED
                 return
@@ -141,8 +155,10 @@ class Supervisor:
             task.restarts += 1
             task.state = TaskState.RUNNING
 
-    def _failed(self, task: SupervisedTask, error: Exception) -> float | None:
+    def _failed(self, task: SupervisedTask, error: BaseException, began_s: float) -> float | None:
         """Seconds until the restart; ``None`` for none."""
+        if self._clock() - began_s >= HEALTHY_AFTER_S:
+            task.attempts.succeeded()
         task.last_error = type(error).__name__
         task.failures += 1
         task.failed_s = self._clock()
@@ -158,3 +174,8 @@ class Supervisor:
         else:
             task.log.error("task %s failed, and starts again in %.1f s", task.name, pause_s, exc_info=True)
         return pause_s
+
+
+def _is_being_stopped() -> bool:
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0

@@ -9,10 +9,9 @@ from typing import Protocol
 
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import OperationError
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _log = logging.getLogger(__name__)
-
-_RETRY_S = 5.0
 
 
 class ActivationRecords(Protocol):
@@ -25,11 +24,12 @@ class ActivationRecords(Protocol):
 class Activations:
     """Collects first logins and writes them in batches, off the login's path."""
 
-    def __init__(self, records: ActivationRecords) -> None:
+    def __init__(self, records: ActivationRecords, tasks: Tasks) -> None:
         self._records = records
+        self._tasks = tasks
         self._waiting: dict[str, int] = {}  # bounded by the number of terminals
         self._arrived = asyncio.Event()
-        self._writer: asyncio.Task[None] | None = None
+        self._writer: Task | None = None
 
     def note(self, terminal: Terminal, time_us: int) -> None:
         """A terminal has logged in."""
@@ -39,32 +39,27 @@ class Activations:
 
     def start(self) -> None:
         """Starts the writer."""
-        self._writer = asyncio.create_task(self._write(), name="terminal activations")
+        self._writer = self._tasks.spawn("terminal activations", self._write, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Writes what has not been written."""
         if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.wait({self._writer})
-        await self._flush()
+            await self._writer.stop()
+        try:
+            await self._flush()
+        except OperationError as error:
+            _log.warning("the first logins of %d terminals could not be noted: %s", len(self._waiting), error)
 
     async def _write(self) -> None:
         while True:
-            await self._arrived.wait()
             self._arrived.clear()
-            if not await self._flush():
-                await asyncio.sleep(_RETRY_S)
-                self._arrived.set()
+            await self._flush()
+            await self._arrived.wait()
 
-    async def _flush(self) -> bool:
+    async def _flush(self) -> None:
+        """Those that are not written stay, whatever fails."""
         batch = dict(self._waiting)
-        if not batch:
-            return True
-        try:
+        if batch:
             await self._records.set_all_activated(batch)
-        except OperationError as error:
-            _log.warning("the first logins of %d terminals could not be noted: %s", len(batch), error)
-            return False
         for uid in batch:
             self._waiting.pop(uid, None)
-        return True

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from terrazzo.domain.report_topic import Trace
+from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Presence
 from terrazzo_broker.hooks import Client
 
 PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
 _NEVER_SEEN = Presence(online=False)
 
-PresenceChange = Callable[[Client, Presence], None]
-"""Called when a terminal has connected or is gone, not when one connection takes over from another."""
-
 
 class PresenceRegister:
-    """What is known of each terminal's present or last connection."""
+    """What is known of each terminal's present or last connection.
+
+    ``changes`` tells when a terminal has connected or is gone, not when one connection takes over from another.
+    """
 
     def __init__(self) -> None:
         self._live: dict[str, Client] = {}
         self._past: dict[str, Presence] = {}
         self._traces: dict[str, Trace] = {}
-        self._watchers: list[PresenceChange] = []
+        self.changes: Listeners[Client, Presence] = Listeners("presence")
 
     def __len__(self) -> int:
         """How many terminals are connected."""
@@ -37,14 +36,10 @@ class PresenceRegister:
             trace = self._traces[uid] = Trace()
         return trace
 
-    def watch(self, callback: PresenceChange) -> None:
-        """Calls back on every later change."""
-        self._watchers.append(callback)
-
     def on_connected(self, client: Client) -> None:
         """A connection is up."""
         self._live[client.client_id] = client
-        self._tell(client, self._describe(client, online=True, reason=""))
+        self.changes.tell(client, self._describe(client, online=True, reason=""))
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """A connection has ended; one that was taken over does not count against its successor."""
@@ -52,7 +47,7 @@ class PresenceRegister:
         if self._live.get(uid) in (None, client):
             self._live.pop(uid, None)
             self._past[uid] = self._describe(client, online=False, reason=reason)
-            self._tell(client, self._past[uid])
+            self.changes.tell(client, self._past[uid])
 
     def forget(self, uid: str) -> None:
         """The terminal was deleted."""
@@ -74,10 +69,6 @@ class PresenceRegister:
     def client(self, uid: str) -> Client | None:
         """The live connection of a terminal."""
         return self._live.get(uid)
-
-    def _tell(self, client: Client, presence: Presence) -> None:
-        for callback in self._watchers:
-            callback(client, presence)
 
     def _describe(self, client: Client, *, online: bool, reason: str) -> Presence:
         trace = self._traces.get(client.client_id)

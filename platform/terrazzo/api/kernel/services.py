@@ -27,6 +27,7 @@ from terrazzo.messenger.messenger import Messenger
 from terrazzo.objects.flags import FlagSource
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import TaskHealth
 
 ReadinessCheck = Callable[[], Awaitable[None]]
 """Returns when a part accepts work and raises otherwise; the error's text is shown to operators."""
@@ -294,4 +295,5 @@ class Services:
     zone: tzinfo
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
+    tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()

@@ -243,6 +243,7 @@ def _parts() -> Iterator[tuple[str, Schema]]:
     part = {"type": "object", "properties": {"ready": {"type": "boolean"}, "reason": {"type": "string"}}}
     yield "ready", {"type": "boolean"}
     yield "parts", {"type": "object", "additionalProperties": part}
+    yield "degraded", {"type": "object", "additionalProperties": {"type": "string"}}
 
 
 _READINESS: Schema = {"type": "object", "properties": dict(_parts()), "required": ["ready", "parts"]}

@@ -87,10 +87,9 @@ class Conversation:
             while not self._under_way:
                 self._changed.clear()
                 await self._changed.wait()
-            answer = await self._under_way[0]
             try:
-                await self._send(answer.body)
-            except OSError as error:  # a timeout is one, too
+                await self._send((await self._under_way[0]).body)
+            except Exception as error:  # noqa: BLE001 - the peer is gone, or a fault here: raised to whoever waits
                 self._error = error
                 return
             finally:

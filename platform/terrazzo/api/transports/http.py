@@ -139,7 +139,7 @@ class _Routes:
             if not is_whole:
                 response.force_close()  # what is still to come of the body is not the next head
             if connection is not None:
-                await _send(request, response)
+                response = await _sent(request, response)
                 connection.on_answered(request, stays=is_whole and bool(response.keep_alive))
             return response
 
@@ -170,11 +170,15 @@ def _is_plain(request: web.Request) -> bool:
     return request.version == HttpVersion11 and request.keep_alive and request.content.is_eof()
 
 
-async def _send(request: web.Request, response: web.StreamResponse) -> None:
-    """Writes what is not written yet. aiohttp would do so a little later, when nobody is told."""
+async def _sent(request: web.Request, response: web.StreamResponse) -> web.StreamResponse:
+    """Writes what is not written yet, which aiohttp would do a little later, when nobody is told; what is left to do.
+
+    A file's response opens its file when it is prepared, and can't be prepared twice.
+    """
     with suppress(ConnectionError):  # aiohttp notices itself that the peer is gone
         await response.prepare(request)
         await response.write_eof()
+    return SentResponse(stays=bool(response.keep_alive)) if isinstance(response, web.FileResponse) else response
 
 
 def _sure(gateway: Gateway) -> Callable[[bytes, Caller], Awaitable[Answer]]:
@@ -301,7 +305,7 @@ async def _handle_health(request: web.Request) -> web.Response:
 
 def _readiness_handler(services: Services) -> Handler:
     async def handle_readiness(request: web.Request) -> web.Response:
-        readiness = await check_readiness(services.readiness)
+        readiness = await check_readiness(services.readiness, services.tasks)
         status = HTTPStatus.OK if readiness.ready else HTTPStatus.SERVICE_UNAVAILABLE
         return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
 

@@ -18,12 +18,20 @@ MOST_BYTES = 64 * 1024  # of a body that is worth copying behind its head
 
 
 class SentResponse(web.StreamResponse):
-    """What a handler returns that has sent its answer with ``write_answer``: aiohttp has nothing to add."""
+    """What a handler returns that has sent its answer: aiohttp has nothing to add.
+
+    Args:
+        stays: whether the answer said that the connection does.
+    """
+
+    def __init__(self, *, stays: bool = True) -> None:
+        super().__init__()
+        self._stays = stays
 
     @property
     def keep_alive(self) -> bool:
-        """``write_answer`` says nothing else."""
-        return True
+        """Whether another request may follow."""
+        return self._stays
 
     async def prepare(self, request: web.BaseRequest) -> AbstractStreamWriter | None:
         """Nothing is left to do."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from terrazzo.api.kernel.services import ReadinessCheck
+from terrazzo.ports.tasks import TaskHealth
 from terrazzo.sparse_log import SparseLog
 
 CHECK_TIMEOUT_S = 2.0
@@ -22,21 +23,30 @@ class Part(msgspec.Struct, omit_defaults=True):
     reason: str = ""
 
 
-class Readiness(msgspec.Struct):
-    """The answer of ``/readyz``: ready when every part is."""
+class Readiness(msgspec.Struct, omit_defaults=True):
+    """The answer of ``/readyz``: ready when every part is.
+
+    ``degraded``: the long-lived tasks that are down or failed a moment ago, with the class of their last error. Only
+    what is down and serves what ready means takes the readiness away, as the part ``tasks``.
+    """
 
     ready: bool
     parts: dict[str, Part]
+    degraded: dict[str, str] = {}
 
 
-async def check_readiness(checks: Mapping[str, ReadinessCheck]) -> Readiness:
+async def check_readiness(checks: Mapping[str, ReadinessCheck], tasks: TaskHealth | None = None) -> Readiness:
     """Asks all parts at once; one that doesn't answer within ``CHECK_TIMEOUT_S`` isn't ready."""
     async with asyncio.TaskGroup() as group:
-        tasks = {
+        asked = {
             name: group.create_task(_check(name, check), name=f"readiness of {name}") for name, check in checks.items()
         }
-    parts = {name: task.result() for name, task in tasks.items()}
-    return Readiness(all(part.ready for part in parts.values()), parts)
+    parts = {name: task.result() for name, task in asked.items()}
+    down = tasks.not_ready() if tasks is not None else {}
+    if down:
+        parts["tasks"] = Part(False, ", ".join(f"{name}: {error}" for name, error in down.items()))
+    degraded = tasks.degraded() if tasks is not None else {}
+    return Readiness(all(part.ready for part in parts.values()), parts, degraded)
 
 
 async def _check(name: str, check: ReadinessCheck) -> Part:

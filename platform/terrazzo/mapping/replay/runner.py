@@ -13,34 +13,35 @@ from terrazzo.errors import BadParameter, Conflict, Unavailable
 from terrazzo.mapping.replay.journal import CANCELLED, DONE, FAILED, ReplayJournal
 from terrazzo.mapping.replay.run import Failed, ReplayParts, ReplayRun, ReplayTask, Stopped
 from terrazzo.ports.store import NotReplaceable, StoreUnavailable
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.retry import Attempts, Retry
 
 _log = logging.getLogger(__name__)
 
 MOST_STARTS = 5
-_RETRY_S = 2.0
-_TRIES = 30  # a minute for a store or a database that is away
+_AWAY = Retry(first_s=2.0, most_s=2.0, attempts=30)  # a minute for a store or a database that is away
 _UNREPLACEABLE = "the store can't replace records: InfluxDB 3 has no DELETE; dry_run works"
 
 
 class ReplayRunner:
     """The journal, and the task that works it off."""
 
-    def __init__(self, journal: ReplayJournal, parts: ReplayParts) -> None:
+    def __init__(self, journal: ReplayJournal, parts: ReplayParts, tasks: Tasks) -> None:
         self._journal = journal
         self._parts = parts
+        self._tasks = tasks
         self._running: tuple[int, ReplayRun] | None = None
         self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task: Task | None = None
 
     def start(self) -> None:
         """Takes up what an earlier process left."""
-        self._task = asyncio.create_task(self._work(), name="replays")
+        self._task = self._tasks.spawn("replays", self._work, OnFailure.RESTART)
 
     async def stop(self) -> None:
         """Interrupts what runs; it begins anew with the next start."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            await self._task.stop()
 
     # What the API calls
 
@@ -102,15 +103,11 @@ class ReplayRunner:
     # The work
 
     async def _work(self) -> None:
+        """What is interrupted is the journal's next again, and begins anew."""
         while True:
             self._wake.clear()
-            try:
-                while (row := await self._journal.next()) is not None:
-                    await self._do(row)
-            except Unavailable as error:
-                _log.warning("replays wait: %s", error)
-                await asyncio.sleep(_RETRY_S)
-                continue
+            while (row := await self._journal.next()) is not None:
+                await self._do(row)
             await self._wake.wait()
 
     async def _do(self, row: Row) -> None:
@@ -129,7 +126,8 @@ class ReplayRunner:
         _log.info("replay %d of object %d: %s %s", row["id"], row["object_id"], state, info)
 
     async def _outcome(self, run: ReplayRun) -> tuple[str, str]:
-        for left in reversed(range(_TRIES)):
+        attempts = Attempts(_AWAY)
+        while True:
             try:
                 await run.run()
             except Stopped:
@@ -137,13 +135,13 @@ class ReplayRunner:
             except (Failed, NotReplaceable) as error:
                 return FAILED, str(error)
             except (Unavailable, StoreUnavailable) as error:
-                if not left:
+                pause_s = attempts.failed()
+                if pause_s is None:
                     return FAILED, str(error)
                 _log.warning("a replay begins anew: %s", error)
-                await asyncio.sleep(_RETRY_S)
+                await asyncio.sleep(pause_s)
             except Exception:  # noqa: BLE001 - whatever it is, the next one must have its turn
                 _log.exception("a replay failed")
                 return FAILED, "an internal error, which the log has"
             else:
                 return DONE, run.remark
-        raise AssertionError("the last try ends it")

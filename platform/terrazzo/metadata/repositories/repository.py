@@ -26,6 +26,7 @@ from terrazzo.database.pages import read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
+from terrazzo.listeners import Listeners
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
@@ -44,7 +45,7 @@ class Changed(NamedTuple):
     row: Row | None
 
 
-Watcher = Callable[[Changed], None]
+ChangeListener = Callable[[Changed], None]
 Draft = dict[str, Any]
 """Parsed values on their way into the table."""
 
@@ -62,8 +63,9 @@ class _Unit:
 class EntityRepository:
     """Implements ``metadata.port.Repository``.
 
-    Changes of one entity are made and announced one after the other, so that watchers hear of them in the order of
-    their commits. Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
+    Changes of one entity are made and announced one after the other, so that ``changes`` tells of them in the order of
+    their commits, and after ``refresh``.
+    Rows show each reference twice: ``config_id`` is the id, ``config_uid`` the uid.
     """
 
     def __init__(
@@ -86,12 +88,8 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         self._rows = self._rows_query()
         self._turn = asyncio.Lock()
-        self._watchers: list[Watcher] = []
+        self.changes: Listeners[Changed] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
-
-    def watch(self, watcher: Watcher) -> None:
-        """Calls back after each commit of a change, and after ``refresh``."""
-        self._watchers.append(watcher)
 
     # The port
 
@@ -154,7 +152,7 @@ class EntityRepository:
             told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
             self._remember(told)
             for changed in told:
-                self._announce(changed)
+                self.changes.tell(changed)
 
     async def every(self) -> AsyncIterator[Row]:
         """All records of all companies, internal columns included, in order of creation."""
@@ -216,7 +214,7 @@ class EntityRepository:
         """In the order of the commits, by the turn; everybody else goes on meanwhile."""
         self._remember(changes)
         for number, changed in enumerate(changes, 1):
-            self._announce(changed)
+            self.changes.tell(changed)
             if number % _ANNOUNCED_AT_ONCE == 0:
                 await asyncio.sleep(0)
 
@@ -312,7 +310,7 @@ class EntityRepository:
         return await self._require(connection, record_id)
 
     async def _record(self, unit: _Unit, before: Row | None, after: Row | None) -> None:
-        """Has a change told to other processes, to watchers and in the audit log; one of the rows may be None."""
+        """Has a change told to other processes, to listeners and in the audit log; one of the rows may be None."""
         row: Row = after or before or {}
         record_id, uid = row["id"], row[self.entity.uid_name]
         await record_change(unit.connection, MetadataChange(self.entity.name, record_id, uid))
@@ -324,10 +322,6 @@ class EntityRepository:
     def _remember(self, changes: Iterable[Changed]) -> None:
         for changed in changes:
             self._cache.change(changed.record_id, changed.row)
-
-    def _announce(self, changed: Changed) -> None:
-        for watcher in self._watchers:
-            watcher(changed)
 
     # Reading
 

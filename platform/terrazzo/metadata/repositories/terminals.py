@@ -25,7 +25,7 @@ class TerminalRepository(EntityRepository):
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
         self._activated: set[str] = set()  # whose first login is known to be noted
-        self.watch(self._forget_deleted)
+        self.changes.listen(self._forget_deleted)
 
     async def set_all_activated(self, times_us: Mapping[str, int]) -> None:
         """Notes the first logins among these, uid to time, in one transaction; later ones cost nothing."""

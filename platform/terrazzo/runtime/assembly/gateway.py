@@ -21,6 +21,7 @@ from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.files.library import FileLibrary
+from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
@@ -29,10 +30,12 @@ from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollector
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
 from terrazzo.runtime.assembly.views import Views
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class GatewayParts:
     campaigns: CampaignRunner
     terminals: Terminals
     replays: ReplayRunner
+    tasks: Supervisor
 
 
 class Gateway:
@@ -142,6 +146,7 @@ class Gateway:
             zone=self._config.zone,
             prefixes=msgspec.structs.asdict(self._config.api),
             readiness=self._readiness(),
+            tasks=self._parts.tasks,
             collectors=self._collectors(),
         )
 
@@ -164,6 +169,26 @@ class Gateway:
                 flags=parts.views.flag_watch.stats,
             ),
             *bridge_metrics(parts.terminals.bridges),
+            TaskCollector(parts.tasks.tasks),
+            ListenerCollector(self._listeners()),
+        ]
+
+    def _listeners(self) -> Sequence[Listeners[Any]]:
+        metadata, messaging, effects = self._parts.metadata, self._parts.messaging, self._parts.objects.mapper
+        return [
+            messaging.ingest.records,
+            messaging.ingest.answers,
+            messaging.presence.changes,
+            messaging.commands.steps,
+            messaging.links.downloads,
+            metadata.registry.terminal_changes,
+            metadata.registry.sharing_changes,
+            *(repository.changes for repository in metadata.entities.every()),
+            effects.wanted,
+            effects.effect_queue.happened,
+            effects.effect_queue.room,
+            self._parts.views.events.changes,
+            self._parts.views.live.feed_changes,
         ]
 
     def _readiness(self) -> Mapping[str, ReadinessCheck]:

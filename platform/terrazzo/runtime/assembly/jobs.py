@@ -19,17 +19,27 @@ from terrazzo.runtime.lifetime import Lifetime
 
 
 def new_campaigns(
-    *, store: TimeSeriesStore, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
+    lifetime: Lifetime,
+    *,
+    store: TimeSeriesStore,
+    metadata: Metadata,
+    messaging: TerminalMessaging,
+    clock: Callable[[], int],
 ) -> CampaignRunner:
     """Campaigns, which hear of reports, connections, commands and downloads; they don't run yet."""
     terminal_records = CampaignTerminals(metadata.database)
     campaigns = CampaignRunner(
-        metadata.entities.campaigns, terminal_records, commands=messaging.commands, store=store, clock=clock
+        metadata.entities.campaigns,
+        terminal_records,
+        commands=messaging.commands,
+        store=store,
+        tasks=lifetime.tasks,
+        clock=clock,
     )
-    messaging.ingest.listen(campaigns.on_records)
-    messaging.presence.watch(campaigns.on_presence)
-    messaging.commands.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
-    messaging.links.listen(campaigns.on_download)
+    messaging.ingest.records.listen(campaigns.on_records)
+    messaging.presence.changes.listen(campaigns.on_presence)
+    messaging.commands.steps.listen(campaigns.on_step, wanted=lambda: campaigns.is_wanted)
+    messaging.links.downloads.listen(campaigns.on_download)
     return campaigns
 
 
@@ -46,7 +56,8 @@ def start_replays(
     """Replays; those that an earlier run left begin anew."""
     live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
     journal = ReplayJournal(metadata.database, zone=config.zone)
-    replays = ReplayRunner(journal, ReplayParts(store, metadata.database, live, objects.analysis, clock))
+    parts = ReplayParts(store, metadata.database, live, objects.analysis, clock)
+    replays = ReplayRunner(journal, parts, lifetime.tasks)
     replays.start()
     lifetime.push_async_callback(replays.stop)
     return replays

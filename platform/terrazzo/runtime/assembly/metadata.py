@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import FirstAdmin, ensure_admin
@@ -16,6 +17,8 @@ from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.ports.tasks import OnFailure
+from terrazzo.retry import Retry
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.times import DAY_US
 
@@ -23,6 +26,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
 _RETENTION_S = 3_600.0
+_CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then what others have changed is not in force for too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +61,18 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
-    lifetime.repeat("changes", _POLL_S, lambda: _poll(changes, lifetime))
+    poll = partial(_poll, changes, lifetime)
+    following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
+    lifetime.push_async_callback(following.stop)
     audit, days = AuditLog(database, zone=config.zone, clock=clock), config.audit.retention_days
     if days:
-        lifetime.repeat("audit retention", _RETENTION_S, lambda: audit.forget_before(clock() - days * DAY_US))
+        forgetting = lifetime.tasks.repeat(
+            "audit retention",
+            _RETENTION_S,
+            lambda: audit.forget_before(clock() - days * DAY_US),
+            OnFailure.RESTART,
+        )
+        lifetime.push_async_callback(forgetting.stop)
     return Metadata(database, registry, entities, tokens, audit, first_admin)
 
 

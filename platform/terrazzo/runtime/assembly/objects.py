@@ -14,6 +14,7 @@ from terrazzo.mapping.offline_data import OfflineDataFeed
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.rules.notice_store import NoticeStore
 from terrazzo.rules.notifier import RuleNotifier
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -48,13 +49,13 @@ async def open_objects(
         StoreUnavailable, Unavailable: the store or the database doesn't answer.
     """
     effect_writer = EffectWriter(metadata.database)
-    effect_queue = EffectQueue(effect_writer)
-    notifier = await _open_teller(config, lifetime, metadata, messenger, clock)
+    effect_queue = EffectQueue(effect_writer, lifetime.tasks)
+    notifier = await _open_notifier(config, lifetime, metadata, messenger, clock)
     effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
-    effect_queue.listen(notifier.on_happened)
+    effect_queue.happened.listen(notifier.on_happened)
     lifetime.push_async_callback(effect_queue.stop)
     mapper = await ReportMapper.open(store, metadata.entities, effect_queue)
-    collected = OfflineDataFeed(metadata.database, metadata.entities, mapper)
+    collected = OfflineDataFeed(metadata.database, metadata.entities, mapper, lifetime.tasks)
     await collected.start()
     lifetime.push_async_callback(collected.stop)
     marks = LateMarks()
@@ -62,11 +63,13 @@ async def open_objects(
     return Objects(mapper, notifier, marks, analysis)
 
 
-async def _open_teller(
+async def _open_notifier(
     config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
 ) -> RuleNotifier:
     notices = NoticeStore(metadata.database)
-    notifier = RuleNotifier(notices, messenger, metadata.entities.objects, zone=config.zone, clock=clock)
+    notifier = RuleNotifier(
+        notices, messenger, metadata.entities.objects, tasks=lifetime.tasks, zone=config.zone, clock=clock
+    )
     await notifier.load(metadata.entities.rules)
     notifier.start()
     lifetime.push_async_callback(notifier.stop)
@@ -91,5 +94,6 @@ async def _open_analysis(
         retention_us=config.store.retention_days * DAY_US,
         clock=clock,
     )
-    lifetime.repeat("analysis", _ANALYSIS_S, analysis.work)
+    working = lifetime.tasks.repeat("analysis", _ANALYSIS_S, analysis.work, OnFailure.RESTART)
+    lifetime.push_async_callback(working.stop)
     return analysis

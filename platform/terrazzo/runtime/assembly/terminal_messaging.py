@@ -18,6 +18,7 @@ from terrazzo.ingest.report_tag import Seals
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
+from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.presence import PresenceRegister
 
 
@@ -35,6 +36,7 @@ class TerminalMessaging:
 
 def new_messaging(
     config: Config,
+    lifetime: Lifetime,
     *,
     store: TimeSeriesStore,
     metadata: Metadata,
@@ -48,19 +50,28 @@ def new_messaging(
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
     mapper, marks = objects.mapper, objects.marks
-    ingest = IngestPipeline(store, bus, clock_ahead_s=ahead_s, limits=intake_limits, mapper=mapper, marks=marks)
+    ingest = IngestPipeline(
+        store,
+        bus,
+        tasks=lifetime.tasks,
+        clock_ahead_s=ahead_s,
+        limits=intake_limits,
+        mapper=mapper,
+        marks=marks,
+    )
     links = _new_links(config, files, clock)
     commands = CommandDispatcher(
         CommandJournal(metadata.database),
         registry=metadata.registry,
         bus=bus,
         configurations=metadata.entities.configurations,
+        tasks=lifetime.tasks,
         links=links,
         answers=StoredAnswers(store),
         expiry_s=config.command.expiry_s,
         clock=clock,
     )
-    ingest.listen_answers(commands.on_answer)
+    ingest.answers.listen(commands.on_answer)
     return TerminalMessaging(presence, seals, bus, ingest, links, commands)
 
 

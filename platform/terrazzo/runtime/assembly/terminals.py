@@ -60,7 +60,7 @@ async def start_terminals(
     }
     local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
     bridges = bridges_of(local)
-    activations = Activations(metadata.entities.terminals)
+    activations = Activations(metadata.entities.terminals, lifetime.tasks)
     login = _open_login(config, lifetime, metadata)
     on_ready = messaging.commands.on_ready
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)

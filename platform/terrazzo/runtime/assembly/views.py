@@ -44,14 +44,14 @@ def start_views(
     live = _start_live(config, lifetime, metadata, messaging, clock)
     events = EventRecords(metadata.database, zone=config.zone, clock=clock)
     happenings = EventSource(live, zone=config.zone, clock=clock)
-    mapper.effect_queue.listen(happenings.on_happened)
-    events.listen(happenings.on_happened)
+    mapper.effect_queue.happened.listen(happenings.on_happened)
+    events.changes.listen(happenings.on_happened)
     labels = LabelRecords(metadata.database, mapper, zone=config.zone)
     boot_timeout_s = config.limits.boot_timeout_s
     flags = ObjectFlagReader(
         metadata.registry, messaging.bus, mapper.engine, boot_timeout_s=boot_timeout_s, clock=clock
     )
-    watch = FlagWatch(flags, live, metadata.registry, zone=config.zone, clock=clock)
+    watch = FlagWatch(flags, live, metadata.registry, tasks=lifetime.tasks, zone=config.zone, clock=clock)
     _start_flag_watch(watch, lifetime, metadata, mapper, messaging)
     return Views(live, events, labels, flags, watch)
 
@@ -63,14 +63,14 @@ def _start_live(
     registry, zone, limits = metadata.registry, config.zone, config.limits
     kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
     live = LiveHub(registry, started_us=clock(), limits=kept)
-    frame_sender = FrameSender(live, is_behind=lambda: messaging.ingest.is_behind)
+    frame_sender = FrameSender(live, lifetime.tasks, is_behind=lambda: messaging.ingest.is_behind)
     frame_sender.start()
     lifetime.push_async_callback(frame_sender.stop)
     terminals = TerminalSource(live, zone=zone)
-    messaging.ingest.listen(RecordSource(live, registry, zone=zone).on_records)
-    messaging.presence.watch(terminals.on_presence)
-    registry.watch(terminals.on_record)
-    messaging.commands.listen(CommandSource(live, zone=zone).on_step, wanted=lambda: live.is_wanted)
+    messaging.ingest.records.listen(RecordSource(live, registry, zone=zone).on_records)
+    messaging.presence.changes.listen(terminals.on_presence)
+    registry.terminal_changes.listen(terminals.on_record)
+    messaging.commands.steps.listen(CommandSource(live, zone=zone).on_step, wanted=lambda: live.is_wanted)
     return live
 
 
@@ -78,10 +78,10 @@ def _start_flag_watch(
     watch: FlagWatch, lifetime: Lifetime, metadata: Metadata, mapper: ReportMapper, messaging: TerminalMessaging
 ) -> None:
     """The task that tells what changed of objects' flags."""
-    messaging.presence.watch(watch.on_presence)
-    messaging.ingest.listen(watch.on_records)
-    mapper.effect_queue.listen(watch.on_happened)
-    metadata.entities.objects.watch(watch.on_object)
-    metadata.entities.mappings.watch(watch.on_mapping)
+    messaging.presence.changes.listen(watch.on_presence)
+    messaging.ingest.records.listen(watch.on_records)
+    mapper.effect_queue.happened.listen(watch.on_happened)
+    metadata.entities.objects.changes.listen(watch.on_object)
+    metadata.entities.mappings.changes.listen(watch.on_mapping)
     watch.start()
     lifetime.push_async_callback(watch.stop)

@@ -1,0 +1,55 @@
+"""Long-lived tasks have one way to start; what starts a task otherwise is listed here, with the reason."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+PLATFORM = Path(__file__).parents[2] / "platform" / "terrazzo"
+STARTS = {"create_task", "ensure_future", "TaskGroup", "run_coroutine_threadsafe"}
+ALLOWED = {
+    ("runtime/supervisor.py", 1): "the one way",
+    ("runtime/process.py", 1): "waits for the end of the process, which awaits it",
+    ("ingest/pipeline.py", 1): "one commit: it outlives a failure of the writer, which looks at what became of it",
+    ("commands/dispatcher.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
+    ("api/transports/readiness.py", 2): "one request to /readyz, which awaits the checks",
+    ("api/transports/websocket.py", 2): "the end of the server, which awaits each goodbye",
+    ("api/transports/bulk_routes.py", 2): "one import: the request awaits it",
+    ("api/transports/conversation.py", 2): "one connection: whoever reads from it gets what answering raised",
+    ("api/transports/tcp.py", 1): "one connection, as long as it lasts",
+    ("api/transports/connection.py", 1): "one request, whose connection waits for it",
+}
+
+
+def starts(source: str) -> int:
+    """How many tasks a module starts by itself."""
+    return sum(
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in STARTS
+        for node in ast.walk(ast.parse(source))
+    )
+
+
+def test_nobody_else_starts_tasks() -> None:
+    found = {
+        (str(path.relative_to(PLATFORM)), count)
+        for path in PLATFORM.rglob("*.py")
+        if (count := starts(path.read_text(encoding="utf-8")))
+    }
+    assert found - ALLOWED.keys() == set(), "spawn it through terrazzo.ports.tasks, or say here why not"
+    assert ALLOWED.keys() - found == set(), "it is gone: so is its line here"
+    assert max(Counter(name for name, _ in ALLOWED).values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("asyncio.create_task(work())", 1),
+        ("loop.create_task(work()); asyncio.ensure_future(work())", 2),
+        ("tasks.spawn('name', work, OnFailure.RESTART)", 0),
+    ],
+)
+def test_a_start_is_seen(source: str, count: int) -> None:
+    assert starts(source) == count

@@ -29,6 +29,7 @@ ALLOWED = {
     "ALL_TABLES": "a test compares the schema with the migrations",
     "requests_read": "which way requests went, for tests that hold the ways against each other",
     "checkpoint": "a backup of a store that is open",
+    "intake_paused": "one of the names that Broker has for whoever embeds it",
     "eof_received": "asyncio calls it",
     "is_reading": "asyncio's transports have it",
     "handle_error": "aiohttp calls it",

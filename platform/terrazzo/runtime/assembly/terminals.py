@@ -10,6 +10,7 @@ from typing import Any
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
+from terrazzo.embedded.broker_tasks import BrokerTasks
 from terrazzo.embedded.hooks import PlatformHooks
 from terrazzo.errors import Unavailable
 from terrazzo.ports.bridge import Bridge
@@ -82,7 +83,8 @@ def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> Login
 def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Broker:
     storage = DiskStorage(config.data_dir / "broker")
     try:
-        broker = Broker(broker_settings(config), hooks, storage, may_receive=hooks.may_receive)
+        tasks = BrokerTasks(lifetime.tasks)
+        broker = Broker(broker_settings(config), hooks, storage, may_receive=hooks.may_receive, tasks=tasks)
     except StorageError as error:
         raise Unavailable(str(error)) from error
     lifetime.push_async_callback(storage.close)  # the broker's close does it, if the start gets that far

@@ -59,6 +59,7 @@ INGEST = {
     "terrazzo_ingest_store_failures_total": "store_failures",
     "terrazzo_ingest_store_refused_total": "store_refused",
     "terrazzo_ingest_shaping_failures_total": "shaping_failures",
+    "terrazzo_ingest_withheld_total": "withheld",
     "terrazzo_ingest_pauses_total": "pauses",
     "terrazzo_ingest_backlog": "backlog",
     "terrazzo_ingest_backlog_bytes": "backlog_bytes",

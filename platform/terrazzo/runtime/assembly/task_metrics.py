@@ -23,8 +23,8 @@ class TaskCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
         up = GaugeMetricFamily("terrazzo_task_up", "0 from a failure until it runs again", labels=_TASK)
-        restarts = CounterMetricFamily("terrazzo_task_restarts", "starts after a failure", labels=_TASK)
-        failures = CounterMetricFamily("terrazzo_task_failures", "how often it ended by an error", labels=_TASK)
+        restarts = CounterMetricFamily("terrazzo_task_restarts_total", "starts after a failure", labels=_TASK)
+        failures = CounterMetricFamily("terrazzo_task_failures_total", "how often it ended by an error", labels=_TASK)
         errors = GaugeMetricFamily("terrazzo_task_last_error_info", "the class of it", labels=[*_TASK, "error"])
         for name, task in self._tasks.items():
             up.add_metric([name], float(not task.is_down))
@@ -43,7 +43,7 @@ class ListenerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
-        family = CounterMetricFamily("terrazzo_listener_failures", "calls that failed", labels=["listeners"])
+        family = CounterMetricFamily("terrazzo_listener_failures_total", "calls that failed", labels=["listeners"])
         for each in self._listeners:
             family.add_metric([each.name], each.failures)
         return [family]

@@ -1,4 +1,4 @@
-"""Keeps the in-memory registry as the database is."""
+"""Fills the in-memory ``Registry`` from the database, and keeps it equal to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from terrazzo.metadata.repositories.repository import Changed, EntityRepository
 
 
 async def load_registry(database: Database, secrets: Secrets) -> Registry:
-    """All terminals and the ``terminal_list`` of all objects.
+    """A registry with all terminals and the ``terminal_list`` of all objects.
 
     Raises:
         SecretUnreadable: the secrets were sealed with another key.
@@ -32,7 +32,7 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
 
 
 def terminal_of(row: Row) -> Terminal:
-    """A terminal's record as the hot path uses it."""
+    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
     return Terminal(
         id=row["id"],
         uid=row["uid"],
@@ -57,7 +57,7 @@ def terminal_of(row: Row) -> Terminal:
 
 
 class RegistryFeed:
-    """Puts announced changes into a registry; its watchers hear only of real ones."""
+    """Applies committed changes to a registry; a first login alone is not passed on, as nothing else depends on it."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry

@@ -1,4 +1,4 @@
-"""What is special about terminals: objects list them, and their first login is noted."""
+"""The repository of terminals: keeps the time of their first login, and refuses to delete one that an object lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_ONCE = 1_000  # first logins in one statement
 
 
 class TerminalRepository(EntityRepository):
-    """The terminals."""
+    """The terminals, with their secrets sealed at rest."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
@@ -28,11 +28,11 @@ class TerminalRepository(EntityRepository):
         self.watch(self._forget_deleted)
 
     async def set_activated(self, uid: str, time_us: int) -> None:
-        """Notes a terminal's first login; costs nothing for later ones."""
+        """Stores the time of a terminal's first login (UTC microseconds); later ones cost no query."""
         await self.set_all_activated({uid: time_us})
 
     async def set_all_activated(self, times_us: Mapping[str, int]) -> None:
-        """Notes the first logins among these, uid to time, in one transaction."""
+        """Stores the first logins among these, uid to UTC microseconds, in one transaction."""
         logins: list[dict[str, Any]] = [
             {"login": uid, "at": at} for uid, at in times_us.items() if uid not in self._activated
         ]

@@ -1,6 +1,6 @@
-"""The tables of statistics, calculations and balances: results, how far each script has come, what is to be done again.
+"""The tables of statistics, calculations and balances: results, progress of each script, ranges to compute again.
 
-Times are UTC microseconds. There are no foreign keys: what is left of a deleted script is cleared by the analysis.
+Times are UTC microseconds. There are no foreign keys: the analysis removes what is left of a deleted script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATISTICS_PERIOD = sa.Table(
 
 
 def _results(name: str) -> sa.Table:
-    """A row for each variable of each period."""
+    """A table of results, one row for each variable of each period."""
     return sa.Table(
         name,
         METADATA,

@@ -1,6 +1,6 @@
-"""The tables of what happened to objects: events and labels. Columns are named as the records in the documents.
+"""The tables ``event`` and ``label``, comments on events, and how far each store's effects have been written.
 
-Times are UTC microseconds. There are no foreign keys: what happened outlives the records that it happened to.
+Times are UTC microseconds. There are no foreign keys: events outlive the records that they are about.
 """
 
 from __future__ import annotations

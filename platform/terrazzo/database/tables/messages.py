@@ -1,6 +1,6 @@
-"""What leaves the platform for people and other systems: messages with their files, and what rules have to tell.
+"""The tables of messages sent to people and other systems, their files, and the notifications that rules repeat.
 
-Times are UTC microseconds. There are no foreign keys: what was sent outlives the records that it was about.
+Times are UTC microseconds. There are no foreign keys: messages outlive the records that they were about.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The registry in memory: what the hot path asks, kept right by whoever changes a record."""
+"""The registry in memory: terminals and objects, as the hot path looks them up."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SharingChange = Callable[[frozenset[str]], None]
 
 
 class Registry:
-    """All terminals, and which of them share an object."""
+    """All terminals, and which of them share an object. Changed by ``RegistryFeed``; read on the event loop."""
 
     def __init__(self) -> None:
         self._terminals: dict[str, Terminal] = {}
@@ -40,15 +40,15 @@ class Registry:
         return self._terminals.values()
 
     def watch(self, callback: TerminalChange) -> None:
-        """Calls back on every later change of a terminal, after it is in force."""
+        """Has ``callback`` called after each later change of a terminal."""
         self._watchers.append(callback)
 
     def watch_sharing(self, callback: SharingChange) -> None:
-        """Calls back on every later change of an object's ``terminal_list``, after it is in force."""
+        """Has ``callback`` called after each later change of an object's ``terminal_list``."""
         self._sharing_watchers.append(callback)
 
     def put_terminal(self, terminal: Terminal) -> None:
-        """Adds or replaces a terminal."""
+        """Adds or replaces a terminal, by its uid."""
         before = self._terminals.get(terminal.uid)
         if before is not None:
             self._uids.pop(before.id, None)
@@ -57,14 +57,14 @@ class Registry:
         self._tell(before, terminal)
 
     def drop_terminal(self, uid: str) -> None:
-        """Forgets a terminal; unknown ones are ignored."""
+        """Removes a terminal; unknown uids are ignored."""
         before = self._terminals.pop(uid, None)
         if before is not None:
             self._uids.pop(before.id, None)
             self._tell(before, None)
 
     def put_object(self, object_id: int, terminal_uids: Iterable[str], *, company_id: int = 0) -> None:
-        """Sets the ordered ``terminal_list`` of an object, and whose it is."""
+        """Sets the ordered ``terminal_list`` of an object, and the company that owns it."""
         before = self._forget_object(object_id)
         uids = tuple(terminal_uids)
         self._company_of[object_id] = company_id
@@ -75,7 +75,7 @@ class Registry:
             self._tell_sharing(frozenset((*before, *uids)))
 
     def drop_object(self, object_id: int) -> None:
-        """Forgets an object; unknown ones are ignored."""
+        """Removes an object; unknown ids are ignored."""
         self._tell_sharing(frozenset(self._forget_object(object_id)))
 
     def object_terminals(self, object_id: int) -> tuple[str, ...]:
@@ -83,19 +83,19 @@ class Registry:
         return self._terminals_of.get(object_id, ())
 
     def object_ids(self) -> Iterable[int]:
-        """All objects, in no particular order."""
+        """The ids of all objects, in no particular order."""
         return self._company_of.keys()
 
     def object_company(self, object_id: int) -> int | None:
-        """Whose an object is, None for an unknown one."""
+        """The id of the company that owns an object, None for an unknown one."""
         return self._company_of.get(object_id)
 
     def terminal_objects(self, uid: str) -> frozenset[int]:
-        """The objects that a terminal serves."""
+        """The ids of the objects that list a terminal."""
         return frozenset(self._objects_of.get(uid, ()))
 
     def share_object(self, uid: str, other: str) -> bool:
-        """Whether two terminals serve one object (what ``is_route`` needs)."""
+        """Whether an object lists both terminals (a terminal with ``is_route`` may then publish for the other one)."""
         objects = self._objects_of
         return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
 

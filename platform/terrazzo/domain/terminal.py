@@ -1,4 +1,4 @@
-"""A terminal's record, as the broker's hooks and the ingest path use it."""
+"""``Terminal``: a terminal's record, as the broker's hooks and ingest use it."""
 
 from __future__ import annotations
 

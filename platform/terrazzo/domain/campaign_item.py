@@ -11,7 +11,7 @@ from terrazzo.domain.command import CommandState
 
 
 class ItemState(Enum):
-    """The state of a terminal in a campaign."""
+    """Where a terminal stands."""
 
     PENDING = "pending"  # its wave hasn't begun, or its command is queued
     SENT = "sent"

@@ -34,7 +34,7 @@ FOLLOWED = (CampaignState.RUNNING, CampaignState.PAUSED, CampaignState.ABORTED)
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign is aborted at this number of failed terminals, if they are this percentage of those that have ended."""
+    """A campaign is aborted at this number of failed terminals, if they are this percentage of those that ended."""
 
     failure_percent: int
     failure_minimum: int
@@ -61,7 +61,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     items: dict[str, Item]  # by uid
 
     def verdict(self) -> Verdict | None:
-        """How a running campaign ends now: aborted at its limits, done when all terminals have ended; None if it goes on."""
+        """How a running campaign ends now: aborted at its limits, done when all terminals ended; None if it goes on."""
         counts = Counter(item.state for item in self.items.values())
         failed, ended = counts[ItemState.FAILED], counts[ItemState.FAILED] + counts[ItemState.DONE]
         limits = self.limits

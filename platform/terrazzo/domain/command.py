@@ -11,7 +11,7 @@ from terrazzo.domain.command_payload import Firmware
 
 
 class CommandState(Enum):
-    """The state of a command."""
+    """Where a command stands."""
 
     QUEUED = "queued"
     SENT = "sent"

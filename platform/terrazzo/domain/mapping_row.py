@@ -54,7 +54,7 @@ class RowError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingRow:
-    """One parsed row; its references to other rows are unchecked. ``expression`` None: the value is taken as it comes."""
+    """One parsed row; its references to other rows are unchecked. ``expression`` None: the value is used as it is."""
 
     number: int  # from 1
     code: str

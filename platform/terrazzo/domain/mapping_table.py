@@ -18,7 +18,7 @@ MAX_ROWS = 1_000
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
-    """The identity of a row's state: when the mapping changes, a row goes on with the state of the equal slot before."""
+    """The identity of a row's state: after a change of the mapping a row keeps the state of the equal slot."""
 
     code: str
     kind: str

@@ -15,7 +15,7 @@ _DURATION = re.compile(r"duration\(\s*[^\s=()][^=()]*==[^=()]+\)")
 
 
 def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
-    """Checks that rows are arrays of one of the lengths ``widths``, each beginning with a code. Raises ``ValueError``."""
+    """Checks that rows are arrays of one of these lengths, each beginning with a code. Raises ``ValueError``."""
     if not isinstance(rows, list):
         raise ValueError("expected an array of rows")
     for number, row in enumerate(rows, 1):
@@ -27,7 +27,7 @@ def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
 
 
 def check_retainer_rows(rows: Any) -> None:
-    """Checks rows of 5 texts: code, English label, Chinese label, open value, close value (section 1 "Retainer script")."""
+    """Checks rows of 5 texts: code, English and Chinese label, open and close value (section 1 "Retainer script")."""
     check_texts(rows, 5)
     check_distinct(rows)
     for number, row in enumerate(rows, 1):

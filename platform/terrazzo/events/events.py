@@ -1,4 +1,4 @@
-"""Events as people handle them: a state machine of three states, and comments.
+"""Events as users handle them: their three states, and comments.
 
 ==============  ==================================  =========================
 to              from                                otherwise
@@ -34,7 +34,7 @@ STEPS: Mapping[str, frozenset[str]] = {
     ACKNOWLEDGED: frozenset({RAISED}),
     CLEARED: frozenset({RAISED, ACKNOWLEDGED}),
 }
-"""The states that lead to each."""
+"""For each state, the states from which it can be reached."""
 
 _FIELDS: tuple[Field, ...] = (
     number("object_id"),
@@ -59,7 +59,7 @@ Listener = Callable[[Sequence[Happened]], None]
 
 
 class EventRecords(CompanyRecords):
-    """The events of all companies, and what people do about them. Rows have their ``comments``, oldest first."""
+    """The events of all companies, and what users do about them. Rows have their ``comments``, oldest first."""
 
     def __init__(self, database: Database, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
         super().__init__(database, EVENT, _FIELDS, moment="created", zone=zone)
@@ -67,13 +67,13 @@ class EventRecords(CompanyRecords):
         self._listeners: list[Listener] = []
 
     def listen(self, callback: Listener) -> None:
-        """Calls back after each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind."""
+        """Has ``callback`` called after each commit, with the kind ``acknowledged``, ``cleared`` or ``commented``."""
         self._listeners.append(callback)
 
     async def move(self, actor: Actor, event_id: int, state: str, *, comment: str = "") -> Row:
-        """Brings an event into a state, and says why where there is a comment; the event as it is then.
+        """Acknowledges or clears an event, with an optional comment; returns the event's row after it.
 
-        One that can't get there any more stays as it is: whoever came first has done it.
+        An event that can't get into ``state`` any more stays as it is: somebody else was first.
 
         Raises:
             NotFound: no such event.
@@ -89,7 +89,7 @@ class EventRecords(CompanyRecords):
         return row
 
     async def comment(self, actor: Actor, event_id: int, comment: str) -> Row:
-        """Adds a comment; the event with it.
+        """Adds a comment; returns the event's row with it.
 
         Raises:
             NotFound: no such event.
@@ -107,7 +107,7 @@ class EventRecords(CompanyRecords):
     async def _settle(
         self, connection: AsyncConnection, actor: Actor, before: Row, told: Mapping[str, tuple[str, str]], comment: str
     ) -> Row:
-        """Writes the comment and the line in the audit log; the event as it is then."""
+        """Stores the comment and the audit entry; returns the event's row after them."""
         now, event_id = self._clock(), before["id"]
         after = {name: becomes for name, (_, becomes) in told.items()}
         if comment:

@@ -1,4 +1,4 @@
-"""A client of the gateway: ``Client`` for synchronous code, ``AsyncClient`` for asyncio; each loaded at its first use."""
+"""A client of the gateway: ``Client`` for synchronous code, ``AsyncClient`` for asyncio; each loaded on first use."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def mosaic(object_id: str | int, keys: Sequence[str], start_time: Time, end_time
 def command(
     terminal_id: str | int, code: str, value: str | float, *, idempotency_key: str | None = None
 ) -> Asked[Record]:
-    """Sends a command to a terminal, now or when it connects; repeated calls with one ``idempotency_key`` send it once."""
+    """Sends a command to a terminal, now or when it connects; calls with the same ``idempotency_key`` send it once."""
     fields = {"terminal_id": terminal_id, "command": code, "value": str(value), "idempotency_key": idempotency_key}
     return Asked("publish_terminal_command", fields, dict)
 

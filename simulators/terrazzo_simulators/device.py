@@ -310,7 +310,7 @@ class Device:
         return self._clock.time_s(self._tick) + self._plan.skew_s
 
     def _wall_s(self) -> float:
-        """The time for mode ``auto``: the machine's plus the terminal's skew, because the platform compares it with its own."""
+        """The time for mode ``auto``: the machine's plus the terminal's skew; the platform compares it with its own."""
         return time.time() + self._plan.skew_s
 
 

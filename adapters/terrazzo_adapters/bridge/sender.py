@@ -42,7 +42,7 @@ class Sender:
         link.on_drained = self.pump
 
     def resume(self, earlier: Sender) -> None:
-        """Leaves unacknowledged messages of an earlier connection of the same session to the link, which resends them."""
+        """Leaves unacknowledged messages of an earlier connection of the same session to the link; it resends them."""
         taken = self._link.resume(earlier._link, earlier._sent)
         self._sent = {identifier: earlier._sent[identifier] for identifier in taken}
         self._again = set(self._sent.values())

@@ -56,7 +56,7 @@ class MqttBridge:
         )
         self._link: RemoteLink | None = None
         self._sender: Sender | None = None
-        self._earlier: Sender | None = None  # the last one there was
+        self._earlier: Sender | None = None  # of the connection before
         self._tasks = tasks
         self._task: Task | None = None
         self._is_closing = False

@@ -48,7 +48,7 @@ class RemoteLink:
     def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None, *, broker_id: str) -> None:
         self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
         self.on_puback: Callable[[int, int], None] = lambda _, __: None  # packet identifier, reason code
-        self.on_drained: Callable[[], None] = lambda: None  # what was written has left
+        self.on_drained: Callable[[], None] = lambda: None  # called when the socket's buffer is empty again
         self.window = WINDOW  # how many QoS 1 publishes the remote broker takes unacknowledged
         self.is_v5 = settings.protocol == "5.0"
         self._settings = settings
@@ -163,7 +163,7 @@ class RemoteLink:
                 PacketTypes.CONNECT,
                 SessionExpiryInterval=expiry_s,
                 ReceiveMaximum=WINDOW,
-                UserProperty=(MARK, self._broker_id),  # a Terrazzo marks what it gives to a bridge
+                UserProperty=(MARK, self._broker_id),  # a remote Terrazzo marks messages for bridges with it
             )
             client.connect_async(*address, clean_start=not lasting, properties=wishes)
         else:

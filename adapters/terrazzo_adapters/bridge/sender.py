@@ -12,7 +12,7 @@ from terrazzo_adapters.bridge.link import RemoteLink
 from terrazzo_adapters.bridge.queue import MessageQueue
 from terrazzo_adapters.bridge.settings import TopicRule
 
-_TURN = 200  # messages before the loop may do something else
+_TURN = 200  # messages before the event loop runs other tasks
 _QUOTA_EXCEEDED = 0x97
 
 
@@ -72,7 +72,7 @@ class Sender:
             self._status.expired += 1
             self._queue.done(number)
             return True
-        if rule is None:  # of an earlier configuration
+        if rule is None:  # queued under an earlier configuration
             self._drop(number, f"no rule for {message.topic!r:.100} any more")
             return True
         qos = min(message.qos, rule.qos)

@@ -52,7 +52,7 @@ class InfluxWriter:
         self._spool = spool
         self._thread = thread
         self._limit = limit
-        self._turn = asyncio.Lock()  # of appending and replacing
+        self._turn = asyncio.Lock()  # one batch or replacement at a time
         self._deleting = asyncio.Lock()  # one DELETE at a time
         self._sending = asyncio.Lock()  # held while the spool is sent
         self._work = asyncio.Event()  # set when something came to be sent
@@ -256,7 +256,7 @@ class InfluxWriter:
                 await self._in_thread(self._spool.put_replacement, wanted)
                 await self._finish_replacement()
             finally:
-                self._work.set()  # what is not finished now is the drainer's
+                self._work.set()  # the drain task finishes what is left
             return True
 
     async def _finish_replacement(self) -> None:

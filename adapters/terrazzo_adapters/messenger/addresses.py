@@ -15,7 +15,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 IPAddress = IPv4Address | IPv6Address
 
-_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address stands in the last 32 bits
+_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 
 
 class AddressRefused(OSError):

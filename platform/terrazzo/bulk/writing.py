@@ -61,7 +61,7 @@ class ImportWriter:
         stored = self._repository._codec.encode(self._defaults | each.draft)
         stored |= {entity.company: each.company, entity.created: now, entity.modified: now}
         if each.uid is None:
-            each.uid = new_uid()  # of a record whose key is its id: until that is known
+            each.uid = new_uid()  # until the id is known that is its key
         elif entity.uid is Uid.FROM_ID:
             stored["id"] = int(each.uid)
         stored[entity.uid_name] = each.uid

@@ -42,7 +42,7 @@ class Session:
         if parsed.scheme not in ("http", "https") or not parsed.hostname:
             raise ValueError(f"url: expected http://host:port or https://host:port, got {url!r}")
         self.url = url.rstrip("/")
-        self.base = parsed.path.rstrip("/")  # where the platform stands behind a proxy
+        self.base = parsed.path.rstrip("/")  # the path of the platform behind a proxy
         self.token = token
         self.username, self.password = username, password
         self.retries = retries or Retries()

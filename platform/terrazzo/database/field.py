@@ -49,7 +49,7 @@ class Field:
     read: Callable[[Any], Any] | None = None  # turns other forms that clients use into the column's own
     check: Check | None = None
     read_only: bool = False  # set by the platform; ignored where a client sends it back
-    internal: bool = False  # never leaves the platform's inside
+    internal: bool = False  # never shown to clients
 
     def parse(self, value: Any) -> Any:
         """The value as rows show it; an empty one becomes the default. The repository looks up references later.
@@ -150,7 +150,7 @@ def _parse_json(field: Field, value: Any) -> Any:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
         raise ValueError(f"not valid JSON: {error}") from None
-    if _NUL_IN_JSON.search(encoded):  # texts out of it get into columns of their own
+    if _NUL_IN_JSON.search(encoded):  # such texts may be copied into text columns later
         raise ValueError("contains a NUL character")
     return msgspec.json.decode(encoded)
 

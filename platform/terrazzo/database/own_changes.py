@@ -27,7 +27,7 @@ class OwnChanges:
         origin: names the process in the table ``change``.
     """
 
-    MOST = 10_000  # records; with more of them everything is heard again
+    MOST = 10_000  # remembered changes; beyond it all own changes are applied again
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -47,7 +47,7 @@ class OwnChanges:
             if isinstance(error, Unavailable):  # perhaps the commit was done; any other refusal comes before it
                 self._miss(changes)
             raise
-        except BaseException:  # whatever it was: what is committed has to be heard
+        except BaseException:  # of any kind: what was committed has to be applied
             self._miss(changes)
             raise
 

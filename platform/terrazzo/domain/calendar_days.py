@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.times import from_datetime, to_datetime
 
-MOST_DAYS = 365  # in more a month and day would stand for two days
+MOST_DAYS = 365  # with more, a month and day would name two days
 QUARTER_US = 15 * 60 * 1_000_000  # zones differ from UTC by quarters of an hour
 
 

@@ -48,9 +48,9 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
     downloading_us: int | None = None
     ended_us: int | None = None
     deadline_us: int | None = None
-    came_back: bool = False  # since the command was sent; it may have lost the upgrade with its power
+    came_back: bool = False  # reconnected since the command was sent: a power cut may have ended the upgrade
     may_retry: bool = True  # False when the campaign was aborted
-    is_dirty: bool = False  # not written yet
+    is_dirty: bool = False  # has changes that are not stored yet
 
     @property
     def is_waiting(self) -> bool:

@@ -21,7 +21,7 @@ class RowCodec:
         self._json = [field.name for field in fields if field.kind is FieldKind.JSON]
         self._secret = {
             field.name: f"{entity.name}.{field.name}" for field in fields if field.kind is FieldKind.SECRET
-        }  # column -> what its secrets are bound to
+        }  # column -> place that its secrets are sealed for
         self._internal = [field.name for field in fields if field.internal]
         self._secrets = secrets
 

@@ -117,7 +117,7 @@ class BridgeStatus(msgspec.Struct, kw_only=True):
     expired: int = 0  # Message Expiry Interval passed while waiting
     refused_by_remote: int = 0
     refused_here: int = 0  # unknown terminals, topics that no rule names
-    looped: int = 0  # came back
+    looped: int = 0  # messages of this broker that came back
     spool_failures: int = 0  # writes that had to be tried again
 
 

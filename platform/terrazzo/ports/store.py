@@ -91,8 +91,8 @@ class StoreStats(msgspec.Struct, kw_only=True):
 
     spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
     refused_records: int = 0  # were acknowledged, and refused by the server for good when they left the spool
-    spool_batches: int = 0  # wait now
-    spool_bytes: int = 0  # wait now
+    spool_batches: int = 0  # waiting now
+    spool_bytes: int = 0  # waiting now
 
 
 STORE_GAUGES = frozenset({"spool_batches", "spool_bytes"})

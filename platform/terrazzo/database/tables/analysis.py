@@ -89,9 +89,9 @@ ANALYSIS_PROGRESS = sa.Table(
     sa.Column("script_id", BIG, nullable=False),
     sa.Column("script_uid", sa.String(64), nullable=False),
     sa.Column("object_id", BIG, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),  # of what the script said when this was computed
+    sa.Column("digest", sa.String(64), nullable=False),  # hash of the script that this was computed with
     sa.Column("origin_us", BIG, nullable=False),  # where the results begin
-    sa.Column("done_us", BIG, nullable=False),  # up to where they are complete
+    sa.Column("done_us", BIG, nullable=False),  # the end of the complete ones
     sa.UniqueConstraint("kind", "script_id", "object_id"),
     sqlite_autoincrement=True,
 )

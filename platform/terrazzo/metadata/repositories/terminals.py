@@ -24,7 +24,7 @@ class TerminalRepository(EntityRepository):
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
-        self._activated: set[str] = set()  # whose first login is known to be noted
+        self._activated: set[str] = set()  # uids whose first login is known to be stored
         self.watch(self._forget_deleted)
 
     async def set_activated(self, uid: str, time_us: int) -> None:

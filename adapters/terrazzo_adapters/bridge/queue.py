@@ -154,7 +154,7 @@ class MessageQueue:
 
     async def _write(self) -> None:
         """Writes new messages to disk and removes those that are done, until it is stopped."""
-        self._tell_written()  # what an earlier run may have left untold
+        self._tell_written()  # callbacks that an earlier run may have left
         while True:
             if self._pending or self._gone or self._committing or self._removing:
                 await self._commit()

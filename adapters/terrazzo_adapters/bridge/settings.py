@@ -57,7 +57,7 @@ class BridgeSettings:
     tls_cert: str = ""
     tls_key: str = ""
     keep_alive_s: int = 60
-    session_expiry_s: int = 604_800  # MQTT 5: how long the remote broker keeps what is to come in
+    session_expiry_s: int = 604_800  # MQTT 5: how long the remote broker keeps the session
     retry_s: float = 30.0  # the longest pause between attempts to connect
     outgoing: tuple[TopicRule, ...] = ()  # the first that matches counts
     incoming: tuple[TopicRule, ...] = ()

@@ -82,8 +82,8 @@ class BatchDelivery:
     async def _lines(self, points: Sequence[LinePoint], without: set[str] | None) -> list[str]:
         lines: list[str] = []
         for start in range(0, len(points), _LINES_A_TURN):
-            turn = points[start : start + _LINES_A_TURN]
-            lines += [encode_line(point, writer=self._writer, without=without) for point in turn]
+            part = points[start : start + _LINES_A_TURN]
+            lines += [encode_line(point, writer=self._writer, without=without) for point in part]
             await asyncio.sleep(0)
         return lines
 

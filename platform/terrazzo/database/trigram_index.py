@@ -34,7 +34,7 @@ async def ensure_name_search(engine: AsyncEngine) -> None:
                 return
             await connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
             for table in _SEARCHED:
-                await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # an earlier index, of another collation
+                await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # had another collation
                 name = f"{PREFIX}{table}_name_c"
                 index = f'CREATE INDEX IF NOT EXISTS {name} ON {table} USING gin (name COLLATE "C" gin_trgm_ops)'
                 await connection.execute(sa.text(index))

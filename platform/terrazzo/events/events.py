@@ -83,8 +83,8 @@ class EventRecords(CompanyRecords):
             moves = before["state"] in STEPS[state]
             if moves:
                 await self._set_state(connection, actor, event_id, state)
-            told = {"state": (before["state"], state)} if moves else {}
-            row = await self._settle(connection, actor, before, told, comment)
+            moved = {"state": (before["state"], state)} if moves else {}
+            row = await self._settle(connection, actor, before, moved, comment)
         self._tell([state] if moves else [COMMENTED] if comment else [], row)
         return row
 
@@ -105,11 +105,11 @@ class EventRecords(CompanyRecords):
         await connection.execute(EVENT.update().where(EVENT.c.id == event_id).values(**change))
 
     async def _settle(
-        self, connection: AsyncConnection, actor: Actor, before: Row, told: Mapping[str, tuple[str, str]], comment: str
+        self, connection: AsyncConnection, actor: Actor, before: Row, moved: Mapping[str, tuple[str, str]], comment: str
     ) -> Row:
         """Stores the comment and the audit entry; returns the event's row after them."""
         now, event_id = self._clock(), before["id"]
-        after = {name: becomes for name, (_, becomes) in told.items()}
+        after = {name: becomes for name, (_, becomes) in moved.items()}
         if comment:
             after["comment"] = comment
             said = {"event_id": event_id, "user_id": actor.user_id, "username": actor.username, "created": now}
@@ -122,7 +122,7 @@ class EventRecords(CompanyRecords):
                 entity="event",
                 record_id=event_id,
                 uid=str(event_id),
-                before={name: was for name, (was, _) in told.items()} or None,
+                before={name: was for name, (was, _) in moved.items()} or None,
                 after=after,
             )
             await write_entries(connection, [entry], now)

@@ -66,7 +66,7 @@ class RegistryFeed:
         """A terminal was created, changed or deleted."""
         before = self._registry.terminal(changed.uid)
         if changed.row is None:
-            if before is not None and before.id == changed.record_id:  # not another one, created since with the same uid
+            if before is not None and before.id == changed.record_id:  # not a new one with the same uid
                 self._registry.drop_terminal(changed.uid)
             return
         after = terminal_of(changed.row)

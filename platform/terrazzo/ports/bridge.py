@@ -80,7 +80,7 @@ class LocalBroker(Protocol):
 
     id: str
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], queue: BridgeQueue) -> None:
         """Puts messages that match a filter into the queue of the bridge ``name``, at most at the filter's QoS.
 
         Publishers of QoS 1 and 2 are answered when the queue has it on disk. The bridge's own messages are left out.

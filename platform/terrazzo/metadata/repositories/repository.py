@@ -151,9 +151,9 @@ class EntityRepository:
             async with self._database.reading() as connection:
                 found = (await connection.execute(query)).mappings().all()
             rows = {row["id"]: self._codec.decode(row) for row in found}
-            told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
-            self._remember(told)
-            for changed in told:
+            announced = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
+            self._remember(announced)
+            for changed in announced:
                 self._announce(changed)
 
     async def every(self) -> AsyncIterator[Row]:

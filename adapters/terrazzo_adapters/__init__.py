@@ -1,1 +1,1 @@
-"""What stands between the platform and outside systems."""
+"""Implementations of the ports in ``terrazzo.ports``: time-series stores, bridges, mail servers and HTTP providers."""

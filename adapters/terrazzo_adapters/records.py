@@ -1,4 +1,4 @@
-"""What both stores ask of the records that they are given."""
+"""Checks of records that all stores share."""
 
 from __future__ import annotations
 

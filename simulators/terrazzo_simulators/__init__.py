@@ -1,1 +1,1 @@
-"""Simulated field terminals over real sockets."""
+"""Simulated field terminals that connect over real sockets."""

@@ -1,4 +1,4 @@
-"""``python -m terrazzo_simulators run``: a fleet on the command line."""
+"""``python -m terrazzo_simulators run``: runs a fleet from the command line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from .sealing import SealError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a fleet until its time is over or a signal comes. 0; 1 where no terminal ever connected; 2 bad options."""
+    """Runs a fleet until its time is over or a signal comes.
+
+    Returns the exit status: 0; 1 if no terminal ever connected; 2 for bad options.
+    """
     run = parse_run(sys.argv[1:] if arguments is None else arguments)
     try:
         return asyncio.run(simulate(run))
@@ -24,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 async def simulate(run: Run) -> int:
-    """Runs the fleet with a summary line now and then, and one at the end."""
+    """Runs the fleet; prints a summary line at intervals and one at the end. Returns the exit status."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -44,7 +47,7 @@ async def simulate(run: Run) -> int:
 
 
 class Summary:
-    """What the fleet has done, for people or, with ``--json``, for programs."""
+    """Prints the fleet's counters, as text or (``--json``) as JSON lines."""
 
     def __init__(self, fleet: Fleet, run: Run) -> None:
         self._fleet, self._run = fleet, run
@@ -53,13 +56,13 @@ class Summary:
 
     @property
     def left_s(self) -> float:
-        """How much of the run's time is left."""
+        """The seconds that remain of the run."""
         if self._run.duration_s == 0:
             return float("inf")
         return self._run.duration_s - (time.monotonic() - self._started_s)
 
     def show(self, *, final: bool = False) -> None:
-        """Prints one line, and at the end of a fleet that never connected the last reason."""
+        """Prints one line; the final one of a fleet that never connected has the last reason."""
         now_s, statistics = time.monotonic(), self._fleet.statistics
         elapsed_s = now_s - self._started_s
         if self._run.as_json:

@@ -11,17 +11,17 @@ UNITS = ("LUA", "MCU")
 
 
 def shown(value: object) -> str:
-    """A value for a message: whatever was sent, it stays short."""
+    """A value as text for a message, cut short."""
     return reprlib.repr(value)
 
 
 class CommandError(ValueError):
-    """A command that the terminal does not carry out; the text is the reason it answers with."""
+    """A command that the terminal does not carry out; the text is the reason in its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command with its parameters, and for MQTT 5 where and with what mark the answer goes."""
+    """One command with its parameters; for MQTT 5 with Response Topic and Correlation Data."""
 
     act: str
     values: dict[str, Any] = field(default_factory=dict)
@@ -31,7 +31,11 @@ class Command:
 
 
 def parse_command(points: dict[str, Any], **origin: Any) -> Command:
-    """A command from a decoded payload; ``origin`` are the other fields of Command. Raises CommandError."""
+    """The command in a decoded payload; ``origin``: the other fields of ``Command``.
+
+    Raises:
+        CommandError: it is no command that terminals know.
+    """
     act = points.get("Act")
     if act not in ACTS:
         raise CommandError(f"Act must be one of {', '.join(ACTS)}, got {shown(act)}")

@@ -1,4 +1,4 @@
-"""A terminal on its connection: logs in, reports, obeys, and comes back."""
+"""``Device``: a terminal on its connection. It logs in, reports, carries out commands, and reconnects."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _REFUSED = 0x80  # reason codes from here on are failures [MQTT-2.4]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """How the terminals of a fleet behave."""
+    """How the terminals of a fleet behave: intervals, QoS, delays, faults."""
 
-    interval_s: float | None = 5.0  # None: a terminal that speaks only when told to
+    interval_s: float | None = 5.0  # between reports; None: none by itself
     qos: int = 1
     seed: int = 1
     reboot_s: float = 2.0
@@ -39,7 +39,7 @@ class Habits:
 
 
 class Device:
-    """One simulated terminal, alive. ``commands`` keeps what it was told, oldest first."""
+    """One simulated terminal that is running. ``commands``: those that it received, oldest first."""
 
     def __init__(
         self, spec: TerminalSpec, *, habits: Habits, clock: Clock, link: Link, gate: Gate, statistics: Statistics
@@ -69,7 +69,7 @@ class Device:
         link.on_message = self._on_message
 
     async def run(self) -> None:
-        """Lives until cancelled; whatever ends the connection, the terminal comes back."""
+        """Runs until cancelled; reconnects whenever the connection ends."""
         self._loop = asyncio.get_running_loop()
         try:
             while True:
@@ -82,18 +82,18 @@ class Device:
             await self._stop_upgrading()
 
     def hush(self) -> None:
-        """Ends all that the terminal would say by itself."""
+        """Stops everything that the terminal sends by itself."""
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
 
     async def drained(self) -> None:
-        """Waits until nothing is on its way, if there is a connection for it."""
+        """Waits until all messages are acknowledged, if there is a connection for it."""
         if self.connected.is_set():
             await self._settled.wait()
 
     def send(self, message: Message, settled: Callable[[int], None] | None = None) -> None:
-        """Publishes a message of the terminal."""
+        """Publishes a message of the terminal; ``settled`` as in ``send_payload``."""
         topic = message.topic or f"g/{self.spec.uid}/{message.channel}"
         self.send_payload(topic, self.codec.encode(message.points), correlation=message.correlation, settled=settled)
 
@@ -106,7 +106,7 @@ class Device:
         correlation: bytes | None = None,
         settled: Callable[[int], None] | None = None,
     ) -> None:
-        """Publishes bytes as they are; ``settled`` takes the reason code, DROPPED where it was never sent."""
+        """Publishes bytes as they are; ``settled`` receives the reason code, DROPPED if it was never sent."""
         qos = self._habits.qos if qos is None else qos
         self._statistics.published += 1
         self._settled.clear()
@@ -121,11 +121,11 @@ class Device:
         self.link.publish(topic, payload, qos=qos, correlation=correlation, settled=count)
 
     def cut(self) -> None:
-        """Ends the connection as a power cut does."""
+        """Ends the connection without DISCONNECT, as a power cut does."""
         self.link.cut()
 
     def cut_power(self) -> None:
-        """Ends the connection and whatever was going on; the terminal comes up again and says who it is."""
+        """Ends the connection and everything in progress; the terminal starts again and reports its information."""
         self._terminal.lose_upgrades()
         if self._upgrading is not None:
             self._upgrading.cancel()
@@ -149,7 +149,7 @@ class Device:
         return True
 
     async def _stay(self) -> None:
-        """Runs one connection, from the CONNACK until it ends."""
+        """Uses one connection, from the CONNACK until it ends."""
         self.connected.set()
         try:
             if not self._started or self._rebooting:
@@ -171,7 +171,7 @@ class Device:
             self._later(self._random.uniform(0, self._habits.interval_s), self._report)
 
     async def _rest(self) -> None:
-        """The pause before the next attempt, longer with each failure, and never the same for two terminals."""
+        """Pauses before the next attempt, longer after each failure, and with a jitter of each terminal's own."""
         if self._rebooting and self._failures == 0:
             await asyncio.sleep(self._habits.reboot_s)
             return
@@ -255,7 +255,7 @@ class Device:
         )
 
     async def _upgrade(self, download: Download, cut_after: int | None) -> None:
-        """Fetches the file, installs it, and says so; or loses its power on the way."""
+        """Downloads the file, installs it, and reports the version; or loses its power after ``cut_after`` pieces."""
         before = download.pieces
 
         def watch(pieces: int) -> None:
@@ -310,9 +310,9 @@ class Device:
         return self._clock.time_s(self._tick) + self._plan.skew_s
 
     def _wall_s(self) -> float:
-        """The time for mode ``auto``: always today's, with the same skew, for the platform compares it with its own."""
+        """The time for mode ``auto``: the machine's plus the terminal's skew; the platform compares it with its own."""
         return time.time() + self._plan.skew_s
 
 
 def _unheard(command: Command) -> None:
-    """Nobody follows the commands of this terminal."""
+    """The default listener for commands: does nothing."""

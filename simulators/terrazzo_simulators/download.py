@@ -1,4 +1,4 @@
-"""Fetching a firmware file over HTTP as a terminal does: piece by piece, and on from where a power cut ended it."""
+"""Downloads a firmware file over HTTP as a terminal does: piece by piece, resumed where a power cut ended it."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ _ATTEMPTS = 5  # of a piece, where the server can't be reached
 
 
 class DownloadError(Exception):
-    """The file can't be had; the text says why."""
+    """The file can't be downloaded; the text says why."""
 
 
 class Download:
-    """One file, kept in parts over power cuts. ``on_piece`` is called after each part."""
+    """One file, kept in parts over power cuts. ``on_piece`` is called after each part with their number so far."""
 
     def __init__(self, url: str, *, piece_bytes: int) -> None:
         self.url = url
         self.size: int | None = None
         self.pieces = 0  # requests that brought a part
-        self.resumed = 0  # times that it was taken up again
+        self.resumed = 0  # how often it was continued after a power cut
         self._piece_bytes = piece_bytes
         self._content = bytearray()
         self._etag = ""
@@ -42,16 +42,16 @@ class Download:
         return hashlib.sha256(self._content).hexdigest()
 
     def is_of(self, url: str) -> bool:
-        """Whether another address leads to the same file; signatures differ from address to address."""
+        """Whether a URL leads to the same file; only signatures in the query may differ."""
         return urlsplit(url)[:3] == urlsplit(self.url)[:3]
 
     def take_up(self, url: str) -> None:
-        """Continues the download from another address, from the byte that is missing first."""
+        """Continues the download from another URL, from the first missing byte."""
         self.url = url
         self.resumed += bool(self._content)
 
     async def run(self, on_piece: Callable[[int], None]) -> None:
-        """Fetches what is missing. Raises DownloadError."""
+        """Downloads what is missing. Raises ``DownloadError``."""
         timeout = aiohttp.ClientTimeout(total=_TIMEOUT_S)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while not self.is_complete:

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose, at a seeded rate: the same seed breaks the same messages."""
+"""Faults injected on purpose, at a seeded rate: the same seed breaks the same messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .noise import Noise
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Faults:
-    """Rates are shares of the messages, from 0 to 1."""
+    """Rates of faults, as shares of the messages from 0 to 1."""
 
     message_loss: float = 0.0  # a message that is never sent
     connection_loss: float = 0.0  # the connection is cut instead of sending
@@ -25,7 +25,7 @@ class Faults:
 
 
 class Fate(Enum):
-    """What becomes of one message."""
+    """What happens to one message."""
 
     SEND = "send"
     LOSE = "lose"
@@ -34,7 +34,7 @@ class Fate(Enum):
 
 
 class FaultPlan:
-    """The faults of one terminal."""
+    """The faults of one terminal, by message number."""
 
     def __init__(self, faults: Faults, *, seed: int, uid: str) -> None:
         self._faults = faults
@@ -45,7 +45,7 @@ class FaultPlan:
         self.skew_s = Noise(seed, uid, "skew").between(-faults.skew_s, faults.skew_s)
 
     def fate(self, index: int) -> Fate:
-        """What becomes of the terminal's message number ``index``."""
+        """The fate of the terminal's message number ``index``."""
         draw = self._fate.uniform(index)
         for share, fate in (
             (self._faults.message_loss, Fate.LOSE),
@@ -58,13 +58,13 @@ class FaultPlan:
         return Fate.SEND
 
     def cut_after(self, download: int) -> int | None:
-        """After how many pieces a power cut ends the terminal's download number ``download``; None: none does."""
+        """The number of pieces after which a power cut ends download number ``download``; None if none does."""
         if self._power.uniform(2 * download) >= self._faults.upgrade_power_cut:
             return None
         return 1 + int(self._power.uniform(2 * download + 1) * 3)
 
     def garble(self, payload: bytes, index: int) -> bytes:
-        """A payload that no decoder may accept."""
+        """A broken form of the payload, which no decoder accepts."""
         return GARBLES[int(self._shape.uniform(index) * len(GARBLES))](payload)
 
 

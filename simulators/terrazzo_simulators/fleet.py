@@ -1,4 +1,4 @@
-"""Many terminals in one process: one event loop, a few threads for connecting, none for a terminal."""
+"""``Fleet``: many terminals in one process, on one event loop and a few threads for connecting."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KEEP_S = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetOptions:
-    """Where a fleet connects, how its terminals behave, and how it starts and ends."""
+    """The platform's address, the behaviour of the terminals, and how the fleet starts and ends."""
 
     link: LinkOptions = field(default_factory=LinkOptions)
     habits: Habits = field(default_factory=Habits)
@@ -51,7 +51,7 @@ class Fleet:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Fleet]:
-        """Starts the fleet, and stops it in order at the end."""
+        """Starts the fleet, and stops it at the end of the block."""
         self.start()
         try:
             yield self
@@ -59,7 +59,7 @@ class Fleet:
             await self.stop()
 
     def start(self) -> None:
-        """Lets all terminals connect, as fast as the connect rate allows."""
+        """Lets all terminals connect, at most at the connect rate."""
         self._tasks = [
             asyncio.create_task(device.run(), name=f"terminal {uid}") for uid, device in self.devices.items()
         ]
@@ -68,7 +68,7 @@ class Fleet:
             self._tasks.append(asyncio.create_task(self._storm(), name="storms"))
 
     async def connected(self) -> None:
-        """Waits until every terminal is connected. Raises what ended a terminal's task, should one have ended."""
+        """Waits until every terminal is connected. Raises the exception of a terminal's task that has failed."""
         everyone = asyncio.create_task(self._everyone(), name="waiting for the fleet")
         try:
             await asyncio.wait([everyone, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
@@ -81,13 +81,13 @@ class Fleet:
             await device.connected.wait()
 
     def check(self) -> None:
-        """Raises the exception of a task that ended though none should."""
+        """Raises the exception of a terminal's task that has failed."""
         for task in self._tasks:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
     async def stop(self) -> None:
-        """Waits for what is not yet acknowledged (``drain_s``), disconnects in order, ends."""
+        """Waits at most ``drain_s`` for acknowledgements, disconnects, and ends all tasks."""
         await self._drain()
         for task in self._tasks:
             task.cancel()
@@ -129,7 +129,7 @@ class Fleet:
                 device.link.keep()
 
     async def _storm(self) -> None:
-        """Cuts a share of the fleet at the same moment, again and again."""
+        """Cuts a share of the connections at the same moment, again and again."""
         faults = self._options.habits.faults
         devices = list(self.devices.values())
         count = max(1, round(len(devices) * faults.storm_share))

@@ -1,4 +1,4 @@
-"""A terminal's connection, whichever client carries it."""
+"""``Link``: the protocol of a terminal's connection, for any MQTT client, and its options and errors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 
 
 class LinkError(ConnectionError):
-    """The connection could not be made, or broke before it stood."""
+    """The connection could not be made, or broke before it was ready."""
 
 
 class LoginRefused(LinkError):
-    """The broker's CONNACK said no; ``reason`` is the MQTT 5 reason code (3.1.1 return codes are translated)."""
+    """The CONNACK refused the login; ``reason`` is the MQTT 5 reason code (3.1.1 return codes are translated)."""
 
     def __init__(self, reason: int, text: str) -> None:
         super().__init__(f"login refused: 0x{reason:02x} {text}")
@@ -37,7 +37,7 @@ QUEUED_MOST = 1_000  # unacknowledged messages of one terminal; more are dropped
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkOptions:
-    """Where and how terminals connect."""
+    """The address and the options of terminals' connections."""
 
     host: str = "127.0.0.1"
     port: int = 1883
@@ -47,27 +47,31 @@ class LinkOptions:
 
 
 class Link(Protocol):
-    """A connection that can be opened again after it closed; what is not yet acknowledged is then sent again."""
+    """A connection that can be opened again after it closed; unacknowledged messages are then sent again."""
 
     closed: asyncio.Event  # set while there is no connection
     closed_reason: int  # of the server's DISCONNECT, 0 without one
     on_message: Callable[[Inbound], None]
 
     async def open(self, password: str) -> bool:
-        """Logs in and subscribes; whether the subscription was granted. Raises LinkError, OSError, TimeoutError."""
+        """Logs in and subscribes; returns whether the subscription was granted.
+
+        Raises:
+            LinkError, OSError, TimeoutError: the connection failed.
+        """
 
     def publish(self, topic: str, payload: bytes, *, qos: int, correlation: bytes | None, settled: Settled) -> None:
-        """Sends, or keeps for the next connection (QoS 1 and 2, up to QUEUED_MOST)."""
+        """Sends a message; without a connection QoS 1 and 2 are kept for the next one (up to QUEUED_MOST)."""
 
     @property
     def outstanding(self) -> int:
-        """How many messages of QoS 1 and 2 are not acknowledged."""
+        """The number of messages of QoS 1 and 2 without acknowledgement."""
 
     def keep(self) -> None:
-        """Sends and checks the keep-alive; to be called about once a second."""
+        """Sends a PINGREQ if it is due, and checks its answer; to be called about once a second."""
 
     def cut(self) -> None:
-        """Ends the connection as a power cut does, without DISCONNECT."""
+        """Ends the connection without DISCONNECT, as a power cut does."""
 
     async def close(self) -> None:
-        """Ends the connection in order."""
+        """Ends the connection with DISCONNECT."""

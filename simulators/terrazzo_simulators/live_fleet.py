@@ -1,4 +1,4 @@
-"""A fleet for programs that know nothing of asyncio: tests, scripts, a Python prompt."""
+"""``LiveFleet``: a fleet for programs without asyncio (tests, scripts, a Python prompt)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _REFUSED = 0x80
 
 
 class NotConnected(TimeoutError):
-    """Not all terminals were connected in time; the text says which, and why."""
+    """Not all terminals were connected in time; the text names them and gives the reason."""
 
 
 class PublishRefused(Exception):
-    """The broker did not take a message; ``reason`` is its MQTT 5 reason code, -1 where it was never sent."""
+    """The broker did not accept a message; ``reason`` is its MQTT 5 reason code, -1 if it was never sent."""
 
     def __init__(self, *, uid: str, topic: str, reason: int) -> None:
         said = "was not sent" if reason == DROPPED else f"was refused with reason 0x{reason:02x}"
@@ -64,7 +64,7 @@ class LiveFleet:
         return replace(self._fleet.statistics)
 
     def wait_connected(self, timeout_s: float = 15.0) -> None:
-        """Waits until all terminals are connected and subscribed. Raises NotConnected."""
+        """Waits until all terminals are connected and subscribed. Raises ``NotConnected``."""
         try:
             self._call(self._fleet.connected(), timeout_s=timeout_s)
         except TimeoutError:
@@ -75,7 +75,7 @@ class LiveFleet:
     ) -> None:
         """Publishes points on ``g/<uid>/<channel>`` in the terminal's format, and waits for the acknowledgement.
 
-        At QoS 0 there is none, and it only waits until the message is written. Raises PublishRefused, TimeoutError.
+        At QoS 0 it only waits until the message is written. Raises PublishRefused, TimeoutError.
         """
         payload = self._device(uid).codec.encode(points)
         self.publish_payload(uid, f"g/{uid}/{channel}", payload, qos=qos, timeout_s=timeout_s)
@@ -83,7 +83,7 @@ class LiveFleet:
     def publish_payload(
         self, uid: str, topic: str, payload: bytes, *, qos: int | None = None, timeout_s: float = 10.0
     ) -> None:
-        """Publishes bytes as they are on any topic, for tests of what a platform does with bad ones."""
+        """Publishes bytes as they are on any topic, for tests of malformed payloads. Raises as ``publish``."""
         reason = self._call(_publish(self._device(uid), topic, payload, qos), timeout_s=timeout_s)
         if reason == DROPPED or reason >= _REFUSED:
             raise PublishRefused(uid=uid, topic=topic, reason=reason)
@@ -94,7 +94,7 @@ class LiveFleet:
             return list(self._received[uid])
 
     def wait_command(self, uid: str, timeout_s: float = 10.0) -> Command:
-        """The oldest command that this method has not yet returned. Raises TimeoutError."""
+        """The oldest command that this method has not returned yet. Raises TimeoutError."""
         with self._arrived:
             if not self._arrived.wait_for(lambda: self._arrivals[uid] > self._handed_out[uid], timeout_s):
                 raise TimeoutError(f"{uid}: no command within {timeout_s:g} s")
@@ -105,11 +105,11 @@ class LiveFleet:
             return received[-behind]
 
     def cut(self, uid: str) -> None:
-        """Ends the terminal's connection as a power cut does; it comes back by itself."""
+        """Ends the terminal's connection without DISCONNECT, as a power cut does; it reconnects by itself."""
         self._call(_cut(self._device(uid)), timeout_s=10)
 
     def stop(self) -> None:
-        """Disconnects in order. May be called twice."""
+        """Disconnects all terminals and ends the thread. May be called twice."""
         if not self._running:
             return
         self._running = False

@@ -1,4 +1,4 @@
-"""What a terminal puts into CONNECT as its password."""
+"""The passwords that a terminal sends in CONNECT."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ def auto_password(*, uid: str, pin: str, unix_s: int) -> str:
 
 
 class Credentials:
-    """The passwords of one terminal, a fresh one for each CONNECT."""
+    """The passwords of one terminal, a new one for each CONNECT."""
 
     def __init__(self, spec: TerminalSpec) -> None:
         self._spec = spec
         self._last_s = 0
 
     def password(self, time_s: float) -> str:
-        """The password to send now. In mode ``auto`` no second serves twice, because a replay is refused."""
+        """The password to send now. In mode ``auto`` each has another second, because a replay is refused."""
         if self._spec.mode == "pwd":
             return self._spec.pin
         self._last_s = max(int(time_s), self._last_s + 1)

@@ -1,4 +1,4 @@
-"""Randomness that is a function: the same seed, name and time give the same value, in any order, on any machine."""
+"""Reproducible noise: the same seed, name and time give the same value, in any order, on any machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 class Noise:
-    """A named stream of values, each found by its index or time."""
+    """A named stream of pseudo-random values, each computed from its index or time."""
 
     __slots__ = ("_key",)
 
@@ -29,7 +29,7 @@ class Noise:
         return low + (high - low) * self.uniform(index)
 
     def smooth(self, time_s: float, period_s: float) -> float:
-        """A wandering value in [-1, 1] that changes over about ``period_s``, without jumps."""
+        """A value in [-1, 1] that changes smoothly, over about ``period_s`` seconds."""
         cell, part = divmod(time_s / period_s, 1.0)
         left, right = self.uniform(int(cell)), self.uniform(int(cell) + 1)
         part = part * part * (3 - 2 * part)

@@ -1,4 +1,4 @@
-"""The command line of a fleet: every option, its bounds, and what it becomes."""
+"""The command line of a fleet: options, their bounds, and the ``Run`` that they describe."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LOGINS = ("pwd", "auto", "scram-sha-1", "scram-sha-256")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What ``run`` was asked to do."""
+    """A parsed command line of ``run``."""
 
     specs: list[TerminalSpec]
     fleet: FleetOptions
-    duration_s: float  # 0: until told to stop
+    duration_s: float  # 0: until a signal
     summary_s: float
     as_json: bool
 
 
 def parse_run(arguments: list[str]) -> Run:
-    """The command line of ``run``. Ends the process with status 2 and a message that names a bad option."""
+    """Parses the command line of ``run``. Ends the process with status 2 and a message that names a bad option."""
     parser = make_parser()
     given = parser.parse_args(arguments)
     try:

@@ -1,4 +1,4 @@
-"""A connection by paho-mqtt, MQTT 3.1.1 or 5.0, driven by the event loop instead of a thread of its own."""
+"""``PahoLink``: a connection by paho-mqtt, MQTT 3.1.1 or 5.0, driven by the event loop instead of a thread."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLOSE_S = 2.0
 
 
 class _Outbound(NamedTuple):
-    """A message to send."""
+    """A message to be sent."""
 
     topic: str
     payload: bytes
@@ -36,7 +36,7 @@ class _Outbound(NamedTuple):
 
 
 class PahoLink:
-    """One terminal's connection. ``pool`` runs the blocking TCP connect; all else happens on the loop."""
+    """One terminal's connection. ``pool`` runs the blocking TCP connect; everything else happens on the event loop."""
 
     def __init__(
         self, spec: TerminalSpec, options: LinkOptions, *, pool: Executor, on_error: Callable[[], None]
@@ -145,7 +145,7 @@ class PahoLink:
         return client
 
     async def _connect(self) -> None:
-        """TCP connect and CONNECT, in the pool; then the loop watches the socket."""
+        """TCP connect and CONNECT, in the pool; then the event loop watches the socket."""
         self._opening = True
         self._attempt = self._loop.run_in_executor(self._pool, self._client.reconnect)
         try:
@@ -163,7 +163,7 @@ class PahoLink:
         self._flush()
 
     def _abandon(self, attempt: asyncio.Future[Any]) -> None:
-        """A connect that came through after nobody waited for it any more."""
+        """Closes a connection that was made after its caller had stopped waiting."""
         self._opening = False
         if not attempt.cancelled() and attempt.exception() is None:
             self.cut()
@@ -176,7 +176,7 @@ class PahoLink:
             self.cut()
 
     def _flush(self) -> None:
-        """Writes all that has been queued since the last turn of the loop."""
+        """Writes all that has been queued since the event loop's last iteration."""
         self._client.loop_write()
         sock = self._client.socket()
         if sock is not None and self._client.want_write() and not self._writing:
@@ -250,4 +250,4 @@ def _properties(packet_type: int, **values: Any) -> Properties:
 
 
 def _ignore(message: Inbound) -> None:
-    """Until the terminal listens, messages have nobody to go to."""
+    """The default listener for messages: does nothing."""

@@ -1,4 +1,4 @@
-"""Payloads as a terminal writes and reads them: JSON or MessagePack, sealed where the terminal encrypts."""
+"""Encodes and decodes payloads as a terminal does: JSON or MessagePack, sealed if the terminal encrypts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Points = Mapping[str, Any]
 
 
 class PayloadError(ValueError):
-    """A payload that a terminal cannot read."""
+    """A payload that a terminal cannot decode."""
 
 
 class Codec:
@@ -33,7 +33,7 @@ class Codec:
         return payload if self._seal is None else self._seal.seal(payload)
 
     def decode(self, payload: bytes) -> dict[str, Any]:
-        """The object of a received payload. Raises PayloadError; a terminal that encrypts takes sealed ones only."""
+        """The object in a received payload. Raises ``PayloadError``, also for a plain one if the terminal encrypts."""
         if self._seal is not None:
             try:
                 payload = self._seal.open(payload)
@@ -56,7 +56,7 @@ ENCODERS: dict[str, Callable[[Points], bytes]] = {"json": encode_json, "msgpack"
 
 
 def decode(payload: bytes) -> dict[str, Any]:
-    """The object in a JSON or MessagePack payload, told apart by the first byte. Raises PayloadError."""
+    """The object in a JSON or MessagePack payload, told apart by the first byte. Raises ``PayloadError``."""
     if not payload:
         raise PayloadError("the payload is empty")
     try:

@@ -1,4 +1,4 @@
-"""The pytest fixture of the simulators, installed with the package: ``terrazzo_fleet``."""
+"""The pytest fixture ``terrazzo_fleet``, installed with the package."""
 
 from __future__ import annotations
 

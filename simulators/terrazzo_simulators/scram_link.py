@@ -1,4 +1,4 @@
-"""A connection with MQTT 5.0 enhanced authentication by SCRAM, which paho-mqtt cannot do: a small client of our own."""
+"""``ScramLink``: a connection with MQTT 5.0 enhanced authentication by SCRAM, which paho-mqtt does not support."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FAILURE = 0x80  # reason codes from here on are failures; mqtt5's, unlike an In
 
 @dataclass(slots=True)
 class _Unsettled:
-    """A message of QoS 1 or 2 on its way."""
+    """A message of QoS 1 or 2 that is not acknowledged."""
 
     packet: dict[str, Any]
     settled: Settled
@@ -30,7 +30,7 @@ class _Unsettled:
 
 
 class _Wire(asyncio.Protocol):
-    """One TCP connection of a link; what a former one still has to say is no longer heard."""
+    """One TCP connection of a link; what arrives on an earlier one is ignored."""
 
     def __init__(self, link: ScramLink) -> None:
         self._link = link
@@ -49,7 +49,7 @@ class _Wire(asyncio.Protocol):
         self._link.lose(self, "connection lost" if exc is None else f"connection lost: {exc}")
 
     def _packets(self) -> Iterator[Any]:
-        """The complete packets; the rest stays. Raises ValueError at one that is malformed."""
+        """The complete packets received so far. Raises ValueError at a malformed one."""
         data, start = bytes(self._buffer), 0
         while start < len(data):
             try:
@@ -62,7 +62,7 @@ class _Wire(asyncio.Protocol):
 
 
 class ScramLink:
-    """One terminal's connection; the log-in proves the pin without sending it, and makes the server prove it too."""
+    """One terminal's connection; the login proves the pin without sending it, and makes the server prove it too."""
 
     def __init__(self, spec: TerminalSpec, options: LinkOptions, *, on_error: Callable[[], None]) -> None:
         self.closed = asyncio.Event()
@@ -144,7 +144,7 @@ class ScramLink:
             self.cut()
 
     def receive(self, wire: _Wire, packets: Iterator[Any]) -> None:
-        """Handles the packets that have arrived on a connection, if it is the present one."""
+        """Handles packets that arrived on a connection, unless it is an earlier one."""
         if wire is not self._wire:
             return
         self._heard_s = self._loop.time()
@@ -157,7 +157,7 @@ class ScramLink:
             self.cut()
 
     def lose(self, wire: _Wire, why: str) -> None:
-        """Keeps for the next connection what was on its way when this one ended."""
+        """Keeps unacknowledged messages of a connection that ended for the next one."""
         if wire is not self._wire:
             return
         self._wire = None
@@ -167,7 +167,7 @@ class ScramLink:
         self._fail(LinkError(why))
         self.closed.set()
 
-    # packets
+    # Receiving packets
 
     def _handle(self, packet: Any) -> None:
         handler = _HANDLERS.get(type(packet))
@@ -176,7 +176,7 @@ class ScramLink:
         handler(self, packet)
 
     def _on_auth(self, packet: mqtt5.AuthPacket) -> None:
-        """The server's first message; the proof answers it [MQTT-4.12.0-2]."""
+        """Answers the server's first SCRAM message with the proof [MQTT-4.12.0-2]."""
         if self._scram is None or packet.reason_code != mqtt5.AuthReasonCode.CONTINUE_AUTHENTICATION:
             raise ValueError("AUTH out of turn")
         if packet.authentication_method != self._spec.scram:
@@ -236,9 +236,9 @@ class ScramLink:
             self._wire.transport.close()
 
     def _on_pingresp(self, packet: mqtt5.PingRespPacket) -> None:
-        """A PINGRESP says nothing but that the broker answers."""
+        """Does nothing: a PINGRESP only shows that the broker answers."""
 
-    # sending
+    # Sending packets
 
     async def _connect(self) -> None:
         _, wire = await self._loop.create_connection(lambda: _Wire(self), self._options.host, self._options.port)
@@ -265,7 +265,7 @@ class ScramLink:
         return mqtt5.SubscribePacket(self._next_id(), [wanted])
 
     async def _ask(self, packet: Any) -> Any:
-        """Sends a packet and waits for what answers it."""
+        """Sends a packet and returns its answer."""
         if self._wire is None:
             raise LinkError("connection lost")
         self._waiting = self._loop.create_future()
@@ -327,4 +327,4 @@ _HANDLERS: dict[type, Callable[[ScramLink, Any], None]] = {
 
 
 def _ignore(message: Inbound) -> None:
-    """Until the terminal listens, messages have nobody to go to."""
+    """The default listener for messages: does nothing."""

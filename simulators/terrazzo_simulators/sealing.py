@@ -21,11 +21,11 @@ _OAEP_256 = padding.OAEP(mgf=padding.MGF1(hashes.SHA256()), algorithm=hashes.SHA
 
 
 class SealError(ValueError):
-    """A sealed payload that cannot be opened, or a key that cannot seal."""
+    """A sealed payload that cannot be opened, or a key that cannot be used."""
 
 
 def derive_key(*, pin: str, uid: str) -> bytes:
-    """The ``dir`` key of a terminal: HKDF-SHA256 (RFC 5869) of the pin, empty salt, info = uid, 32 bytes."""
+    """A terminal's key for JWE ``dir``: HKDF-SHA256 (RFC 5869) of the pin, empty salt, info = uid, 32 bytes."""
     return HKDF(algorithm=hashes.SHA256(), length=KEY_BYTES, salt=b"", info=uid.encode()).derive(pin.encode())
 
 
@@ -37,7 +37,7 @@ class Seal:
         self._rsa = _load_rsa(rsa_publickey) if rsa_publickey else None
 
     def seal(self, payload: bytes) -> bytes:
-        """A JWE: with RSA-OAEP-256 where the terminal has a public key, else with ``dir``."""
+        """The payload as a JWE: RSA-OAEP-256 if the terminal has a public key, otherwise ``dir``."""
         if self._rsa is None:
             return _encrypt(payload, alg="dir", content_key=self._key, encrypted_key=b"")
         content_key = os.urandom(KEY_BYTES)
@@ -45,7 +45,7 @@ class Seal:
         return _encrypt(payload, alg="RSA-OAEP-256", content_key=content_key, encrypted_key=encrypted_key)
 
     def open(self, token: bytes) -> bytes:
-        """The payload of a JWE that was sealed with the ``dir`` key. Raises SealError."""
+        """The payload of a JWE that was sealed with the ``dir`` key. Raises ``SealError``."""
         header, encrypted_key, iv, ciphertext, tag = _split(token)
         _require_dir(header)
         if encrypted_key or len(iv) != _IV_BYTES or len(tag) != _TAG_BYTES:

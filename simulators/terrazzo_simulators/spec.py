@@ -1,4 +1,4 @@
-"""Who a simulated terminal is and how it logs in: the fields of a terminal's record that the device itself knows."""
+"""``TerminalSpec``: a simulated terminal's identity and login, the part of its record that the device itself knows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class SpecError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSpec:
-    """One terminal to simulate. ``uid`` is its MQTT client id; ``pin`` its password in whichever way the mode asks."""
+    """One terminal to simulate. ``uid``: its MQTT client id; ``pin``: the secret of its login, in any mode."""
 
     uid: str
     username: str
@@ -44,7 +44,7 @@ class TerminalSpec:
 
 
 def parse_spec(record: object, where: str = "terminal") -> TerminalSpec:
-    """A spec from a JSON object. Raises SpecError naming ``where``, the field and the reason."""
+    """The spec in a JSON object. Raises ``SpecError`` naming ``where``, the field and the reason."""
     if not isinstance(record, Mapping):
         raise SpecError(f"{where}: must be an object, got {type(record).__name__}")
     unknown = sorted(set(record) - set(_READERS))
@@ -62,7 +62,7 @@ def parse_spec(record: object, where: str = "terminal") -> TerminalSpec:
 
 
 def read_specs(path: Path) -> list[TerminalSpec]:
-    """The specs of a JSON file, a list of objects. Raises SpecError also for a file that cannot be read."""
+    """The specs in a JSON file, a list of objects. Raises ``SpecError``, also if the file cannot be read."""
     try:
         records = json.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -77,7 +77,11 @@ def read_specs(path: Path) -> list[TerminalSpec]:
 
 
 def require_unique(specs: list[TerminalSpec]) -> None:
-    """Two terminals of one uid would take each other's connection over without end."""
+    """Checks that no two terminals have the same uid: they would take over each other's connection without end.
+
+    Raises:
+        SpecError: two have; names the uid.
+    """
     seen: set[str] = set()
     for spec in specs:
         if spec.uid in seen:
@@ -87,7 +91,7 @@ def require_unique(specs: list[TerminalSpec]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """How generated terminals are called: patterns over ``{n}``, counted from ``first``."""
+    """Patterns for the names of generated terminals, with ``{n}`` counted from ``first``."""
 
     uid: str = "sim-{n:05d}"
     username: str = "sim-{n:05d}"
@@ -96,7 +100,7 @@ class Naming:
 
 
 def generate_specs(count: int, *, naming: Naming, types: tuple[str, ...] = TYPES, **common: Any) -> list[TerminalSpec]:
-    """``count`` terminals, the types in turn, with the ``common`` fields of each."""
+    """``count`` terminals, of each of ``types`` in rotation, with the same ``common`` fields."""
     specs = []
     for offset in range(count):
         n = naming.first + offset

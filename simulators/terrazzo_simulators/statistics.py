@@ -1,4 +1,4 @@
-"""What a fleet has done so far."""
+"""Counters of what a fleet has done."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Statistics:
         return asdict(self)
 
     def line(self, *, elapsed_s: float, terminals: int, published_before: int, since_s: float) -> str:
-        """One line for people; the rate is over the ``since_s`` before now."""
+        """One line of text; the rate is that of the last ``since_s`` seconds."""
         rate = (self.published - published_before) / since_s if since_s > 0 else 0.0
         shown = f"{elapsed_s:7.1f} s  connected {self.connected}/{terminals}  published {self.published} ({rate:.0f}/s)"
         shown += f"  acknowledged {self.acknowledged}  commands {self.commands}"

@@ -1,4 +1,4 @@
-"""What a terminal says and does, without a connection: reports, alarms, versions, and obedience to commands."""
+"""``Terminal``: what a terminal says and does, without a connection (reports, alarms, versions, commands)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SCALARS = (str, int, float, bool, type(None))
 
 
 class Message(NamedTuple):
-    """Something to publish: on a channel, or, for the answer to a command of MQTT 5, where it asked for."""
+    """A message to publish: on a channel, or, as answer to an MQTT 5 command, on its Response Topic."""
 
     channel: str
     points: dict[str, Any]
@@ -33,7 +33,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What a command brings about: messages now, and perhaps a reboot or an upgrade that takes its time."""
+    """The effect of a command: messages to send now, and perhaps a reboot or an upgrade that takes time."""
 
     messages: list[Message]
     reboots: bool = False
@@ -42,7 +42,7 @@ class Reaction:
 
 
 class Terminal:
-    """One terminal. Times are passed in, in seconds of the epoch, by the terminal's own clock."""
+    """One terminal. Times are passed in, in seconds since 1970 (UTC), by the terminal's own clock."""
 
     def __init__(self, spec: TerminalSpec, *, seed: int, upgrade_failure: float = 0.0) -> None:
         self.spec = spec
@@ -58,7 +58,7 @@ class Terminal:
         self._upgrade_count = 0
 
     def start(self, time_s: float) -> list[Message]:
-        """What a terminal says each time it has come up: information, versions, parameters."""
+        """The messages after each start: information, versions, parameters."""
         self.started_s = time_s
         information = {
             "Type": self.spec.type,
@@ -73,7 +73,7 @@ class Terminal:
         ]
 
     def report(self, time_s: float) -> list[Message]:
-        """The real-time values of this moment, and the alarms where one has changed."""
+        """The real-time values at this time, and the alarms if one has changed."""
         self.machine.advance(time_s)
         messages = [Message("r", _timed(self._points(), time_s))]
         alarms = {name: int(alarm.active) for name, alarm in self.machine.alarms.items()}
@@ -83,7 +83,7 @@ class Terminal:
         return messages
 
     def obey(self, command: Command, time_s: float) -> Reaction:
-        """Carries a command out, once per correlation data, and answers it."""
+        """Carries out a command, once for each Correlation Data, and answers it."""
         known = self._answered.get(command.correlation) if command.correlation is not None else None
         if known is not None:
             return Reaction([known], repeated=True)
@@ -102,7 +102,7 @@ class Terminal:
         return answer
 
     def finish_upgrade(self, time_s: float) -> list[Message]:
-        """Ends the upgrade that was begun first: the new version on ``v``, or a notice that it failed."""
+        """Completes the oldest upgrade: the new version on ``v``, or a notice that it failed."""
         if not self._upgrades:
             return []
         unit, version = self._upgrades.pop(0)
@@ -114,13 +114,13 @@ class Terminal:
         return [Message("v", _timed(self.versions, time_s))]
 
     def fail_upgrade(self, reason: str, time_s: float) -> list[Message]:
-        """Ends the upgrade that was begun first, and says why it came to nothing."""
+        """Ends the oldest upgrade with a notice that says why it failed."""
         unit, _ = self._upgrades.pop(0)
         failed = {"Act": "AXUpgrade", "Unit": unit, "Result": "failed", "Reason": reason}
         return [Message("n", _timed(failed, time_s))]
 
     def lose_upgrades(self) -> None:
-        """Forgets upgrades that were begun, as a power cut makes it do."""
+        """Forgets the upgrades in progress, as after a power cut."""
         self._upgrades.clear()
 
     def _points(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Terminal:
         return values, [Message("p", _timed(self.machine.settings, time_s))] if settings else []
 
     def _apply(self, settings: dict[str, Any]) -> None:
-        """Sets all of them, or none where one is refused."""
+        """Sets all settings, or none if one is refused."""
         before = dict(self.machine.settings)
         try:
             for name, value in settings.items():
@@ -192,7 +192,7 @@ _HANDLERS: dict[str, _Handler] = {
 
 
 def _require_sayable(name: str, value: Any) -> None:
-    """A point that the terminal could not put into its next report is refused."""
+    """Refuses a value that the terminal could not encode in its next report."""
     if not isinstance(value, _SCALARS):
         raise CommandError(f"{name} must be a number, a string, a boolean or null")
     if isinstance(value, float) and not math.isfinite(value):
@@ -210,13 +210,13 @@ def _answer(command: Command, points: dict[str, Any], time_s: float) -> Message:
 
 
 def _timed(points: dict[str, Any], time_s: float) -> dict[str, Any]:
-    """The points with the terminal's time, in ISO 8601 with milliseconds."""
+    """The points with the terminal's time added, in ISO 8601 with milliseconds."""
     moment = datetime.fromtimestamp(time_s, UTC).isoformat(timespec="milliseconds")
     return {**points, "Time": moment.replace("+00:00", "Z")}
 
 
 def _put(points: dict[str, Any], name: str, value: Any) -> None:
-    """Sets a point that may be nested, ``U.L1``; a name that leads through a plain value stays flat."""
+    """Sets a point that may be nested (``U.L1``); a name that leads through a plain value stays flat."""
     *path, last = name.split(".")
     place = points
     for part in path:
@@ -233,7 +233,7 @@ def _version_name(unit: str) -> str:
 
 
 def _version_in(url: str) -> str | None:
-    """The version in a firmware file's name: ``2.2.0`` of ``http://host/lua-2.2.0.bin``."""
+    """The version in a firmware file's name: ``2.2.0`` in ``http://host/lua-2.2.0.bin``."""
     found = _VERSION.findall(url.rsplit("/", 1)[-1])
     return found[-1] if found else None
 

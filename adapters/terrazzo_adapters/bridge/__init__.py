@@ -1,14 +1,14 @@
-"""Bridges to remote MQTT brokers.
+"""Bridges to remote MQTT brokers, on paho-mqtt.
 
 =========== ==========================================================================
-settings    the remote broker, and which topics cross
-queue_index which messages wait, and which one has to go when there is no room
+settings    the remote broker, and the topics that cross
+queue_index the numbers and sizes of the messages that wait; drops some when it is full
 spool       the messages on disk
-queue       from the local broker onto the disk, and on in order
+queue       takes messages from the local broker, puts them on disk, hands them on in order
 link        one connection to the remote broker
-sender      messages out over one connection
-receiver    messages in over one connection
-bridge      ``MqttBridge``: connecting again and again, status, the end
+sender      sends messages over one connection
+receiver    receives messages over one connection
+bridge      ``MqttBridge``: connects again and again, status, shutdown
 =========== ==========================================================================
 """
 

@@ -28,11 +28,11 @@ _FINISH_S = 1.0  # for acknowledgements of what is on its way
 
 
 class MqttBridge:
-    """``Bridge`` by paho-mqtt.
+    """``terrazzo.ports.bridge.Bridge`` on paho-mqtt.
 
     Args:
-        tasks: run from ``start`` to ``hang_up`` (what connects) or ``close`` (what writes and reads the queue).
-        folder: of its queue.
+        tasks: runs the connection from ``start`` to ``hang_up``, and the queue from ``start`` to ``close``.
+        folder: the folder of the queue on disk.
 
     Raises:
         ValueError: a TLS file can't be used; names the setting.
@@ -56,13 +56,13 @@ class MqttBridge:
         )
         self._link: RemoteLink | None = None
         self._sender: Sender | None = None
-        self._earlier: Sender | None = None  # the last one there was
+        self._earlier: Sender | None = None  # of the connection before
         self._tasks = tasks
         self._task: Task | None = None
         self._is_closing = False
 
     async def start(self) -> None:
-        """As in the port."""
+        """See ``Bridge.start``."""
         await self._queue.open()
         self._queue.ready.listen(self._pump)
         if self._settings.outgoing:
@@ -71,11 +71,11 @@ class MqttBridge:
         self._task = self._tasks.spawn(f"bridge {self.name}", self._run, OnFailure.RESTART)
 
     def status(self) -> BridgeStatus:
-        """As in the port."""
+        """See ``Bridge.status``."""
         return self._status
 
     async def _run(self) -> None:
-        """Connects again and again, until it is stopped. A fault on this side ends it; then it is begun anew."""
+        """Connects again and again until it is stopped. A fault on this side ends it, and it is started again."""
         attempts = Attempts(Retry(first_s=_RETRY_FIRST_S, most_s=self._settings.retry_s, jitter=0.5))
         while True:
             started_us = now_us()
@@ -92,7 +92,7 @@ class MqttBridge:
             await asyncio.sleep(attempts.failed() or 0)
 
     async def _cross(self) -> None:
-        """One connection, from its start to its loss."""
+        """Uses one connection, from opening it to its loss."""
         settings, status = self._settings, self._status
         link = RemoteLink(settings, self._context, broker_id=self._broker.id)
         Receiver(link, self._broker, settings=settings, status=status, log=self._log)
@@ -133,7 +133,7 @@ class MqttBridge:
             self._link.guard(self._sender.pump)
 
     async def hang_up(self) -> None:
-        """As in the port."""
+        """See ``Bridge.hang_up``."""
         self._is_closing = True
         link, sender = self._link, self._sender
         if link is not None and sender is not None:
@@ -143,13 +143,13 @@ class MqttBridge:
             await self._task.stop()
 
     async def drain(self, timeout_s: float) -> None:
-        """As in the port."""
+        """See ``Bridge.drain``."""
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.when_durable(lambda: durable.set_result(None))
         await asyncio.wait({durable}, timeout=timeout_s)
 
     async def close(self) -> None:
-        """As in the port."""
+        """See ``Bridge.close``."""
         await self._queue.close()
 
 

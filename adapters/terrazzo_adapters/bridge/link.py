@@ -40,15 +40,15 @@ class RemoteLinkError(ConnectionError):
 
 
 class RemoteLink:
-    """A connection that is opened once. ``lost`` is done when it is over, with the reason, or raises this side's fault.
+    """One connection, opened once. ``lost`` is done when it has ended: with the reason as result, or this side's fault.
 
-    Everything that the event loop calls goes through ``guard``, so that no fault stays unheard in a callback.
+    All callbacks of the event loop run inside ``guard``, so that no fault in one is lost.
     """
 
     def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None, *, broker_id: str) -> None:
         self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
         self.on_puback: Callable[[int, int], None] = lambda _, __: None  # packet identifier, reason code
-        self.on_drained: Callable[[], None] = lambda: None  # what was written has left
+        self.on_drained: Callable[[], None] = lambda: None  # called when the socket's buffer is empty again
         self.window = WINDOW  # how many QoS 1 publishes the remote broker takes unacknowledged
         self.is_v5 = settings.protocol == "5.0"
         self._settings = settings
@@ -64,9 +64,9 @@ class RemoteLink:
         self._is_in_callback = False  # of paho
 
     def resume(self, earlier: RemoteLink, identifiers: Container[int]) -> set[int]:
-        """Takes over what the remote broker hasn't acknowledged to an earlier connection; called before ``open``.
+        """Takes over the messages of an earlier connection that were not acknowledged; to be called before ``open``.
 
-        paho sends it again with its identifiers once the CONNACK has come. [MQTT-4.4.0-1]
+        paho sends them again with their packet identifiers after the CONNACK. [MQTT-4.4.0-1]
 
         Returns:
             The packet identifiers of what was taken over.
@@ -80,10 +80,10 @@ class RemoteLink:
         return taken
 
     async def open(self) -> list[str]:
-        """Connects, logs in and subscribes; the filters that were refused.
+        """Connects, logs in and subscribes; returns the filters that were refused.
 
         Raises:
-            RemoteLinkError, OSError, TimeoutError: why not.
+            RemoteLinkError, OSError, TimeoutError: the connection failed.
         """
         try:
             async with asyncio.timeout(_CONNECT_S):
@@ -95,7 +95,7 @@ class RemoteLink:
             raise
 
     async def _connect(self) -> None:
-        """TCP, TLS and CONNECT block, hence a thread; one that nobody waits for must not hold the process."""
+        """Connects in a thread, because TCP, TLS and CONNECT block; a daemon, so that it can't delay the shutdown."""
         attempt: asyncio.Future[None] = self._loop.create_future()
         threading.Thread(target=self._reconnect, args=(attempt,), name="bridge connect", daemon=True).start()
         await attempt
@@ -133,7 +133,7 @@ class RemoteLink:
         return [pattern for pattern, code in zip(filters, granted, strict=False) if code >= 0x80]
 
     def _wish(self, qos: int) -> Any:
-        """No-local, so that nothing comes back; the retain flag kept; retained messages once."""
+        """The subscription options: No Local, Retain As Published, retained messages only with a new subscription."""
         if not self.is_v5:
             return qos
         return SubscribeOptions(qos, noLocal=True, retainAsPublished=True, retainHandling=1)
@@ -163,7 +163,7 @@ class RemoteLink:
                 PacketTypes.CONNECT,
                 SessionExpiryInterval=expiry_s,
                 ReceiveMaximum=WINDOW,
-                UserProperty=(MARK, self._broker_id),  # a Terrazzo marks what it gives to a bridge
+                UserProperty=(MARK, self._broker_id),  # a remote Terrazzo marks messages for bridges with it
             )
             client.connect_async(*address, clean_start=not lasting, properties=wishes)
         else:
@@ -176,22 +176,22 @@ class RemoteLink:
         client.on_socket_close = self._on_socket_close
         return client
 
-    # What the bridge does with it
+    # Called by the bridge
 
     def publish(
         self, topic: str, payload: bytes, *, qos: int, retain: bool, properties: Mapping[str, Any]
     ) -> int | None:
-        """Sends; the packet identifier, or None where the connection has gone.
+        """Sends a message; returns its packet identifier, or None if the connection has ended.
 
         Raises:
-            ValueError: MQTT has no such topic, or no room for the message.
+            ValueError: the topic or the size is not possible in MQTT.
         """
         given = _properties(PacketTypes.PUBLISH, **properties) if self.is_v5 and properties else None
         info = self._client.publish(topic, payload, qos=qos, retain=retain, properties=given)
         return info.mid if info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS else None
 
     def acknowledge(self, message: mqtt.MQTTMessage) -> None:
-        """Sends the PUBACK of a message that came in."""
+        """Sends the PUBACK of a received message."""
         if not self.lost.done():
             self._client.ack(message.mid, message.qos)
 
@@ -202,12 +202,12 @@ class RemoteLink:
 
     @property
     def is_congested(self) -> bool:
-        """Whether what was written last has not left yet; ``on_drained`` follows."""
+        """Whether written data still waits in the socket's buffer; ``on_drained`` is called when it has left."""
         self._flush()
         return self._client.want_write()
 
     def pause_reading(self) -> None:
-        """Reads nothing more from the socket until ``resume_reading``."""
+        """Stops reading from the socket until ``resume_reading``."""
         if not self._is_paused and self._fd >= 0:
             self._is_paused = True
             self._loop.remove_reader(self._fd)
@@ -246,7 +246,7 @@ class RemoteLink:
         self._client.loop_write()
 
     def guard(self, work: Callable[[], object]) -> None:
-        """Calls ``work``; what it raises ends the connection, and is raised by ``open`` or ``lost``."""
+        """Calls ``work``; an exception ends the connection, and is raised by ``open`` or ``lost``."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - nobody would hear of it in a callback of the event loop
@@ -271,12 +271,12 @@ class RemoteLink:
             self.lost.set_exception(fault)
             self.lost.exception()  # perhaps nobody awaits it
 
-    # What paho and the loop do
+    # Called by paho and the event loop
 
     def _read(self) -> None:
         try:
             self._client.loop_read()
-            # What TLS has decrypted already no selector tells of.
+            # No selector reports what TLS has decrypted already.
             while not self._is_paused and isinstance(sock := self._client.socket(), ssl.SSLSocket) and sock.pending():
                 self._client.loop_read()
         except _BROKEN as error:

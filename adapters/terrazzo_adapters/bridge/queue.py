@@ -1,4 +1,4 @@
-"""The queue of one bridge: takes what is to leave, gets it onto the disk, and hands it on in order."""
+"""``MessageQueue``: the messages that a bridge is to send, on disk and in order."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _RETRY = Retry(first_s=0.1, most_s=5.0)
 
 
 class MessageQueue:
-    """``terrazzo.ports.bridge.BridgeQueue`` on disk: ``offer`` puts in, ``next`` takes out, ``done`` forgets.
+    """``terrazzo.ports.bridge.BridgeQueue`` on disk; ``next`` returns the next message, ``done`` removes one.
 
-    All on the event loop; the spool has a thread. Two tasks use it, one that writes and one that reads ahead. Each may
-    be ended by an exception and begun anew: what it was at is kept in the queue, and done again.
+    Everything runs on the event loop; the spool has a thread. Two tasks use it, one writes and one reads ahead. Each
+    may fail and be started again: what it was working on stays in the queue, and is done again.
 
-    ``ready`` tells when ``next`` may have something after it had nothing.
+    ``ready`` is told when ``next`` may have a message after it had none.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class MessageQueue:
         self._overflow_log, self._failure_log = SparseLog(_log), SparseLog(_log)
         self._running: list[Task] = []
 
-        # In, to the disk
+        # From the local broker to the disk
         self._work = asyncio.Event()  # set when something came to be written
         self._idle = asyncio.Event()  # set while there is nothing to be written
         self._idle.set()
@@ -73,7 +73,7 @@ class MessageQueue:
         self._promised = 0  # the last number of QoS 1
         self._waiters: deque[tuple[int, Callable[[], None]]] = deque()
 
-        # Out, from the disk
+        # From the disk to the sender
         self._wanted = asyncio.Event()  # set when more is to be read
         self._epoch = 0  # rises with each rewind: what was read before it is not wanted any more
         self._window: deque[NumberedMessage] = deque()  # what comes next, without gaps
@@ -82,7 +82,7 @@ class MessageQueue:
         self._cursor = 0  # the last number that was taken out
 
     async def open(self) -> None:
-        """Finds what an earlier process left, and starts the tasks.
+        """Restores what an earlier process left, and starts the tasks.
 
         Raises:
             StoreUnavailable: the folder can't be used.
@@ -104,10 +104,10 @@ class MessageQueue:
         self._spool.open()
         return [(number, message.qos, message.size) for number, message in self._spool.all()]
 
-    # In
+    # Appending
 
     def offer(self, message: BridgeMessage) -> bool:
-        """As in the port."""
+        """See ``BridgeQueue.offer``."""
         number, dropped = self._index.admit(qos=message.qos, size=message.size)
         if dropped:
             self._gone += dropped
@@ -140,21 +140,21 @@ class MessageQueue:
 
     @property
     def is_durable(self) -> bool:
-        """As in the port."""
+        """See ``BridgeQueue.is_durable``."""
         return self._durable >= self._promised
 
     def when_durable(self, then: Callable[[], None]) -> None:
-        """As in the port."""
+        """See ``BridgeQueue.when_durable``."""
         if self.is_durable:
             then()
         else:
             self._waiters.append((self._promised, then))
 
-    # To the disk
+    # Writing to disk
 
     async def _write(self) -> None:
-        """Writes what came and removes what is gone, until it is stopped."""
-        self._tell_written()  # what an earlier run may have left untold
+        """Writes new messages to disk and removes those that are done, until it is stopped."""
+        self._tell_written()  # callbacks that an earlier run may have left
         while True:
             if self._pending or self._gone or self._committing or self._removing:
                 await self._commit()
@@ -210,10 +210,10 @@ class MessageQueue:
             self._broker.resume(self._name)
             self._paused = False
 
-    # Out
+    # Taking out
 
     def next(self) -> NumberedMessage | None:
-        """The next message to send, in order; None where none is at hand now."""
+        """The next message to send, in order; None if none has been read yet."""
         while self._window:
             if self._window[0][0] > self._durable:
                 return None
@@ -228,14 +228,14 @@ class MessageQueue:
         return None
 
     def done(self, number: int) -> None:
-        """Forgets a message by its number: the remote broker has it, or will never take it."""
+        """Removes a message by its number: the remote broker has it, or will never take it."""
         if self._index.remove(number):
             self._gone.append(number)
             self._wake_writer()
             self._count()
 
     def rewind(self) -> None:
-        """Starts over with the oldest message that is not done."""
+        """Starts again with the oldest message that is not done."""
         self._epoch += 1
         self._wanted.clear()
         self._window.clear()
@@ -244,10 +244,10 @@ class MessageQueue:
         self._index.on_the_way = 0
         self._is_complete = not len(self._index)
 
-    # From the disk
+    # Reading ahead
 
     async def _read_ahead(self) -> None:
-        """Reads what comes next whenever it is wanted, until it is stopped."""
+        """Reads the next messages from disk whenever they are wanted, until it is stopped."""
         attempts = Attempts(_RETRY)
         while True:
             await self._wanted.wait()
@@ -274,10 +274,10 @@ class MessageQueue:
         self._window.extend(found)
         self._window_bytes += sum(message.size for _, message in found)
 
-    # The end
+    # Closing
 
     async def close(self, timeout_s: float = 3.0) -> None:
-        """Gets everything onto the disk. What a failing disk doesn't take in time was never acknowledged."""
+        """Writes everything to disk within ``timeout_s``; what a failing disk doesn't take was never acknowledged."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._idle.wait()

@@ -1,4 +1,4 @@
-"""Which messages wait in a bridge's queue, and which has to go when it is full: their numbers and sizes in bytes."""
+"""``QueueIndex``: numbers and sizes in bytes of the messages in a bridge's queue; which to drop when it is full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Overflow = Literal["drop_oldest", "drop_newest"]
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """How much may wait, and what to do when more comes and no QoS 0 message is left to drop."""
+    """The limits of a queue, and what to drop when it is full and has no QoS 0 message left to drop."""
 
     messages: int
     bytes: int
@@ -38,7 +38,7 @@ class QueueIndex:
 
     @property
     def first(self) -> int:
-        """The lowest number that waits; one above the last where none does."""
+        """The lowest number that waits; one more than the last number if none does."""
         return next(iter(self._sizes), self.last + 1)
 
     def restore(self, number: int, *, qos: int, size: int) -> None:
@@ -50,9 +50,9 @@ class QueueIndex:
             self._qos0.append(number)
 
     def admit(self, *, qos: int, size: int) -> tuple[int | None, list[int]]:
-        """A number for a new message, None where there is no room, and the numbers of those that had to go for it.
+        """A number for a new message, None if there is no room, and the numbers of the messages dropped to make room.
 
-        The oldest QoS 0 messages go first. A QoS 0 message never drives out one of QoS 1.
+        The oldest QoS 0 messages are dropped first. A QoS 0 message never displaces one of QoS 1.
         """
         dropped: list[int] = []
         if size > self._capacity.bytes:  # no use in dropping anything
@@ -80,7 +80,7 @@ class QueueIndex:
         return next((number for number in islice(self._sizes, 70_000) if number > self.on_the_way), None)
 
     def remove(self, number: int) -> bool:
-        """Takes a message out; False where it is gone already."""
+        """Removes a message; False if it is not there any more."""
         size = self._sizes.pop(number, None)
         if size is None:
             return False

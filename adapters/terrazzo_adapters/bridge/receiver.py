@@ -1,4 +1,4 @@
-"""Messages in: to the local broker, acknowledged to the remote one when they are taken."""
+"""``Receiver``: publishes the remote broker's messages locally, and acknowledges them once they are taken."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNTAKEN_MOST = 1_000  # messages that the local broker has not taken yet; readi
 
 
 class Receiver:
-    """Publishes locally what comes over one connection; lives as long as that."""
+    """Publishes locally what one connection receives; made anew for each connection."""
 
     def __init__(
         self, link: RemoteLink, broker: LocalBroker, *, settings: BridgeSettings, status: BridgeStatus, log: SparseLog
@@ -62,7 +62,7 @@ class Receiver:
             self._link.resume_reading()
 
     def _refuse(self, incoming: MQTTMessage, why: str) -> None:
-        """It is acknowledged all the same: it would come again and again."""
+        """Logs and counts a message that can't be taken; it is acknowledged, or it would be sent again and again."""
         self._status.refused_here += 1
         self._status.last_error = f"{incoming.topic!r:.100} from the remote broker is refused: {why}"
         self._log.warning("bridge %s: %s", self._name, self._status.last_error)

@@ -1,4 +1,4 @@
-"""Messages out: from the queue over one connection, in order, forgotten when the remote broker has them."""
+"""``Sender``: sends the queue's messages in order, and removes those that the remote broker has acknowledged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from terrazzo_adapters.bridge.link import RemoteLink
 from terrazzo_adapters.bridge.queue import MessageQueue
 from terrazzo_adapters.bridge.settings import TopicRule
 
-_TURN = 200  # messages before the loop may do something else
+_TURN = 200  # messages before the event loop runs other tasks
 _QUOTA_EXCEEDED = 0x97
 
 
 class Sender:
-    """Sends over one connection; lives as long as that. ``broker_id``: what each message is marked with."""
+    """Sends over one connection; made anew for each. ``broker_id``: the id that each message is marked with."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Sender:
         link.on_drained = self.pump
 
     def resume(self, earlier: Sender) -> None:
-        """Leaves to the link what went over an earlier connection of the same session and wasn't acknowledged."""
+        """Leaves unacknowledged messages of an earlier connection of the same session to the link; it resends them."""
         taken = self._link.resume(earlier._link, earlier._sent)
         self._sent = {identifier: earlier._sent[identifier] for identifier in taken}
         self._again = set(self._sent.values())
 
     def pump(self) -> None:
-        """Sends what waits, as much as the remote broker and the socket take now."""
+        """Sends waiting messages, as many as the remote broker's window and the socket take now."""
         if self._link.lost.done() or self._finishing is not None:
             return
         for _ in range(_TURN):
@@ -66,13 +66,13 @@ class Sender:
                 asyncio.get_running_loop().call_soon(self._link.guard, self.pump)
 
     def _send(self, number: int, message: BridgeMessage) -> bool:
-        """Sends one message; False where the connection has gone, or takes no more now."""
+        """Sends one message; False if the connection has ended, or takes no more now."""
         rule, topic = self._remote_name(message.topic)
         if message.expires_us and message.expires_us <= now_us():
             self._status.expired += 1
             self._queue.done(number)
             return True
-        if rule is None:  # of an earlier configuration
+        if rule is None:  # queued under an earlier configuration
             self._drop(number, f"no rule for {message.topic!r:.100} any more")
             return True
         qos = min(message.qos, rule.qos)
@@ -129,7 +129,7 @@ class Sender:
             self._finishing.set_result(None)
 
     async def finish(self, timeout_s: float) -> None:
-        """Sends nothing more, and waits for the acknowledgements of what is on its way."""
+        """Stops sending, and waits for the acknowledgements of messages that were sent."""
         self._finishing = asyncio.get_running_loop().create_future()
         if self._sent:
             await asyncio.wait({self._finishing}, timeout=timeout_s)

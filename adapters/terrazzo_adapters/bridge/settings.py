@@ -1,4 +1,4 @@
-"""``BridgeSettings``: the remote broker, and which topics cross to and from it."""
+"""``BridgeSettings``: the remote broker of a bridge, and the topics that cross."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from paho.mqtt.client import topic_matches_sub
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRule:
-    """Topics that cross in one direction: under the local prefix here and under the remote one there.
-
-    ``filter`` is what stands behind both prefixes.
-    """
+    """Topics that cross in one direction: ``filter`` behind the local prefix here, behind the remote prefix there."""
 
     filter: str
     qos: int = 1
@@ -32,13 +29,13 @@ class TopicRule:
         return self.remote_prefix + self.filter
 
     def to_remote(self, topic: str) -> str | None:
-        """The other side's name of a local topic, None where the rule is not about it."""
+        """The remote name of a local topic, None if the rule doesn't cover it."""
         if not topic_matches_sub(self.local_filter, topic):
             return None
         return self.remote_prefix + topic[len(self.local_prefix) :] or None
 
     def to_local(self, topic: str) -> str | None:
-        """This side's name of a remote topic, None where the rule is not about it."""
+        """The local name of a remote topic, None if the rule doesn't cover it."""
         if not topic_matches_sub(self.remote_filter, topic):
             return None
         return self.local_prefix + topic[len(self.remote_prefix) :] or None
@@ -46,7 +43,7 @@ class TopicRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeSettings:
-    """The remote broker of one bridge, how to log in to it, which topics cross, and how much may wait."""
+    """The remote broker of one bridge, the login, the topics that cross, and the queue's limits."""
 
     name: str
     host: str
@@ -60,7 +57,7 @@ class BridgeSettings:
     tls_cert: str = ""
     tls_key: str = ""
     keep_alive_s: int = 60
-    session_expiry_s: int = 604_800  # MQTT 5: how long the remote broker keeps what is to come in
+    session_expiry_s: int = 604_800  # MQTT 5: how long the remote broker keeps the session
     retry_s: float = 30.0  # the longest pause between attempts to connect
     outgoing: tuple[TopicRule, ...] = ()  # the first that matches counts
     incoming: tuple[TopicRule, ...] = ()
@@ -70,12 +67,12 @@ class BridgeSettings:
 
     @property
     def local_filters(self) -> dict[str, int]:
-        """The filters of what is to leave, with the highest QoS where two rules share a filter."""
+        """The filters of local topics to send, each with its QoS; the highest where two rules share a filter."""
         return _highest((rule.local_filter, rule.qos) for rule in self.outgoing)
 
     @property
     def remote_filters(self) -> dict[str, int]:
-        """The filters of what is to come in, with the highest QoS where two rules share one."""
+        """The filters of remote topics to receive, each with its QoS; the highest where two rules share a filter."""
         return _highest((rule.remote_filter, rule.qos) for rule in self.incoming)
 
 

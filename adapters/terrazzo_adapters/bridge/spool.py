@@ -1,4 +1,4 @@
-"""The spool: messages that wait on disk, in order, for the remote broker."""
+"""``MessageSpool``: a bridge's waiting messages on disk, in order."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _decode = msgspec.msgpack.Decoder(BridgeMessage).decode
 
 
 class MessageSpool:
-    """Messages by number in a RocksDB of its own. Every method belongs to one thread.
+    """Messages by number, in a RocksDB of its own. All methods are called on one thread.
 
-    Every method raises ``StoreUnavailable`` when the disk fails it; later calls try again.
+    Every method raises ``StoreUnavailable`` when the disk fails; later calls try again.
     """
 
     def __init__(self, path: Path, *, name: str) -> None:
@@ -41,7 +41,7 @@ class MessageSpool:
         return self._from(0)
 
     def read(self, first: int, *, most: int, most_bytes: int) -> list[NumberedMessage]:
-        """What waits from the number ``first`` on, at least one message where there is one."""
+        """The messages from the number ``first`` on, within ``most`` and ``most_bytes``; at least one if one waits."""
         self._ensure_open()
         found: list[NumberedMessage] = []
         size = 0
@@ -59,9 +59,9 @@ class MessageSpool:
                 yield int.from_bytes(key[1:]), _decode(value)
 
     def commit(self, added: Sequence[NumberedMessage], gone: Sequence[int], *, sync: bool) -> None:
-        """Adds and forgets messages; what is added is on disk afterwards if ``sync``. Doing it twice changes nothing.
+        """Adds and removes messages; the added ones are durable if ``sync``. Repeating a call changes nothing.
 
-        Without ``sync`` a message that is gone may be back after a crash.
+        Without ``sync`` a removed message may be back after a crash.
         """
 
         def fill(batch: WriteBatch) -> None:

@@ -1,11 +1,11 @@
-"""Columns: the points of one name, apart from all others. What charts are made of, whichever store they come from.
+"""Columns: the points of one name in arrays. Charts of every store are computed from them.
 
 ======== =======================================================================
-points   a record's body to names and values
+points   parses a record's body into names and values
 column   one name's points in arrays, and their form on disk
-resample points to buckets with one value each
-extremes points to the few that a chart must show
+resample reduces points to buckets with one value each
+extremes reduces points to the few that a chart must show
 ======== =======================================================================
 
-numpy is loaded when the first chart is asked for, not when the platform starts.
+numpy is imported when the first chart is asked for, not when the platform starts.
 """

@@ -20,9 +20,9 @@ _KINDS = {int: NUMBER, float: NUMBER, bool: FLAG, str: TEXT}
 
 
 class PointColumn(NamedTuple):
-    """Points in order of time, then arrival.
+    """Points in order of time, then arrival: times in UTC microseconds.
 
-    ``numbers`` holds a flag as 0 or 1 and a text by its place in ``texts``.
+    ``numbers`` holds booleans as 0 or 1 and texts by their index in ``texts``.
     """
 
     times_us: NDArray[np.int64]
@@ -39,7 +39,7 @@ class PointColumn(NamedTuple):
         return PointColumn(times_us[part], self.kinds[part], self.numbers[part], self.texts)
 
     def numeric(self) -> PointColumn:
-        """The points that are numbers or flags."""
+        """The points that are numbers or booleans."""
         return self.where(self.kinds != TEXT)
 
     def where(self, chosen: NDArray[np.bool_]) -> PointColumn:
@@ -50,7 +50,7 @@ class PointColumn(NamedTuple):
 
 
 class StoredColumn(msgspec.Struct, array_like=True):
-    """A column on disk: times as offsets of 4 bytes, numbers in the narrowest form that holds them exactly."""
+    """A column on disk: times as offsets of 4 bytes, numbers in the narrowest type that holds them exactly."""
 
     offsets: bytes
     kinds: bytes  # empty: all are numbers
@@ -63,7 +63,7 @@ _decoder = msgspec.msgpack.Decoder(StoredColumn)
 
 
 def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iterable[str]) -> dict[str, PointColumn]:
-    """The columns of ``keys`` from records' times and points, in order; names without points are absent."""
+    """The columns of ``keys`` from the records' times (UTC microseconds) and points, in order; no empty ones."""
     times: list[int] = []
     every: list[Mapping[str, Value]] = []
     for time_us, points in records:
@@ -77,7 +77,7 @@ def build_columns(records: Iterable[tuple[int, Mapping[str, Value]]], keys: Iter
 def read_columns(
     records: Iterable[tuple[int, bytes]], keys: Sequence[str], read: Callable[[bytes], Sequence[Value]]
 ) -> dict[str, PointColumn]:
-    """The columns of ``keys`` from times and bodies, in order; ``read`` gives a body's values of all ``keys``."""
+    """The columns of ``keys`` from times and bodies, in order; ``read`` returns a body's values of all ``keys``."""
     times: list[int] = []
     rows: list[Sequence[Value]] = []
     for time_us, body in records:
@@ -89,7 +89,7 @@ def read_columns(
 
 
 def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
-    """The column of one name; a value is null where the record has no point of it."""
+    """The column of one name; ``values`` has null where the record has no point of it."""
     types = set(map(type, values))
     if type(None) in types:
         places = [place for place, value in enumerate(values) if value is not None]
@@ -108,7 +108,7 @@ def _build(times_us: NDArray[np.int64], values: Sequence[Value]) -> PointColumn:
 
 
 def encode_column(column: PointColumn, base_us: int) -> bytes:
-    """The value on disk; all times are less than ``_OFFSET_LIMIT`` after ``base_us``."""
+    """The column as stored on disk; all times must be less than ``_OFFSET_LIMIT`` after ``base_us``."""
     offsets = column.times_us - base_us
     assert not len(offsets) or (offsets[0] >= 0 and offsets[-1] < _OFFSET_LIMIT)
     form = _narrowest(column.numbers)
@@ -121,7 +121,7 @@ def encode_column(column: PointColumn, base_us: int) -> bytes:
 
 
 def parse_column(value: bytes, base_us: int) -> PointColumn:
-    """The column that ``encode_column`` made this value of, with the same ``base_us``."""
+    """The reverse of ``encode_column``, with the same ``base_us``."""
     stored = _decoder.decode(value)
     times_us = np.frombuffer(stored.offsets, "<u4").astype(np.int64) + base_us
     kinds = np.frombuffer(stored.kinds, np.uint8) if stored.kinds else np.zeros(len(times_us), np.uint8)

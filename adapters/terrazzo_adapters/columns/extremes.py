@@ -1,6 +1,6 @@
-"""PointArrays to the few that a chart must show: of each bucket the first, the lowest, the highest and the last (M4).
+"""Reduces points to the few that a chart must show: of each bucket the first, lowest, highest and last (M4).
 
-A line through them covers exactly the pixels that a line through all points does, if a bucket is a pixel wide.
+If a bucket is one pixel wide, a line through them covers the same pixels as a line through all points.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PointArrays = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Extremes:
-    """Takes the columns of one range piece by piece, oldest first, answers with a curve for each name."""
+    """Takes the columns of one range piece by piece, oldest first; returns a curve for each name."""
 
     def __init__(self, keys: Sequence[str], *, bucket_us: int, origin_us: int) -> None:
         self._bucket_us = bucket_us
@@ -31,7 +31,7 @@ class Extremes:
         """Adds the next piece of the range.
 
         Raises:
-            TooManyBuckets: as soon as it is clear.
+            TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
             numeric = column.numeric()
@@ -61,7 +61,7 @@ class Extremes:
         return curves
 
     def _choose(self, times_us: NDArray[np.int64], values: NDArray[np.float64]) -> PointArrays:
-        """Of each bucket its first, lowest, highest and last point; of equal ones the earliest."""
+        """The first, lowest, highest and last point of each bucket; of equal ones the earliest."""
         ids = bucket_ids(times_us, self._bucket_us, self._origin_us)
         starts = run_starts(ids)
         ends = np.append(starts[1:], len(ids))
@@ -74,7 +74,7 @@ class Extremes:
 def _first_equal(
     values: NDArray[np.float64], wanted: NDArray[np.float64], starts: NDArray[np.intp], ends: NDArray[np.intp]
 ) -> NDArray[np.intp]:
-    """The first place in each run that holds the run's wanted value."""
+    """The index of the first element of each run that equals the run's wanted value."""
     runs = np.repeat(np.arange(len(starts)), ends - starts)
     places = np.flatnonzero(values == wanted[runs])
     return places[run_starts(runs[places])]

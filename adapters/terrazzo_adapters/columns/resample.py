@@ -1,7 +1,7 @@
-"""Points to buckets with one value each.
+"""Reduces points to buckets with one value each.
 
 Columns come piece by piece, oldest first; each piece is reduced to its buckets at once, and a bucket that lies across
-two pieces is put together at the end.
+two pieces is combined at the end.
 """
 
 from __future__ import annotations
@@ -20,27 +20,23 @@ Ids = NDArray[np.int64]
 
 
 def bucket_ids(times_us: NDArray[np.int64], bucket_us: int, origin_us: int) -> Ids:
-    """The number of the bucket in which each time lies (UTC microseconds)."""
+    """The number of the bucket that each time (UTC microseconds) lies in; bucket 0 begins at the origin."""
     return np.asarray((times_us - origin_us) // bucket_us, np.int64)
 
 
 def run_starts(ids: Ids) -> NDArray[np.intp]:
-    """Where each run of equal ids begins."""
+    """The index at which each run of equal ids begins."""
     return np.flatnonzero(np.concatenate(([True], ids[1:] != ids[:-1]))) if len(ids) else np.zeros(0, np.intp)
 
 
 def check_count(count: int) -> None:
-    """Checks a number of buckets.
-
-    Raises:
-        TooManyBuckets: it is more than ``MOST_BUCKETS``.
-    """
+    """Raises ``TooManyBuckets`` if there are more than ``MOST_BUCKETS``."""
     if count > MOST_BUCKETS:
         raise TooManyBuckets(f"the range has more than {MOST_BUCKETS:,} buckets: choose longer ones or a shorter range")
 
 
 class Resampler:
-    """Takes the columns of one range, answers with its buckets."""
+    """Takes the columns of one range piece by piece, oldest first; returns its buckets."""
 
     def __init__(self, keys: Sequence[str], *, bucket_us: int, fn: Fn | None, origin_us: int) -> None:
         self._bucket_us = bucket_us
@@ -51,14 +47,14 @@ class Resampler:
         """Adds the next piece of the range.
 
         Raises:
-            TooManyBuckets: as soon as it is clear.
+            TooManyBuckets: the pieces so far have too many.
         """
         for key, column in columns.items():
             if len(column.times_us):
                 self._series[key].add(bucket_ids(column.times_us, self._bucket_us, self._origin_us), column)
 
     def finish(self, *, offset: int, limit: int) -> Buckets:
-        """Some of the buckets, newest first.
+        """The buckets from ``offset`` on, at most ``limit``, newest first.
 
         Raises:
             TooManyBuckets: all names together have too many.
@@ -72,13 +68,13 @@ class Resampler:
 
 
 class Reduced(NamedTuple):
-    """One name's buckets: ascending ids, and a point for each (its time does not matter)."""
+    """One name's buckets: ascending ids, and one point for each (only its value counts, not its time)."""
 
     ids: Ids
     points: PointColumn
 
     def values_at(self, wanted: Ids) -> list[Value]:
-        """The value of each wanted bucket, None where there is none."""
+        """The value of each of these buckets, None where there is none."""
         if not len(self.ids):
             return [None] * len(wanted)
         places = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
@@ -88,7 +84,7 @@ class Reduced(NamedTuple):
 
 
 class Numeric:
-    """The sum, minimum, maximum or mean of each bucket's numbers and flags."""
+    """Computes the sum, minimum, maximum or mean of each bucket's numbers and booleans."""
 
     def __init__(self, fn: Fn) -> None:
         self._fn = fn
@@ -136,7 +132,7 @@ class Numeric:
 
 
 class Last:
-    """The last point of each bucket, whatever its type."""
+    """Finds the last point of each bucket, of any type."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Ids, NDArray[np.uint8], NDArray[np.float64]]] = []
@@ -173,7 +169,7 @@ class Last:
 
 
 class MeanOrLastText:
-    """The mean of the numbers; the last text where a bucket has no number."""
+    """Computes the mean of each bucket's numbers; for a bucket without numbers, its last text."""
 
     def __init__(self) -> None:
         self._numeric = Numeric("mean")

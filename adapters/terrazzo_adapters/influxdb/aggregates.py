@@ -1,4 +1,4 @@
-"""Buckets by InfluxDB's own functions, where these know enough: numbers and booleans, not texts, not what came last."""
+"""Buckets by InfluxDB's own functions, where these suffice: for numbers and booleans, not for texts or last values."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _NUMERIC: Mapping[Fn, tuple[str, ...]] = {
 _KEYS_A_REQUEST = 20
 
 BucketRows = dict[int, Sequence[Any]]
-"""The columns of an answer's rows, by the start of their bucket in UTC microseconds."""
+"""The values of an answer's row, by the start of its bucket in UTC microseconds."""
 
 
 class BucketQuestion(NamedTuple):
-    """The records asked about, in buckets of ``bucket_us`` microseconds, one of which begins at ``origin_us``."""
+    """A range of records in buckets of ``bucket_us`` microseconds, one of which begins at ``origin_us``."""
 
     source: Source
     bucket_us: int
     origin_us: int
 
     def select(self, columns: str, condition: str = "") -> str:
-        """A statement for each bucket that has something."""
+        """The InfluxQL statement that computes ``columns`` for each bucket that has points."""
         where = self.source.where(self.source.start_us, self.source.end_us)
         offset_us = self.origin_us % self.bucket_us
         return f"SELECT {columns} {where}{condition} GROUP BY time({self.bucket_us}u, {offset_us}u) fill(none)"
@@ -39,7 +39,7 @@ class BucketQuestion(NamedTuple):
 async def resample(
     server: Server, window: BucketQuestion, keys: Sequence[str], *, fn: Fn | None, offset: int, limit: int
 ) -> Buckets | None:
-    """The buckets, newest first; None where the records have to be read.
+    """The buckets, newest first; None if InfluxDB can't compute them and the records have to be read.
 
     Raises:
         TooManyBuckets: choose longer ones.
@@ -57,7 +57,7 @@ async def resample(
 
 
 async def _has(suffix: str, server: Server, source: Source, keys: Sequence[str]) -> bool:
-    """Whether any of the names has points of that kind."""
+    """Whether any of the names has points of the type with this suffix."""
     columns = ", ".join(f"count({_field(key, suffix)})" for key in keys)
     return bool(await server.query(f"SELECT {columns} {source.where(source.start_us, source.end_us)}"))
 
@@ -89,7 +89,7 @@ async def _table(server: Server, statement: str) -> BucketRows:
 
 
 def _values(fn: Fn, numbers: BucketRows, trues: BucketRows, falses: BucketRows) -> dict[int, Value]:
-    """The value of each bucket by its start in microseconds; true counts as 1 and false as 0, beside the numbers."""
+    """The value of each bucket by its start in UTC microseconds; booleans count as the numbers 1 and 0."""
     values: dict[int, Value] = {}
     for start in numbers.keys() | trues.keys() | falses.keys():
         row = numbers.get(start, ())

@@ -1,4 +1,4 @@
-"""What only InfluxDB 2.x has: organisation, bucket, and the mapping through which a bucket answers as a database."""
+"""Organisation and bucket of InfluxDB 2.x, and the mapping (DBRP) by which a bucket answers as a database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETENTION_POLICY = "autogen"
 
 
 def ensure_bucket(settings: InfluxSettings) -> None:
-    """Makes sure that the bucket is there and mapped to the database; blocks.
+    """Creates the bucket and its mapping if they are missing. Blocks.
 
     Raises:
         StoreUnavailable: no such organisation, no permission, no answer.

@@ -1,4 +1,4 @@
-"""Getting a batch onto the server: connecting, tie-breakers, lines, and what to do when some are refused."""
+"""``BatchDelivery``: writes a batch to the server, and repeats without what the server refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LINES_A_TURN = 200  # of the event loop: about 2 ms
 
 
 class BatchDelivery:
-    """Delivers one batch at a time. Everything raises ``StoreUnavailable`` while the server is away."""
+    """Writes one batch at a time. Every method raises ``StoreUnavailable`` while the server is away."""
 
     def __init__(self, server: Server, writer: str) -> None:
         self._server = server
@@ -31,17 +31,17 @@ class BatchDelivery:
 
     @property
     def has_all_fields(self) -> bool:
-        """Whether no field was left out because somebody else gave it another type."""
+        """Whether all fields were written; some are left out if another program has given them another type."""
         return not self._left_out
 
     async def connect(self) -> None:
-        """Makes sure once that the server is an InfluxDB and has the database."""
+        """Checks once that the server is an InfluxDB and has the database."""
         async with self._connecting:
             if not self._server.generation:
                 await self._server.connect()
 
     async def prepare(self, points: Sequence[LinePoint]) -> bool:
-        """Gives the points their tie-breakers; False when they had them."""
+        """Assigns the points their tie-breakers; False if they had them."""
         if all(point.tie >= 0 for point in points):
             return False
         await self.connect()
@@ -49,7 +49,7 @@ class BatchDelivery:
         return True
 
     def prepare_all(self, series: str, start_us: int, end_us: int, points: Sequence[LinePoint]) -> None:
-        """Gives tie-breakers to points that will be all that a series has in a range, both ends inclusive."""
+        """Assigns tie-breakers to points that will be the only ones of a series in a range, both ends inclusive."""
         self._ties.assign_all(series, start_us, end_us, points)
 
     async def deliver(self, points: Sequence[LinePoint]) -> list[LinePoint]:
@@ -62,7 +62,7 @@ class BatchDelivery:
         return refused
 
     async def _write(self, points: Sequence[LinePoint], without: set[str] | None) -> list[LinePoint]:
-        """Writes again and again what the server refuses, with less each time. Writing twice changes nothing."""
+        """Writes the points, and again without what the server refuses. Writing twice changes nothing."""
         lines = await self._lines(points, without)
         try:
             await self._server.write("\n".join(lines))
@@ -82,13 +82,13 @@ class BatchDelivery:
     async def _lines(self, points: Sequence[LinePoint], without: set[str] | None) -> list[str]:
         lines: list[str] = []
         for start in range(0, len(points), _LINES_A_TURN):
-            turn = points[start : start + _LINES_A_TURN]
-            lines += [encode_line(point, writer=self._writer, without=without) for point in turn]
+            part = points[start : start + _LINES_A_TURN]
+            lines += [encode_line(point, writer=self._writer, without=without) for point in part]
             await asyncio.sleep(0)
         return lines
 
     def _without_conflict(self, error: Refused) -> set[str] | None:
-        """Leaves out a field that somebody else gave another type, or all of them; the body is always there."""
+        """The fields to leave out after a type conflict; None: all but the body, which is always written."""
         _log.warning("InfluxDB refuses fields, charts will lack them: %s", error)
         field = error.field
         if field in (None, BODY, ARRIVAL) or field in self._left_out or len(self._left_out) >= _MOST_FIELDS_LEFT_OUT:
@@ -98,12 +98,12 @@ class BatchDelivery:
 
 
 def _oldest(points: Sequence[LinePoint], count: int) -> list[LinePoint]:
-    """A retention policy refuses by time alone, so that it was the oldest that it refused."""
+    """The ``count`` oldest points: those that a retention policy refused, as it refuses by time alone."""
     return sorted(points, key=lambda point: point.time_us)[:count]
 
 
 def _chunks(points: Sequence[LinePoint]) -> Iterator[Sequence[LinePoint]]:
-    """Requests of a size that servers take by default."""
+    """Splits points into requests of a size that servers accept by default."""
     start = size = 0
     for place, point in enumerate(points):
         size += 2 * len(point.body) + 200

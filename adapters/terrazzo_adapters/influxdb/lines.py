@@ -1,12 +1,12 @@
-"""Records to line protocol.
+"""Encodes records as line protocol.
 
 Each record has its exact body as a string, because fields can't give it back: they know neither nesting, null, empty
-objects, the order of keys nor integers above 2**53. Beside it stand the points as fields, for charts: numbers as
-floats under their own name, whether they were written 1 or 1.5, strings as ``<point>|text``, booleans as
-``<point>|flag``, so that a point may change its type without InfluxDB refusing it.
+objects, the order of keys nor integers above 2**53. Its points are fields too, for charts: numbers as floats under
+their own name, whether they were written 1 or 1.5, strings as ``<point>|text``, booleans as ``<point>|flag``, so that a
+point may change its type without InfluxDB refusing it.
 
-In mosaic records, which are asked for by the names that they carry, null and the empty text stand as ``<name>|empty``,
-and no name is left out for the length of its record or text.
+In mosaic records, which are searched by the names that they carry, null and the empty text have a field
+``<name>|empty``, and no name is left out because the record or the text is long.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BASE64 = "base64:"
 
 
 class LinePoint(msgspec.Struct, array_like=True):
-    """A record on its way to InfluxDB. ``tie``: its place among those of its series and microsecond, -1: not known."""
+    """A record to be written. ``tie``: its number among those of its series and microsecond; -1: not assigned yet."""
 
     series: str
     time_us: int
@@ -42,7 +42,7 @@ class LinePoint(msgspec.Struct, array_like=True):
 
 
 def encode_line(point: LinePoint, *, writer: str, without: set[str] | None) -> str:
-    """One line.
+    """One line of line protocol.
 
     Args:
         writer: tells several processes that write to one database apart.
@@ -59,7 +59,7 @@ def encode_line(point: LinePoint, *, writer: str, without: set[str] | None) -> s
 
 
 def time_ns(point: LinePoint) -> int:
-    """The time of its line in UTC nanoseconds: its microsecond, and the tie-breaker as the last three digits."""
+    """The time of a point's line in UTC nanoseconds: its microsecond, with the tie-breaker as the last three digits."""
     return point.time_us * 1000 + point.tie % TIES_A_TAG
 
 
@@ -86,7 +86,7 @@ def body_text(body: bytes) -> str:
 
 
 def parse_body(text: str) -> bytes:
-    """The body that ``body_text`` made this text of."""
+    """The reverse of ``body_text``."""
     return base64.b64decode(text[len(_BASE64) :]) if text.startswith(_BASE64) else text.encode()
 
 
@@ -97,7 +97,7 @@ def quoted(text: str) -> str:
 
 
 def chart_fields(body: bytes) -> dict[str, str]:
-    """The fields that charts can use, not escaped, and their values; none for a body that is no object."""
+    """The fields that charts use, unescaped, and their values; none for a body that is no object."""
     try:
         decoded = msgspec.json.decode(body) if body[:1] == b"{" else msgspec.msgpack.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -135,7 +135,7 @@ def _collect(points: dict[Any, Any], prefix: str, depth: int, fields: dict[str, 
 
 
 def _value(value: Any) -> tuple[str, str]:
-    """A value as line protocol has it, and its field's suffix; empty for what is no field."""
+    """A value in line protocol, and the suffix of its field; empty if it has no field."""
     kind = type(value)
     if kind is float:
         return repr(value) if math.isfinite(value) else "", ""

@@ -1,4 +1,4 @@
-"""Series to measurement and tags, point names to fields, and back.
+"""Names in InfluxDB: series to measurement and tags, point names to fields, and back.
 
 ================= ============ =========================================
 ``g/T1/r``        ``grid``     ``terminal`` = T1, ``channel`` = r
@@ -7,7 +7,7 @@
 ``c/T1``          ``answer``   ``terminal`` = T1
 ================= ============ =========================================
 
-Characters that line protocol has no escape for stand percent-encoded, and so does the percent sign.
+Characters that line protocol can't escape are percent-encoded, and so is the percent sign.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import quote, unquote
 
 
 class SeriesKind(NamedTuple):
-    """One kind of series (the first letter of its name), and where InfluxDB keeps it."""
+    """One kind of series (the first letter of its name): its measurement and tags in InfluxDB."""
 
     letter: str
     measurement: str
@@ -54,7 +54,7 @@ def kind_of(series: str) -> SeriesKind:
     """The kind of a series.
 
     Raises:
-        ValueError: none of the kinds.
+        ValueError: the name begins with none of the kinds' letters.
     """
     letter, slash, _ = series.partition("/")
     if not slash or letter not in _BY_LETTER:
@@ -63,14 +63,14 @@ def kind_of(series: str) -> SeriesKind:
 
 
 def tag_values(series: str) -> dict[str, str]:
-    """The tags of a series, encoded; one that the name has no segment for is left out."""
+    """The encoded tags of a series, by name; tags without a segment in the series' name are left out."""
     kind = kind_of(series)
     segments = series[2:].split("/", len(kind.tags) - 1)
     return {tag: _encode(segment, _UNSAFE) or _EMPTY for tag, segment in zip(kind.tags, segments, strict=False)}
 
 
 def series_name(kind: SeriesKind, tags: dict[str, str | None]) -> str:
-    """The series that has these tags: the way back."""
+    """The series that has these tags; the reverse of ``tag_values``."""
     values = [tags.get(tag) for tag in kind.tags]
     segments = ["" if value == _EMPTY else unquote(value) for value in values if value]
     return "/".join([kind.letter, *segments])
@@ -78,7 +78,7 @@ def series_name(kind: SeriesKind, tags: dict[str, str | None]) -> str:
 
 @lru_cache(maxsize=100_000)
 def line_head(series: str, tie: str) -> str:
-    """What a line of the series begins with: measurement and tags, escaped. ``tie`` may be empty."""
+    """The beginning of a line of the series: measurement and tags, escaped. ``tie`` may be empty."""
     tags = tag_values(series)
     if tie:
         tags[TIE] = tie
@@ -86,13 +86,13 @@ def line_head(series: str, tie: str) -> str:
 
 
 def tagged_head(kind: SeriesKind, tags: Mapping[str, str]) -> str:
-    """The same from the tags as the server tells them; one without a value is none."""
+    """As ``line_head``, from tags as the server returns them; a tag without a value is left out."""
     return ",".join([kind.measurement, *(f"{tag}={_escape(value)}" for tag, value in sorted(tags.items()) if value)])
 
 
 @lru_cache(maxsize=100_000)
 def field_name(point: str, suffix: str = "") -> str:
-    """The field of a point, not escaped: its name, kept apart from our own names and from the suffixes."""
+    """The field of a point, unescaped; encoded so that it can't equal our own fields or end in one of the suffixes."""
     name = _encode(point, _UNSAFE_IN_FIELD)
     if name in _OUR_NAMES or name.startswith("_"):
         name = f"%{ord(name[0]):02X}{name[1:]}"
@@ -106,17 +106,17 @@ def line_field(field: str) -> str:
 
 
 def condition(series: str) -> str:
-    """The InfluxQL condition that finds the series."""
+    """The InfluxQL condition that selects the series."""
     values = tag_values(series)
     wanted = [f'"{tag}" = {literal(values.get(tag, ""))}' for tag in kind_of(series).tags]
     return f"({' AND '.join(wanted)})"
 
 
 def carrying(keys: Iterable[str]) -> str:
-    """The InfluxQL condition, to be joined to others, that finds records with one of these names: whatever its type.
+    """The InfluxQL condition, to be joined to others, that selects records with one of these names, of any type.
 
-    There is no IS NOT NULL; a comparison is false where the field is missing, and one that the empty text meets is true
-    where no record has the field.
+    InfluxQL has no IS NOT NULL: a comparison is false where the field is missing, and one that the empty text meets is
+    true where no record has the field.
     """
     conditions: list[str] = []
     for key in keys:

@@ -1,7 +1,7 @@
-"""The port's questions as InfluxQL.
+"""The port's queries as InfluxQL.
 
-InfluxDB orders by time alone. Records of several series that share a microsecond are put in order of arrival here;
-where such a group lies across the edge of a page, the whole group is read.
+InfluxDB orders by time alone. Records of several series that share a microsecond are sorted by arrival here; if such a
+group lies across the edge of a page, the whole group is read.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ LATEST_US = (2**63 - 1) // 1000 - 1
 """The last microsecond whose nanoseconds InfluxDB can hold."""
 
 TimedRecord = tuple[int, int, Record]
-"""A record with what orders it: time, arrival."""
+"""A record with the key that it is sorted by: time, arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The series of one measurement that a question is about, and its range, both ends inclusive.
+    """The series of one measurement that a query is about, and its range, both ends inclusive.
 
     ``keys``: only records that carry one of these names; empty: all.
     """
@@ -50,7 +50,7 @@ class Source:
     keys: tuple[str, ...] = ()
 
     def where(self, start_us: int, end_us: int) -> str:
-        """The rest of a SELECT from FROM on, for a part of the range."""
+        """The statement from FROM on, for a part of the range."""
         wanted = " OR ".join(map(condition, self.series))
         return (
             f'FROM "{self.kind.measurement}" WHERE ({wanted}){carrying(self.keys)}'
@@ -59,7 +59,7 @@ class Source:
 
 
 def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> list[Source]:
-    """One source for each measurement; names of no kind have no records."""
+    """One source for each measurement; names that are no series have no records."""
     by_kind: dict[SeriesKind, list[str]] = {}
     for name in dict.fromkeys(series):
         try:
@@ -90,7 +90,7 @@ async def page(
 
 
 async def total(server: Server, series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> int:
-    """How many records a range has."""
+    """The number of records in a range."""
     asked = sources(series, start_us, end_us, keys)
     return sum(await asyncio.gather(*(_count(server, source, source.start_us, source.end_us) for source in asked)))
 
@@ -145,9 +145,9 @@ async def first_after(server: Server, series: Sequence[str], time_us: int, keys:
 
 
 async def scan(server: Server, asked: Sequence[Source], start_us: int, limit: int) -> tuple[list[Record], int]:
-    """The records from ``start_us`` on, oldest first, about ``limit`` of them, and where the next begin.
+    """About ``limit`` records from ``start_us`` on, oldest first, and the time at which the next ones begin.
 
-    A microsecond's records are never cut apart, so that the next ones begin at a later one.
+    The records of one microsecond are never split, so that the next ones begin at a later one.
     """
     found: list[TimedRecord] = []
     next_us = LATEST_US + 1
@@ -201,7 +201,7 @@ async def series_names(server: Server, prefix: str) -> list[str]:
 
 
 def _narrowed(kind: SeriesKind, prefix: str) -> str:
-    """Leaves out other terminals where the prefix names one in full."""
+    """The condition that leaves out other terminals, if the prefix has a terminal's full name."""
     if len(kind.tags) < 2 or prefix.count("/") < 2:
         return ""
     tag = kind.tags[0]
@@ -221,28 +221,29 @@ async def drop_before(server: Server, time_us: int) -> None:
 
 
 async def delete(server: Server, series: str, start_us: int, end_us: int) -> None:
-    """Deletes all records of a series and range, both ends inclusive. Other series may be hidden then."""
+    """Deletes all records of a series in a range, both ends inclusive. It may hide other series (``bring_back``)."""
     for source in sources([series], start_us, end_us):
         await server.query(f"DELETE {source.where(source.start_us, source.end_us)}")
 
 
 async def heads(server: Server, kind: SeriesKind) -> set[str]:
-    """What the lines of all series begin with that the server has in its index."""
+    """The line heads of all series of a kind that are in the server's index."""
     answer = await server.query(f'SHOW SERIES FROM "{kind.measurement}"')
     return {row[0] for series in answer for row in series["values"]}
 
 
 async def _heads(server: Server, kind: SeriesKind, start_ns: int) -> set[str]:
-    """What the lines of the series begin with that have records from a time on, as far as the server knows."""
+    """The line heads of the series that have records from a time on, as far as the server knows."""
     statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" WHERE time >= {start_ns} GROUP BY *'
     return {tagged_head(kind, series.get("tags", {})) for series in await server.query(statement)}
 
 
 async def bring_back(server: Server, lost: set[str], ns: int) -> None:
-    """InfluxDB 1.6.7 hides a series that was emptied once and filled again when a later DELETE empties another.
+    """Makes hidden series visible again.
 
-    Its points are there and a write to it shows them again: of a field that nobody reads, and that the next DELETE
-    takes away.
+    InfluxDB 1.6.7 hides a series that was emptied once and filled again when a later DELETE empties another. Its points
+    are still there, and any write to the series shows them again: here of a field that nobody reads, and that the next
+    DELETE removes.
     """
     try:
         await server.write("\n".join(f"{head} {KEPT}=true {ns}" for head in sorted(lost)))

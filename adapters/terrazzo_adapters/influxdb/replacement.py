@@ -1,7 +1,7 @@
-"""Records in the place of others, on a server that has no transactions.
+"""Replaces the records of a range, on a server that has no transactions.
 
-What is to be there stands on disk here before the first DELETE, and is carried out again and again until the server has
-all of it. So whatever dies in between, the end is the whole replacement.
+The new records are on disk here before the first DELETE, and the replacement is repeated until the server has all of
+them. So whatever crashes in between, it ends complete.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from terrazzo_adapters.influxdb.server import Refused, Server
 
 
 class PendingReplacement(msgspec.Struct, array_like=True):
-    """All that one series is to have in a range, both ends inclusive.
+    """All records that one series is to have in a range, both ends inclusive.
 
-    ``heads``: what the lines of the measurement's series began with before: none of them may be lost.
+    ``heads``: the line heads of the measurement's series before it; none of them may be lost.
     """
 
     series: str
@@ -34,10 +34,10 @@ class PendingReplacement(msgspec.Struct, array_like=True):
 async def make_replacement(
     server: Server, series: str, start_us: int, end_us: int, points: list[LinePoint]
 ) -> PendingReplacement:
-    """Made ready to be carried out, after the server was asked whether it would take the oldest record.
+    """Prepares a replacement, after the server has shown that it takes the oldest record.
 
     Raises:
-        NotReplaceable: it is InfluxDB 3, or a record is older than the server keeps any.
+        NotReplaceable: it is InfluxDB 3, or a record is older than the server's retention.
     """
     if server.generation >= 3:
         raise NotReplaceable("InfluxDB 3 has no DELETE, so that no record can be replaced")
@@ -51,10 +51,10 @@ async def make_replacement(
 
 
 async def carry_out(server: Server, delivery: BatchDelivery, wanted: PendingReplacement) -> list[LinePoint]:
-    """Makes it so, however far an earlier attempt came; returns what the server will never take.
+    """Deletes the range and writes the points, however far an earlier attempt came; returns those refused for good.
 
     Raises:
-        StoreUnavailable: the server is away; or it doesn't show all that it took.
+        StoreUnavailable: the server is away, or doesn't show all that it took.
     """
     await delivery.connect()
     await queries.delete(server, wanted.series, wanted.start_us, wanted.end_us)

@@ -1,4 +1,4 @@
-"""HTTP to the server: what it is, writing, asking, and what went wrong."""
+"""HTTP requests to the server: version, writes, queries, and their errors."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ Series = dict[str, Any]
 
 
 class Refused(Exception):
-    """The server will never take some of these lines; it may have taken the others."""
+    """The server refuses some of these lines for good; it may have taken the others."""
 
     @property
     def expired(self) -> int:
-        """How many of the points were older than the retention policy allows."""
+        """The number of points that were older than the retention policy allows."""
         match = _DROPPED.search(str(self))
         return int(match[1]) if match else 0
 
     @property
     def field(self) -> str | None:
-        """The field that has another type in the database."""
+        """The field that has another type in the database, if that is why."""
         match = _CONFLICT.search(str(self))
         return match[1] if match else None
 
 
 class Server:
-    """One database of one server. Every call raises ``StoreUnavailable`` when it does not answer as it should."""
+    """One database of one server. Every method raises ``StoreUnavailable`` when it does not answer as it should."""
 
     def __init__(self, settings: InfluxSettings) -> None:
         self._settings = settings
@@ -53,7 +53,7 @@ class Server:
 
     @property
     def generation(self) -> int:
-        """The first number of the version: 1, 2 or 3; 0 before ``connect``."""
+        """The major version: 1, 2 or 3; 0 before ``connect``."""
         return int(self.version[:1] or 0)
 
     async def close(self) -> None:
@@ -61,7 +61,7 @@ class Server:
         await self._http.close()
 
     async def connect(self) -> None:
-        """Learns the version and makes sure that the database is there."""
+        """Finds out the version, and creates the database if it is missing."""
         version = await self.ping()
         generation = int(version[0])
         if generation == 2:
@@ -76,7 +76,7 @@ class Server:
         self.version = version
 
     async def ping(self) -> str:
-        """Asks for the version of the server, like ``1.6.7``."""
+        """The server's version, like ``1.6.7``."""
         status, headers, body = await self._request("GET", "/ping", {})
         version = headers.get("X-Influxdb-Version", "") or _version_in(body)
         if status not in (200, 204) or not version.lstrip("v")[:1].isdigit():
@@ -101,7 +101,7 @@ class Server:
         raise StoreUnavailable(f"InfluxDB at {self._url} refused a write ({status}): {text}")
 
     async def query(self, statement: str) -> list[Series]:
-        """The series that one or several statements (with ``;`` between) answer, in order. Times are nanoseconds."""
+        """The series in the answers to statements (separated by ``;``), in order. Times are UTC nanoseconds."""
         method = "POST" if statement.startswith("DELETE") or len(statement) > _LONGEST_GET else "GET"
         found = _checked(await self._query_raw(statement, method))
         if any(series.get("partial") for series in found):
@@ -157,7 +157,7 @@ def _checked(results: list[dict[str, Any]]) -> list[Series]:
 
 
 def _joined(pieces: list[Series]) -> list[Series]:
-    """The series of a chunked answer, put together from their pieces."""
+    """The series of a chunked answer, joined from their pieces."""
     found: list[Series] = []
     for piece in pieces:
         if found and found[-1].get("partial") and _identity(found[-1]) == _identity(piece):

@@ -1,4 +1,4 @@
-"""``InfluxSettings``: where the server is and who we are."""
+"""``InfluxSettings``: the server, the database and the credentials."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The spool: batches that wait on disk, in order, for a server that is away; and the notes, which stay here.
+"""``RecordSpool``: batches on disk that wait for the server, in order; and the notes, which are kept here only.
 
-Before all batches stands the replacement that was begun last, until the server has all of it.
+The replacement that was begun last is stored before all batches, until the server has all of it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SpooledBatch(NamedTuple):
 
 
 class RecordSpool:
-    """A queue in a RocksDB of its own. Every method belongs to one thread; ``depth`` and ``size`` read from any.
+    """A queue in a RocksDB of its own. All methods are called on one thread; ``depth`` and ``size`` on any.
 
-    Every method raises ``StoreUnavailable`` or ``StoreFull`` when the disk fails it; later calls try again.
+    Every method raises ``StoreUnavailable`` or ``StoreFull`` when the disk fails; later calls try again.
     """
 
     def __init__(self, path: Path) -> None:
@@ -47,11 +47,11 @@ class RecordSpool:
 
     @property
     def depth(self) -> int:
-        """How many batches wait to be sent."""
+        """The number of batches that wait to be sent."""
         return len(self._waiting)
 
     def open(self) -> None:
-        """Opens and finds what an earlier process left."""
+        """Opens the database and counts what an earlier process left."""
         self._database.open()
         with self._database.translated_errors():
             for key, value in ascending(self._database.rdict, _FIRST, b"c"):
@@ -66,11 +66,11 @@ class RecordSpool:
         self._database.close("it is closed")
 
     def put(self, points: list[LinePoint], notes: Notes = NO_NOTES) -> None:
-        """Adds a batch durably behind those that wait, and its notes with it."""
+        """Adds a batch and its notes durably, behind those that wait."""
         self.keep(self.put_ahead(points, notes))
 
     def put_ahead(self, points: list[LinePoint], notes: Notes) -> SpooledBatch:
-        """Writes a batch and its notes durably, to be sent at once: it waits only after ``keep``, or after a crash."""
+        """Writes a batch that is about to be sent, with its notes, durably; only ``keep`` or a crash queues it."""
         number = self._last + 1
         value = msgspec.msgpack.encode(points)
         self._commit(number, value, notes)
@@ -78,12 +78,12 @@ class RecordSpool:
         return SpooledBatch(number, len(value))
 
     def keep(self, batch: SpooledBatch) -> None:
-        """Lets a batch of ``put_ahead`` wait behind the others."""
+        """Puts a batch of ``put_ahead`` into the queue, behind the others."""
         self._waiting.append(batch)
         self.size += batch.size
 
     def drop(self, batch: SpooledBatch) -> None:
-        """Removes a batch that was sent. Not synced: sent once more after a crash, it overwrites itself."""
+        """Removes a batch that was sent. Not synced: if it is sent again after a crash, it overwrites itself."""
         self._ensure_open()
         with self._database.translated_errors():
             self._database.rdict.delete(_key(batch.number))
@@ -98,14 +98,14 @@ class RecordSpool:
         return self._database.read(read_notes, prefix)
 
     def first(self) -> list[LinePoint]:
-        """Reads the oldest batch that waits; there must be one."""
+        """The points of the oldest batch that waits; there must be one."""
         self._ensure_open()
         with self._database.translated_errors():
             value = self._database.rdict.get(_key(self._waiting[0][0])) or b"\x90"
         return msgspec.msgpack.decode(value, type=list[LinePoint])
 
     def replace_first(self, points: list[LinePoint]) -> None:
-        """Stores the oldest batch anew, with its tie-breakers, before the first attempt to send it."""
+        """Stores the oldest batch again with its tie-breakers, before the first attempt to send it."""
         number, size = self._waiting[0]
         value = msgspec.msgpack.encode(points)
         self._commit(number, value)
@@ -120,13 +120,13 @@ class RecordSpool:
         self.size -= first.size
 
     def put_replacement(self, replacement: PendingReplacement) -> None:
-        """Keeps a replacement durably, before the server hears of it."""
+        """Stores a replacement durably, before the server is changed."""
         value = msgspec.msgpack.encode(replacement)
         self._write(lambda batch: batch.put(_REPLACEMENT, value))
         self.replacement = replacement
 
     def remove_replacement(self) -> None:
-        """Removes it from the disk durably: carried out once more, it would take away what came after it."""
+        """Removes the replacement durably: if it were carried out again, it would delete what came after it."""
         self._write(lambda batch: batch.delete(_REPLACEMENT))
 
     def _commit(self, number: int | None, value: bytes, notes: Notes = NO_NOTES) -> None:
@@ -148,7 +148,7 @@ class RecordSpool:
             raise
 
     def _ensure_open(self) -> None:
-        """Reopens after a failure; what was reported as failed and shows up now is dropped."""
+        """Reopens after a failure; drops a batch that was reported as failed and turns out to be stored."""
         if self._database.is_open:
             return
         self._database.open()

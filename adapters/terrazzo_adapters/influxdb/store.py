@@ -1,4 +1,4 @@
-"""``InfluxStore``: the port ``terrazzo.ports.store`` on an InfluxDB server; ``InfluxWriter`` has its writing half."""
+"""``InfluxStore``: ``terrazzo.ports.store`` on an InfluxDB server; ``InfluxWriter`` is its writing half."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class InfluxStore:
     """``TimeSeriesStore`` on an InfluxDB server. Queries see what has reached the server, not the spool."""
 
     def __init__(self, server: Server, writer: InfluxWriter) -> None:
-        """Use ``open``."""
+        """Use ``open`` instead."""
         self._server = server
         self._writer = writer
 
@@ -85,7 +85,7 @@ class InfluxStore:
         return cls(server, InfluxWriter(server, queue, thread=thread, tasks=tasks, writer=writer, limit=spool_bytes))
 
     def stats(self) -> StoreStats:
-        """What waited, what waits, and what was refused for good."""
+        """Counters of what was spooled, sent and refused for good, and what waits now."""
         return self._writer.stats()
 
     @property
@@ -116,7 +116,7 @@ class InfluxStore:
         return await self._ask(queries.series_names(self._server, prefix))
 
     async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
-        """The newest ``limit`` records of the series together."""
+        """The newest ``limit`` records of all the series together."""
         return await self._ask(queries.latest(self._server, series, limit, keys))
 
     async def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
@@ -167,7 +167,7 @@ class InfluxStore:
     ) -> Buckets:
         """The points of a range in buckets, newest first.
 
-        By the server where its functions know enough, otherwise of the records that carry the names, which are read.
+        Computed by the server where its functions suffice, otherwise from all records that carry the names.
         """
         for source in queries.sources([series], start_us, end_us):
             window = aggregates.BucketQuestion(source, bucket_us, origin_us)
@@ -185,7 +185,7 @@ class InfluxStore:
     async def extremes(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
     ) -> dict[str, Curve]:
-        """Of each bucket the first, lowest, highest and last point. Reads all records that carry the names."""
+        """The first, lowest, highest and last point of each bucket. Reads all records that carry the names."""
         from terrazzo_adapters.columns.extremes import Extremes  # its library is heavy
 
         extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
@@ -201,15 +201,15 @@ class InfluxStore:
 
     @property
     def is_replaceable(self) -> bool:
-        """InfluxDB 3 has no DELETE. True before the server has answered for the first time."""
+        """False for InfluxDB 3, which has no DELETE. True before the server has answered for the first time."""
         return self._server.generation < 3
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
-        """Puts records in the place of all that a series has in a range; others' questions see the range half made.
+        """Replaces all records of a series in a range; queries of other processes see the range half done.
 
-        This process' own questions wait meanwhile. Nothing may write to the series but this process. A call that is
-        cancelled or fails with ``StoreUnavailable`` may be carried out later: it stands on disk, and comes before
-        all that is appended after it.
+        This process's own queries wait meanwhile. Nothing but this process may write to the series. A call that is
+        cancelled or fails with ``StoreUnavailable`` may be carried out later: it is on disk, and precedes all that is
+        appended after it.
 
         Raises:
             ValueError: a record is of another series, or out of the range; nothing was changed.
@@ -222,7 +222,11 @@ class InfluxStore:
         return await self._writer.replace(series, start_us, end_us, records, given)
 
     async def drop_before(self, time_us: int) -> None:
-        """Deletes all records earlier than ``time_us``; InfluxDB 3 can't and says so."""
+        """Deletes all records earlier than ``time_us``.
+
+        Raises:
+            StoreUnavailable: the server is away, or it is InfluxDB 3, which has no DELETE.
+        """
         await self._ask(self._writer.drop_before(time_us))
 
     async def check(self) -> None:

@@ -1,8 +1,8 @@
-"""The tie-breaker: InfluxDB keeps one point per series and nanosecond, and overwrites without a word.
+"""The tie-breaker: it keeps records of one series and microsecond apart, which InfluxDB would overwrite silently.
 
-The n-th record of a series and microsecond gets ``tie`` n. Which n is next is known for what this process wrote
-lately; a series' newest time is known for all series, and anything later than that is the first of its microsecond;
-for the rest (late records, the first ones after a restart) the server is asked.
+The n-th record of a series and microsecond gets ``tie`` n. The next n is known for what this process wrote lately; a
+series' newest time is known for all series, and anything later is the first of its microsecond; for the rest (late
+records, the first ones after a restart) the server is asked.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SeriesTime = tuple[str, int]
 
 
 class Ties:
-    """Assigns tie-breakers. Batches come one at a time, each after the one before it was written or given up."""
+    """Assigns tie-breakers, to one batch at a time, each after the one before was written or given up."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -50,7 +50,7 @@ class Ties:
                 newest_us[point.series] = max(point.time_us, newest_us.get(point.series, -1))
 
     def assign_all(self, series: str, start_us: int, end_us: int, points: Sequence[LinePoint]) -> None:
-        """Sets ``tie`` of points that will be all that a series has in a range, both ends inclusive."""
+        """Sets ``tie`` of points that will be the only ones of a series in a range, both ends inclusive."""
         for moment in [each for each in self._next if each[0] == series and start_us <= each[1] <= end_us]:
             del self._next[moment]
         for point in points:
@@ -76,7 +76,7 @@ class Ties:
         return self._newest_us
 
     async def _ask(self, moments: Sequence[SeriesTime]) -> None:
-        """Learns from the server which ties the moments have; they are sorted."""
+        """Reads from the server which ties these moments, which are sorted, have."""
         found: dict[SeriesTime, int] = dict.fromkeys(moments, 0)
         spans = _spans(moments)
         for first in range(0, len(spans), _STATEMENTS_A_REQUEST):
@@ -91,7 +91,7 @@ def _moment(point: LinePoint) -> SeriesTime:
 
 
 def _spans(moments: Sequence[SeriesTime]) -> list[tuple[str, int, int]]:
-    """Moments of one series that lie near each other are asked for together."""
+    """Ranges (series, start, end) that cover the moments; near ones of one series are in one range."""
     spans: list[tuple[str, int, int]] = []
     for series, time_us in moments:
         if spans and spans[-1][0] == series and time_us - spans[-1][2] <= _NEAR_US:

@@ -1,8 +1,8 @@
-"""``InfluxWriter``: everything that changes the server. What it can't take at once waits in the spool, in order.
+"""``InfluxWriter``: all changes of the server. What it can't take at once waits in the spool, in order.
 
-One batch at a time is on its way. Its tie-breakers are fixed before the first attempt, on disk where the batch is
-spooled, so that an attempt whose outcome is unknown can be repeated: it overwrites itself. A replacement that was begun
-is on disk too, and nothing that came later goes before it.
+One batch at a time is sent. Its tie-breakers are fixed before the first attempt, on disk if the batch is spooled, so
+that an attempt whose outcome is unknown can be repeated: it overwrites itself. A replacement that was begun is on disk
+too, and nothing that came later is sent before it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InfluxWriter:
     def __init__(
         self, server: Server, spool: RecordSpool, *, thread: ThreadPoolExecutor, tasks: Tasks, writer: str, limit: int
     ) -> None:
-        """Starts to send what an earlier process left.
+        """Starts to send what an earlier process left in the spool.
 
         Args:
             spool: open; all its methods are called on ``thread``.
@@ -52,7 +52,7 @@ class InfluxWriter:
         self._spool = spool
         self._thread = thread
         self._limit = limit
-        self._turn = asyncio.Lock()  # of appending and replacing
+        self._turn = asyncio.Lock()  # one batch or replacement at a time
         self._deleting = asyncio.Lock()  # one DELETE at a time
         self._sending = asyncio.Lock()  # held while the spool is sent
         self._work = asyncio.Event()  # set when something came to be sent
@@ -65,7 +65,7 @@ class InfluxWriter:
         self._drainer = tasks.spawn("influxdb spool", self._drain, OnFailure.REPORT)
 
     def stats(self) -> StoreStats:
-        """As in the port."""
+        """See ``InfluxStore.stats``."""
         return StoreStats(
             spooled_records=self._spooled_records,
             refused_records=self._refused_records,
@@ -80,7 +80,7 @@ class InfluxWriter:
 
     @property
     def has_begun_replacement(self) -> bool:
-        """Whether a replacement was begun that the server may not have yet."""
+        """Whether a replacement was begun that the server may not have completely."""
         return self._spool.replacement is not None
 
     def ensure_open(self) -> None:
@@ -89,7 +89,7 @@ class InfluxWriter:
             raise StoreUnavailable("the time-series store is closed")
 
     async def settle(self) -> None:
-        """Makes sure that questions may be asked: of a server that is there, and has no replacement half made.
+        """Waits until queries may be sent: the server is there, and no replacement is half done.
 
         Raises:
             StoreUnavailable: the server is away, or the store is closed.
@@ -101,7 +101,7 @@ class InfluxWriter:
     # Appending
 
     async def append(self, records: Sequence[Record], notes: Notes) -> None:
-        """As ``InfluxStore.append``."""
+        """See ``InfluxStore.append``."""
         self.ensure_open()
         points = self._points(records)
         if not points and not notes:
@@ -130,7 +130,7 @@ class InfluxWriter:
         return [LinePoint(*record, first + place) for place, record in enumerate(records)]
 
     async def _deliver_or_spool(self, points: list[LinePoint], notes: Notes) -> None:
-        """Where there are notes, they and the records are on disk before the server has these."""
+        """Sends a batch, or spools it if the server is away. One with notes is written to disk before it is sent."""
         try:
             await self._finish_replacement()
             await self.delivery.prepare(points)
@@ -168,7 +168,7 @@ class InfluxWriter:
         await self._in_thread(self._put, points, notes, asyncio.get_running_loop())
 
     def _put(self, points: list[LinePoint], notes: Notes, loop: asyncio.AbstractEventLoop) -> None:
-        """On the spool's thread, which tells of it itself: whoever called may have been cancelled meanwhile."""
+        """Spools a batch on the spool's thread, and reports it from there: the caller may have been cancelled."""
         self._spool.put(points, notes)
         loop.call_soon_threadsafe(self._on_spooled, len(points))
 
@@ -179,12 +179,12 @@ class InfluxWriter:
     def _has_room(self) -> bool:
         return not self._spool.depth or self._spool.size < self._limit
 
-    # Sending what waits
+    # Sending from the spool
 
     async def _drain(self) -> None:
         """Sends what waits in the spool, oldest first, as soon as the server takes it; until ``close``.
 
-        It may be ended between any two awaits and begun anew: what was sent and not removed is sent again, and
+        It may fail between any two awaits and be started again: what was sent and not removed is sent again, and
         overwrites itself.
         """
         attempts = Attempts(_RETRY)
@@ -230,7 +230,7 @@ class InfluxWriter:
     # Replacing and deleting
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], given: Seen) -> bool:
-        """As ``InfluxStore.replace``; goes on where the caller is cancelled."""
+        """See ``InfluxStore.replace``; it continues if the caller is cancelled."""
         task = asyncio.create_task(self._replace(series, start_us, end_us, records, given), name="influxdb replace")
         self._replacing.add(task)
         task.add_done_callback(self._replacing.discard)
@@ -256,11 +256,11 @@ class InfluxWriter:
                 await self._in_thread(self._spool.put_replacement, wanted)
                 await self._finish_replacement()
             finally:
-                self._work.set()  # what is not finished now is the drainer's
+                self._work.set()  # the drain task finishes what is left
             return True
 
     async def _finish_replacement(self) -> None:
-        """Carries out what was begun, if anything was. It is known until it is gone from the disk."""
+        """Carries out the replacement that was begun, if any, and removes it from the disk."""
         if self._spool.replacement is None:
             return
         async with self._deleting:
@@ -277,7 +277,7 @@ class InfluxWriter:
         async with self._deleting:
             await queries.drop_before(self._server, time_us)
 
-    # The end
+    # Closing
 
     async def close(self) -> None:
         """Ends the write under way; what waits in the spool stays there for the next process."""
@@ -299,7 +299,7 @@ class InfluxWriter:
 
 
 def _log_unheard(task: asyncio.Task[bool]) -> None:
-    """For a replacement whose caller is gone: the outcome is on disk, and what went wrong is said here."""
+    """Logs the failure of a replacement whose caller was cancelled; the replacement itself is on disk."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.warning("a replacement ended after its caller had gone: %s: %s", type(error).__name__, error)
 

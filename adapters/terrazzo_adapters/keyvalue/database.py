@@ -1,4 +1,4 @@
-"""The open database: its options, its errors in words, and closing it under readers."""
+"""``KeyValueDatabase``: its options, its errors as exceptions of the port, and closing it under readers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _options(buffer_bytes: int) -> Options:
 
 
 def _in_words(error: Exception, path: Path, what: str) -> StoreUnavailable:
-    """The error of ``terrazzo.ports.store`` that says what RocksDB's means."""
+    """The error of ``terrazzo.ports.store`` that corresponds to one of RocksDB's."""
     text = str(error)
     if any(sign in text for sign in _FULL):
         return StoreFull(f"no space left for the {what} in {path}: {text}")
@@ -89,10 +89,10 @@ def translated_errors(path: Path, what: str) -> Iterator[None]:
 class KeyValueDatabase:
     """One database that readers on several threads and one writing thread share, and that can be closed and reopened.
 
-    RocksDB's lock on the folder goes only when the last snapshot and iterator are gone, hence the count of readers.
+    RocksDB's lock on the folder is released only with the last snapshot and iterator; therefore readers are counted.
 
     Args:
-        what: it is, for the words of errors.
+        what: what the database is for, in messages of errors.
         buffer_bytes: memory for each of writes (before they go into a file) and reads (cached blocks).
     """
 
@@ -108,7 +108,7 @@ class KeyValueDatabase:
 
     @property
     def is_open(self) -> bool:
-        """Whether it takes reads and writes."""
+        """Whether it accepts reads and writes."""
         return self._db is not None
 
     @property
@@ -131,7 +131,7 @@ class KeyValueDatabase:
         self._db = _open(self.path, what=self.what, buffer_bytes=self._buffer_bytes)
 
     def close(self, reason: str) -> None:
-        """Refuses new readers, who are told ``reason``, waits for those under way, closes."""
+        """Refuses new readers, whose error gives ``reason``, waits for those that read, and closes."""
         with self._changed:
             db, self._db, self._reason = self._db, None, reason
             self._changed.wait_for(lambda: self._readers == 0)
@@ -147,10 +147,10 @@ class KeyValueDatabase:
         return translated_errors(self.path, self.what)
 
     def commit(self, fill: Callable[[WriteBatch], None], *, sync: bool = True) -> None:
-        """Writes all that ``fill`` puts into the batch, or nothing; ``fill`` may be called again. Durably, if ``sync``.
+        """Writes all that ``fill`` puts into the batch, or nothing; durably if ``sync``. ``fill`` may be called again.
 
         Raises:
-            StoreUnavailable: whether the batch is there shows only when the database has been opened again.
+            StoreUnavailable: whether the batch is stored shows only when the database has been opened again.
         """
         with self.translated_errors():
             while not self._written(fill):

@@ -1,4 +1,4 @@
-"""The entries of a database or a snapshot, in the order of their keys, up and down.
+"""Iterates over the entries of a database or a snapshot in the order of their keys, ascending or descending.
 
 The iterators check their ends themselves: in rocksdict 0.3 a bound given with ``ReadOptions`` points to freed memory
 once the options object is gone, and ``set_iterate_lower_bound`` sets the upper one.
@@ -13,7 +13,7 @@ from typing import cast
 from rocksdict import Rdict, Snapshot
 
 View = Rdict | Snapshot
-"""What can be read: a database as it is now, or as it was at one moment."""
+"""What can be read: a database, or a snapshot of it."""
 
 
 def ascending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -31,7 +31,7 @@ def ascending_keys(view: View, start: bytes, end: bytes) -> Iterator[bytes]:
 
 
 def descending(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """The entries with ``start >= key >= end``, from ``start`` down."""
+    """The entries with ``start >= key >= end``, from ``start`` downwards."""
     for entry in cast("Iterator[tuple[bytes, bytes]]", view.items(backwards=True, from_key=start)):
         if entry[0] < end:
             return

@@ -1,4 +1,4 @@
-"""Mail servers and HTTP providers, as the messenger needs them."""
+"""The ports ``terrazzo.ports.providers``: e-mail over SMTP, and HTTP requests to checked addresses."""
 
 from terrazzo_adapters.messenger.addresses import Guard
 from terrazzo_adapters.messenger.http import GuardedHttp

@@ -1,7 +1,7 @@
-"""Which addresses may be called: public ones, and those that the configuration allows.
+"""Which addresses messages may be sent to: public ones, and those that the configuration allows.
 
-A name is resolved here and the connection goes to the address that was looked at, so that an answer of the DNS that
-changes between the look and the connection changes nothing.
+A name is resolved here and the connection goes to the address that was checked, so that a DNS answer that changes
+between the check and the connection has no effect.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 
 IPAddress = IPv4Address | IPv6Address
 
-_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: an IPv4 address stands in the last 32 bits
+_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 
 
 class AddressRefused(OSError):
-    """Not an address that may be called; ``str()`` says why."""
+    """An address that may not be called; ``str()`` says why."""
 
 
 class Guard:
-    """Says which addresses may be called.
+    """Checks addresses against the allowed ones.
 
     Args:
         allowed: networks that are not public and may be called all the same.
@@ -36,7 +36,7 @@ class Guard:
         self._allowed: list[IPv4Network | IPv6Network] = [ip_network(each) for each in allowed]
 
     def check(self, host: str) -> None:
-        """Refuses an address that may not be called; a host that is no address is looked at when it is resolved.
+        """Refuses an IP address that may not be called; a host name is checked when it is resolved.
 
         Raises:
             AddressRefused: private, loopback, link-local, multicast or otherwise not public.
@@ -56,7 +56,7 @@ class Guard:
 
 
 class GuardedResolver(AbstractResolver):
-    """Resolves names for aiohttp, and refuses the names of which any address may not be called."""
+    """Resolves names for aiohttp, and refuses a name if any of its addresses may not be called."""
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -89,11 +89,11 @@ class GuardedResolver(AbstractResolver):
         return results
 
     async def close(self) -> None:
-        """As aiohttp asks for; there is nothing to close."""
+        """Does nothing; aiohttp requires it."""
 
 
 def _inner(address: IPAddress) -> IPAddress:
-    """The IPv4 address that an IPv6 one stands for."""
+    """The IPv4 address inside an IPv6 one (mapped, 6to4, ...), or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:

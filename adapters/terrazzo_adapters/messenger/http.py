@@ -1,4 +1,4 @@
-"""HTTP requests to providers and webhooks: guarded addresses, no redirects, no proxies, no cookies, bounded answers."""
+"""HTTP requests to providers and webhooks: checked addresses, no redirects, no proxies, no cookies, bounded answers."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ _CONNECT_S = 10.0
 
 @dataclass
 class _Progress:
-    """Whether anything of the request has left, after which nobody can say that it didn't arrive."""
+    """Whether the request's head has been sent; from then on it may have arrived."""
 
     has_left: bool = False
 
 
 class GuardedHttp:
-    """Implements ``messenger.port.HttpCaller``. Every request has a connection of its own: one that was kept could be
-    dead already, and a request on it would have an unknown end."""
+    """Implements ``terrazzo.ports.providers.HttpCaller``.
+
+    Every request has a connection of its own: a kept one could be dead already, and the outcome of a request on it
+    unknown.
+    """
 
     def __init__(self, guard: Guard) -> None:
         self._guard = guard
@@ -34,7 +37,7 @@ class GuardedHttp:
         self._trace.on_request_headers_sent.append(_on_headers_sent)
 
     async def call(self, call: HttpCall) -> HttpAnswer:
-        """Sends one request; see the port."""
+        """See ``HttpCaller.call``."""
         progress = _Progress()
         try:
             url = URL(call.url)
@@ -89,7 +92,7 @@ def _lost(progress: _Progress, reason: str) -> HttpAnswer:
 
 
 def _refusal(error: BaseException) -> AddressRefused | None:
-    """The refusal that is behind an error of the connector."""
+    """The ``AddressRefused`` that caused an error of aiohttp's connector, if any."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, AddressRefused):

@@ -1,7 +1,7 @@
-"""E-mail over SMTP (RFC 5321), a connection for each mail: what the server said about each recipient, and how sure.
+"""E-mail over SMTP (RFC 5321), one connection for each mail, with an outcome for each recipient.
 
-Until the end of the data the server has taken nothing, and another attempt is safe. Once the data has been sent, only
-the server's answer says what became of it: without one the outcome is unknown.
+Until the end of the data the server has accepted nothing, and another attempt is safe. Once the data has been sent,
+only the server's answer says what became of it: without one the outcome is unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _QUIT_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MailServer:
-    """Where a mail server is and how to get in; ``tls`` is ``starttls``, ``tls`` or ``off``."""
+    """The address of a mail server and the login; ``tls`` is ``starttls``, ``tls`` or ``off``."""
 
     host: str
     port: int
@@ -35,13 +35,13 @@ class MailServer:
 
 
 class SmtpMailer:
-    """Implements ``messenger.port.Mailer``."""
+    """Implements ``terrazzo.ports.providers.Mailer``."""
 
     def __init__(self, server: MailServer) -> None:
         self._server = server
 
     async def send(self, mail: Mail) -> Mapping[str, Verdict]:
-        """Hands an e-mail over; see the port."""
+        """See ``Mailer.send``."""
         try:
             content = build(mail)
         except (ValueError, UnicodeError) as error:
@@ -102,7 +102,7 @@ class SmtpMailer:
 
 
 async def _part(client: aiosmtplib.SMTP) -> None:
-    """Says goodbye; what the server answers, or that it doesn't, changes nothing any more."""
+    """Sends QUIT; whatever the server answers, the outcome stays as it is."""
     try:
         await client.quit(timeout=_QUIT_S)
     except (aiosmtplib.SMTPException, OSError):
@@ -110,10 +110,10 @@ async def _part(client: aiosmtplib.SMTP) -> None:
 
 
 def build(mail: Mail) -> bytes:
-    """The mail as MIME; 8 bits are encoded, so that any server takes it.
+    """The mail as MIME; 8-bit text is encoded, so that any server accepts it.
 
     Raises:
-        ValueError: a head can't be one, as of an address with a line break.
+        ValueError: a header has an impossible value, such as an address with a line break.
     """
     message = EmailMessage(policy=SMTP_POLICY)
     message["From"] = mail.sender
@@ -132,7 +132,7 @@ def build(mail: Mail) -> bytes:
 
 
 def _verdict(code: int, message: str) -> Verdict:
-    """RFC 5321 4.2.1: 4yz may be tried again, 5yz may not."""
+    """The outcome of a reply code (RFC 5321 4.2.1): 4yz may be tried again, 5yz may not."""
     return Verdict(Outcome.LATER if 400 <= code < 500 else Outcome.FAILED, str(code), message)
 
 

@@ -1,4 +1,4 @@
-"""Records to keys and values: what one commit writes, and what would take it back."""
+"""Encodes records as keys and values: what one commit writes, and what would undo it."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ SeriesHour = int
 
 @dataclass(frozen=True, slots=True)
 class EncodedBatch:
-    """One commit. ``counts``: the new value of each counter touched; ``added``: by how much it rose.
+    """One commit. ``counts``: the new value of each counter that changes; ``added``: by how much it rises.
 
-    ``touched``: the mosaic hours that it adds to.
+    ``touched``: the hours of mosaic series that it adds records to.
     """
 
     entries: list[tuple[bytes, bytes]]
@@ -51,7 +51,7 @@ class EncodedBatch:
         put_notes(batch, self.notes)
 
     def fill_undo(self, batch: WriteBatch) -> None:
-        """Removes the records and names again and puts the counters back."""
+        """Removes the records and names again, and resets the counters."""
         for key, _ in self.entries:
             if key[:1] in (b"r", b"n"):
                 batch.delete(key)
@@ -62,7 +62,7 @@ class EncodedBatch:
 
 
 def put_count(batch: WriteBatch, slot: SeriesHour, count: int) -> None:
-    """Sets the counter of a series' hour, and removes it where the count is 0."""
+    """Stores the counter of a series' hour, or removes it if the count is 0."""
     key = counter_key(slot)
     if count:
         batch.put(key, pack_number(count))
@@ -77,11 +77,11 @@ def counter_key(slot: SeriesHour) -> bytes:
 
 @dataclass(slots=True)
 class SeriesCatalogue:
-    """What the writer keeps in memory: ids of series, the last arrival number, counters it touched lately.
+    """The writer's state in memory: ids of series, the last arrival number, counters used lately.
 
-    ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, and when they were
-    touched last, on the clock that ``accept`` is told. ``notes``: those written lately, by their keys; the same few
-    are written again and again.
+    ``mosaics``: ids of the mosaic series; ``marked``: the hours whose columns are to be made, each with the time of its
+    last record (seconds of the monotonic clock). ``notes``: those written lately, by key, as the same few are written
+    again and again.
     """
 
     ids: dict[str, int]
@@ -93,7 +93,7 @@ class SeriesCatalogue:
     notes: dict[bytes, bytes | None] = field(default_factory=dict)
 
     def accept(self, batch: EncodedBatch, now_s: float) -> None:
-        """Takes over what a batch that is now stored changed."""
+        """Applies a batch that is now stored."""
         self.ids.update(batch.new_ids)
         self.mosaics |= mosaic_ids(batch.new_ids)
         self.marked.update(dict.fromkeys(batch.touched, now_s))
@@ -104,20 +104,20 @@ class SeriesCatalogue:
 
 
 def mosaic_ids(ids: Mapping[str, int]) -> set[int]:
-    """The ids of those that are mosaic series."""
+    """The ids of the mosaic series among these."""
     return {series_id for series, series_id in ids.items() if series.startswith("m/")}
 
 
 def encode_batch(
     records: Sequence[Record], catalogue: SeriesCatalogue, stored_count: Callable[[SeriesHour], int]
 ) -> EncodedBatch:
-    """What storing ``records`` writes; changes nothing.
+    """The commit that stores ``records``; changes nothing.
 
     Args:
         stored_count: reads a counter that the catalogue doesn't hold.
 
     Raises:
-        ValueError: a record that can't be stored, by its place in ``records``.
+        ValueError: a record can't be stored; names its place in ``records``.
     """
     new_ids: dict[str, int] = {}
     added: dict[SeriesHour, int] = {}
@@ -139,7 +139,7 @@ def encode_batch(
 def _record_entries(
     records: Sequence[Record], catalogue: SeriesCatalogue, new_ids: dict[str, int], added: dict[SeriesHour, int]
 ) -> list[tuple[bytes, bytes]]:
-    """The records in the order of their keys; a commit has many of few series, so that there is little to sort."""
+    """The entries of the records in key order; grouped by series, because a commit has many records of few series."""
     runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
     for arrival, (series, time_us, body) in enumerate(records, catalogue.arrival + 1):
         runs[series].append((time_us, arrival, body))
@@ -153,7 +153,7 @@ def _record_entries(
 
 
 def _check_times(run: Arrivals, before: int) -> None:
-    """``before``: the arrival number before the first record's."""
+    """Checks the times of records; ``before`` is the arrival number before the first one's. Raises ``ValueError``."""
     for time_us, arrival, _ in (run[0], run[-1]):
         if not 0 <= time_us <= LATEST_US:
             raise ValueError(f"records[{arrival - before - 1}].time_us: {time_us} is not from 0 to {LATEST_US}")

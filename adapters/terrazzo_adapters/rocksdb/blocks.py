@@ -1,9 +1,9 @@
-"""Records on disk: one in an entry, or several of a series in one, a *block*.
+"""Records on disk: one in an entry, or several of a series in one entry, a *block*.
 
-What one commit has of a series within ``SPAN_US``, and within one UTC hour, is one block: its key is that of its first
-record with one byte more. An entry costs RocksDB and the interpreter the same whatever it holds, so that a series of
-which a commit has many records is written, and read, in a fraction of the time. Other records may come to lie between
-those of a block, later; whoever reads puts them in order.
+The records of one commit in one series within ``SPAN_US`` and one UTC hour form a block: its key is that of its first
+record with one more byte. An entry costs RocksDB and the interpreter the same whatever it holds, so that a series with
+many records in a commit is written and read in a fraction of the time. Other records may later lie between those of a
+block; readers put them in order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from terrazzo_adapters.keyvalue.walk import View, ascending, descending
 from terrazzo_adapters.rocksdb.keys import HOUR_US, ORDER, pack_record, record_key, record_time
 
 SPAN_US = 250_000
-"""The most between the first and the last record of a block: as far as a reader has to look back."""
+"""The most microseconds between a block's first and last record: as far as a reader has to look back."""
 
 
 Arrivals = Sequence[tuple[int, int, bytes]]
@@ -41,7 +41,7 @@ _pack_order = Struct(">QQ").pack
 
 
 class _Block(NamedTuple):
-    """A block's value: its records by time and arrival number, column by column."""
+    """The value of a block: times, arrival numbers and bodies, column by column."""
 
     times_us: list[int]
     arrivals: list[int]
@@ -56,7 +56,7 @@ _decode = msgspec.msgpack.Decoder(_Block).decode
 
 
 def pack(series_id: int, run: Arrivals) -> list[KeyValue]:
-    """The entries for a run, in the order of their keys."""
+    """The entries of a run of records, in key order."""
     if len(run) < _LEAST_RECORDS:
         return _alone(series_id, run)
     entries: list[KeyValue] = []
@@ -79,7 +79,7 @@ def _alone(series_id: int, run: Arrivals) -> list[KeyValue]:
 
 
 def _block_from(run: Arrivals, start: int) -> Sequence[Sequence[Any]]:
-    """The columns of the block that begins at ``start``, none if there would be too little in it."""
+    """The columns of the block that begins at ``start``; empty if it would have too few records."""
     first_us, end = run[start][0], min(start + _MOST_RECORDS, len(run))
     end_us = min(first_us + SPAN_US, first_us // HOUR_US * HOUR_US + HOUR_US - 1)
     if run[end - 1][0] > end_us:
@@ -92,7 +92,7 @@ def _block_from(run: Arrivals, start: int) -> Sequence[Sequence[Any]]:
 
 
 def up(view: View, series_id: int, start_us: int, end_us: int, *, after: bytes = b"") -> Iterator[OrderedBody]:
-    """The records of a range, both ends inclusive, oldest first; only those behind the ``order`` in ``after``."""
+    """The records of a range, both ends inclusive, oldest first; only those after the ``order`` in ``after``."""
     least, end = max(_order(start_us), after + b"\0" if after else b""), _order(end_us + 1)
     held: list[OrderedBody] = []  # of blocks, the next one last
     for key, value in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
@@ -129,27 +129,27 @@ def down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Ord
 
 
 def count(view: View, series_id: int, start_us: int, end_us: int) -> int:
-    """How many records a range has, both ends inclusive."""
+    """The number of records in a range, both ends inclusive."""
     return sum(len(times) for _, times in _entries(view, series_id, start_us, end_us))
 
 
 def cut(
     view: View, series_id: int, start_us: int, end_us: int
 ) -> Iterator[tuple[KeyValue, Sequence[int], list[KeyValue]]]:
-    """Each entry that has records in a range: itself, their times, and the entries that keep its other records."""
+    """For each entry with records in a range: the entry, their times, and the entries that keep its other records."""
     for entry, times in _entries(view, series_id, start_us, end_us):
         yield entry, times, _without(series_id, entry, start_us, end_us)
 
 
 def behind(view: View, series_id: int, time_us: int) -> list[KeyValue]:
-    """The entries that keep what blocks which begin before a time have from that time on."""
+    """The entries that keep the records from a time on of blocks that begin before it."""
     start = record_key(series_id, time_us)
     parts = cut(view, series_id, max(0, time_us - SPAN_US), time_us - 1)
     return [entry for _, _, kept in parts for entry in kept if entry[0] >= start]
 
 
 def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[KeyValue, Sequence[int]]]:
-    """The entries that have records in a range, and those records' times."""
+    """The entries that have records in a range, each with those records' times."""
     for entry in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):
         key, value = entry
         times = [record_time(key)] if len(key) == _SINGLE else _decode(value).times_us
@@ -160,7 +160,7 @@ def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator
 
 
 def _without(series_id: int, entry: KeyValue, start_us: int, end_us: int) -> list[KeyValue]:
-    """What an entry becomes when the records of a range go."""
+    """The entries that replace one when its records in a range are removed."""
     if len(entry[0]) == _SINGLE:
         return []
     every = zip(*_decode(entry[1]), strict=True)
@@ -168,10 +168,10 @@ def _without(series_id: int, entry: KeyValue, start_us: int, end_us: int) -> lis
 
 
 def _look_back(time_us: int) -> int:
-    """Where the first block may begin that reaches ``time_us``."""
+    """The earliest time at which a block that reaches ``time_us`` can begin."""
     return max(time_us - SPAN_US, time_us - time_us % HOUR_US)
 
 
 def _order(time_us: int) -> bytes:
-    """Below the order of every record of that time, above that of every earlier one."""
+    """The lowest ``order`` of that time: below all its records, above those of every earlier time."""
     return time_us.to_bytes(8)

@@ -1,6 +1,6 @@
-"""Columns: made of records, and read for charts.
+"""Columns of hours: built from records, and read for charts.
 
-An hour's columns are read from disk where they are good; the records of any other hour are decoded.
+An hour's columns are read from disk if they are valid; otherwise its records are decoded.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Extremes", "Resampler", "build_hour", "feed"]
 
 
 def build_hour(view: View, slot: int) -> BuiltHour:
-    """The tally and the columns of one hour of one series."""
+    """The tally and the columns of one hour of one series, from its records."""
     series_id, hour = divmod(slot, 1 << 32)
     start_us = hour * HOUR_US
     records = [
@@ -37,7 +37,7 @@ def build_hour(view: View, slot: int) -> BuiltHour:
 def feed(
     target: Resampler | Extremes, view: View, series: str, keys: Sequence[str], *, start_us: int, end_us: int
 ) -> None:
-    """Adds the columns of a range to ``target``, an hour at a time, oldest first; both ends are inclusive."""
+    """Adds the columns of a range to ``target``, hour by hour, oldest first; both ends are inclusive."""
     for columns in _pieces(view, series, keys, start_us, end_us):
         target.add(columns)
 

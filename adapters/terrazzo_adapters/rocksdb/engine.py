@@ -1,4 +1,4 @@
-"""The one writer: it commits batches in order, forgets old records, and gets back to work after a failure."""
+"""``Engine``: the one writer. It commits batches in order, deletes old records, and recovers after a failed write."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _MOST_NOTES = 20_000
 
 
 class Engine:
-    """Writes to one database. Every method belongs to one thread; readers use ``database`` from any."""
+    """Writes to one database. All methods are called on one thread; readers use ``database`` from any."""
 
     def __init__(self, path: Path) -> None:
         self.database = KeyValueDatabase(path, what=_WHAT)
@@ -76,7 +76,7 @@ class Engine:
             raise
 
     def close(self) -> None:
-        """Closes the database; readers and writers are told so from now on."""
+        """Closes the database; later reads and writes raise ``StoreUnavailable``."""
         self.database.close("it is closed")
 
     def append(self, records: Sequence[Record], notes: Notes = NO_NOTES) -> None:
@@ -111,7 +111,7 @@ class Engine:
         return parse_number(self.database.rdict.get(counter_key(slot)))
 
     def drop_before(self, time_us: int) -> None:
-        """Forgets all records earlier than ``time_us``, and series that have no others. Raises as ``append``."""
+        """Deletes all records earlier than ``time_us``, and series that have no others. Raises as ``append``."""
         self._ensure_open()
         time_us = min(max(time_us, 0), LATEST_US + 1)
         try:
@@ -128,7 +128,7 @@ class Engine:
             self._catalogue.marked = _load_marks(self.database)
 
     def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
-        """Puts records in the place of a range of one series; False, and no change, unless ``given`` is so.
+        """Replaces the records of a range of one series; False, and no change, if ``given`` is not what is stored.
 
         Raises:
             ValueError: a record is not of the series and the range.
@@ -184,10 +184,10 @@ class Engine:
             del catalogue.ids[series]
 
     def ripe(self, *, quiet_s: float, idle_s: float) -> list[SeriesHour]:
-        """The hours whose columns are worth making; that which nothing came to for longest comes first.
+        """The hours whose columns should be made, those without new records for longest first.
 
         Args:
-            quiet_s: for how long nothing came to an hour that is over; ``idle_s`` to one that isn't.
+            quiet_s: seconds without a record after which an hour that is over is due; ``idle_s``: one that isn't over.
         """
         now_s, over_us = time.monotonic(), int((time.time() - quiet_s) * 1_000_000)
         ripe = sorted(
@@ -198,12 +198,12 @@ class Engine:
         return [slot for _, slot in ripe]
 
     def postpone(self, slot: SeriesHour) -> None:
-        """Has an hour wait as if records had come to it just now: it is the last of the ripe ones next time."""
+        """Treats an hour as if it had just received records: it comes last among the ``ripe`` ones next time."""
         if slot in self._catalogue.marked:
             self._catalogue.marked[slot] = time.monotonic()
 
     def keep_hour(self, hour: BuiltHour, generation: int) -> None:
-        """Stores an hour's columns, unless records came or went since they were made. Raises as ``append``."""
+        """Stores an hour's columns, unless records were added or removed since they were made. Raises as ``append``."""
         self._ensure_open()
         if generation != self.generation or self._stored_count(hour.slot) != hour.count:
             return
@@ -214,10 +214,10 @@ class Engine:
         self._catalogue.marked.pop(hour.slot, None)
 
     def check(self) -> None:
-        """Proves by a synced write that work is accepted.
+        """Checks by a synced write that it accepts work.
 
         Raises:
-            StoreUnavailable: it is not.
+            StoreUnavailable: it doesn't.
         """
         self._ensure_open()
         try:
@@ -282,13 +282,13 @@ def _load_marks(database: KeyValueDatabase) -> dict[SeriesHour, float]:
 
 
 class _Expired(NamedTuple):
-    """A series that loses records. ``remaining``: in the hour of the cut; None when nothing remains at all."""
+    """A series that loses records. ``remaining``: how many stay in the hour of the cut; None if none stays at all."""
 
     name: str
     series_id: int
     remaining: int | None
     kept: list[KeyValue]
-    """What remains of blocks that the cut goes through."""
+    """The entries that keep what remains of blocks which the cut goes through."""
 
 
 def _expired(view: Snapshot, ids: dict[str, int], time_us: int) -> list[_Expired]:
@@ -319,7 +319,7 @@ def _fill_drop(batch: WriteBatch, expired: list[_Expired], time_us: int) -> None
 
 
 def _fill_drop_of_columns(batch: WriteBatch, series_id: int, hour: int, *, marked: bool) -> None:
-    """Up to the hour of the cut, which is ``marked`` where it has records left."""
+    """Deletes the columns up to and including the hour of the cut, and marks that hour if records of it remain."""
     for key in (tally_key, column_key, mark_key):
         batch.delete_range(key(series_id, 0), key(series_id, hour + 1))
     if marked:

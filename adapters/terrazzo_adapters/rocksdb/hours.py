@@ -1,4 +1,4 @@
-"""The hours of a series: how many records each has, and which names these carry, where that is on disk already."""
+"""The hours of a series: how many records each has, and which names they carry, where that is stored already."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, count_hour, coun
 
 
 class HourTally(msgspec.Struct, array_like=True):
-    """What an hour's records carry: how often each set of names occurs. From it any question is counted exactly.
+    """How often each set of names occurs in an hour's records; counts for any names follow exactly from it.
 
-    ``sets``: little-endian numbers, bit n for ``names[n]``; ``counts``: one for each.
+    ``sets``: little-endian numbers, bit n for ``names[n]``; ``counts``: one for each set.
     """
 
     count: int
@@ -25,7 +25,7 @@ class HourTally(msgspec.Struct, array_like=True):
     counts: list[int]
 
     def carrying(self, keys: Set[str]) -> int:
-        """How many records carry at least one of the names."""
+        """The number of records that carry at least one of the names."""
         wanted = sum(1 << place for place, name in enumerate(self.names) if name in keys)
         if not wanted:
             return 0
@@ -54,7 +54,7 @@ def make_tally(records: Iterable[Iterable[str]]) -> HourTally:
 
 @dataclass(frozen=True, slots=True)
 class Hour:
-    """An hour with records. ``tally``: None where it is not known."""
+    """An hour with records. ``tally``: None if it has none that is valid."""
 
     number: int
     count: int
@@ -71,7 +71,7 @@ class Hour:
 
 
 def walk_hours(view: View, series_id: int, start_us: int, end_us: int, *, backwards: bool = False) -> Iterator[Hour]:
-    """The hours of a series that have records and touch the range."""
+    """The hours of a series that have records and overlap the range."""
     first, last = start_us // HOUR_US, end_us // HOUR_US
     walk = _down if backwards else _up
     counters = walk(view, count_key(series_id, first), count_key(series_id, last + 1))
@@ -98,7 +98,7 @@ def _down(view: View, start: bytes, end: bytes) -> Iterator[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class BuiltHour:
-    """An hour's tally and columns, ready to be stored."""
+    """An hour's tally and columns, to be stored."""
 
     slot: int
     tally: HourTally
@@ -106,11 +106,11 @@ class BuiltHour:
 
     @property
     def count(self) -> int:
-        """How many records the tally and the columns were made of."""
+        """The number of records that the tally and the columns were made from."""
         return self.tally.count
 
     def fill(self, batch: WriteBatch) -> None:
-        """Puts them. Names only ever join, so that nothing of an earlier make stays behind."""
+        """Adds them to a batch, over earlier ones: an hour's names only become more until records are removed."""
         place = divmod(self.slot, 1 << 32)
         for name, column in self.columns.items():
             batch.put(column_key(*place, name), column)

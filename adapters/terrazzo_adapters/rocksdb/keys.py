@@ -1,4 +1,4 @@
-"""What stands on disk: eight kinds of keys, told apart by their first byte.
+"""The keys and values on disk: eight kinds, told apart by the first byte of the key.
 
 =====================================================  ========================================
 ``r`` series id (4) time_us (8) arrival number (8)     the record's body
@@ -8,14 +8,14 @@ the same and one byte, ``01``                          several records: a block 
 ``t`` name, UTF-8                                      a note (``keyvalue.notes``)
 ``k`` series id (4) UTC hour (4)                       which names the hour's records carry
 ``v`` series id (4) UTC hour (4) name, UTF-8           one name's points in the hour: a column
-``d`` series id (4) UTC hour (4)                       nothing: the two above are to be made anew
+``d`` series id (4) UTC hour (4)                       empty: ``k`` and ``v`` have to be made again
 ``m`` ``arrival`` or ``check``                         the last arrival number (8), a probe
 =====================================================  ========================================
 
-All numbers are big-endian, so that the order of keys is the order of (series, time, arrival).
+All numbers are big-endian, so that the order of keys is the order of (series, time, arrival). Lengths are in bytes.
 
-``k`` and ``v`` are there for mosaic series only and follow later; ``k`` holds the value that ``c`` had, and they are
-good as long as it has it. Whatever removes records, retention or a replacement, removes ``k`` and ``v`` with them.
+``k`` and ``v`` exist for mosaic series only and are written later; ``k`` holds the value that ``c`` had, and both are
+valid as long as ``c`` has that value. Whatever removes records, retention or a replacement, removes them too.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ ORDER = 5
 
 
 def record_key(series_id: int, time_us: int, arrival: int = 0) -> bytes:
-    """The key of a record, or with ``arrival`` 0 where the records of that microsecond begin."""
+    """The key of a record; with ``arrival`` 0 the lower bound of the records of that microsecond."""
     return _RECORD.pack(b"r", series_id, time_us, arrival)
 
 
 def record_time(key: bytes) -> int:
-    """The time of a record key."""
+    """The time in a record's key, in UTC microseconds."""
     return int.from_bytes(key[5:13])
 
 
@@ -55,22 +55,22 @@ def count_key(series_id: int, hour: int) -> bytes:
 
 
 def count_hour(key: bytes) -> int:
-    """The hour of a counter's key."""
+    """The UTC hour in a counter's key."""
     return int.from_bytes(key[5:9])
 
 
 def tally_key(series_id: int, hour: int) -> bytes:
-    """The key of what an hour's records carry."""
+    """The key of the names that an hour's records carry."""
     return _COUNT.pack(b"k", series_id, hour)
 
 
 def column_key(series_id: int, hour: int, name: str = "") -> bytes:
-    """The key of one name's points in an hour; without a name where they begin."""
+    """The key of one name's points in an hour; without a name the lower bound of the hour's columns."""
     return _COUNT.pack(b"v", series_id, hour) + name.encode()
 
 
 def mark_key(series_id: int, hour: int) -> bytes:
-    """The key that says that an hour's columns are to be made."""
+    """The key of the mark that an hour's columns are to be made."""
     return _COUNT.pack(b"d", series_id, hour)
 
 
@@ -84,7 +84,7 @@ def name_key(series: str) -> bytes:
 
 
 def pack_number(number: int) -> bytes:
-    """A counter's or an arrival number's value."""
+    """A counter or an arrival number as a value."""
     return _NUMBER.pack(number)
 
 
@@ -94,5 +94,5 @@ def pack_id(series_id: int) -> bytes:
 
 
 def parse_number(value: bytes | None) -> int:
-    """The number of a value, 0 for none."""
+    """The number in a value, 0 for no value."""
     return int.from_bytes(value) if value else 0

@@ -1,7 +1,7 @@
-"""Records of several series merged in order of time, one after the other, as long as somebody takes them.
+"""Merges the records of several series in order of time, lazily.
 
-With ``keys`` only records that carry one of these names: hours whose tally says that they have none are passed over,
-and what is left is decoded.
+With ``keys`` only records that carry one of these names: hours whose tally shows none are skipped, the others are
+decoded.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.hours import walk_hours
 
 ALL: Set[str] = frozenset()
-"""No restriction to names."""
+"""As ``keys``: all records, whatever names they carry."""
 
 
 class OrderedRecord(NamedTuple):
-    """A record on its way through a merge. ``order``: its time and arrival, as bytes that sort."""
+    """A record in a merge. ``order``: its time and arrival number, as bytes that sort."""
 
     order: bytes
     series: str
@@ -32,7 +32,7 @@ class OrderedRecord(NamedTuple):
         return int.from_bytes(self.order[:8])
 
     def record(self) -> Record:
-        """As ``terrazzo.ports.store`` has it."""
+        """The record as ``terrazzo.ports.store`` has it."""
         return Record(self.series, self.time_us, self.body)
 
     def carries(self, keys: Set[str]) -> bool:
@@ -43,7 +43,7 @@ class OrderedRecord(NamedTuple):
 def newest_first(
     view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL
 ) -> Iterator[OrderedRecord]:
-    """Records of all the series in a range, both ends inclusive."""
+    """The records of all the series in a range, both ends inclusive, newest first."""
     each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
     return each[0] if len(each) == 1 else heapq.merge(*each, reverse=True)
 
@@ -68,9 +68,9 @@ def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -
 def oldest_first(
     view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, after: bytes = b""
 ) -> Iterator[OrderedRecord]:
-    """As ``newest_first``, the other way round, and only what comes after the ``order`` in ``after``.
+    """As ``newest_first`` in the other order, and only what comes after the ``order`` in ``after``.
 
-    With ``keys`` other records may be among them: it is only hours that were passed over.
+    With ``keys`` records without these names may be among them: only whole hours are skipped.
     """
     each = [
         _oldest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys, after=after) for item in ids.items()

@@ -1,4 +1,4 @@
-"""The newest records of the series that are asked for it, in memory: what dashboards poll needs no other thread."""
+"""``Newest``: the newest records of series in memory, so that polling dashboards need no other thread."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ MOST_BYTES = 2_048  # of a body; a longer one is read each time
 
 
 class Newest:
-    """Kept right by the writer after each commit; filled by readers when nothing was committed meanwhile.
+    """The newest records of the series that are asked for. The writer updates them, readers add them.
 
-    ``generation`` rises with each commit: a reader notes it before its snapshot and hands it to ``fill``.
+    ``generation`` rises with each commit: a reader notes it before its snapshot and passes it to ``fill``.
     """
 
     def __init__(self) -> None:
@@ -23,15 +23,15 @@ class Newest:
         self._lock = Lock()
 
     def __len__(self) -> int:
-        """How many series are held."""
+        """The number of series held."""
         return len(self._records)
 
     def get(self, series: str) -> Record | None:
-        """The newest record, None where it isn't held."""
+        """The newest record, None if it isn't held."""
         return self._records.get(series)
 
     def fill(self, record: Record, generation: int) -> None:
-        """Holds what a reader found in a snapshot of that generation or a later one."""
+        """Adds the newest record in a reader's snapshot, unless something was committed since ``generation``."""
         if len(record.body) > MOST_BYTES:
             return
         with self._lock:
@@ -42,7 +42,7 @@ class Newest:
             self._records[record.series] = record
 
     def on_append(self, records: Sequence[Record]) -> None:
-        """Takes over what was committed, in order of arrival: of two at the same time the later is the newest."""
+        """Applies a commit, in order of arrival: of two records at the same time the later one is the newest."""
         held = self._records
         with self._lock:
             self.generation += 1
@@ -54,7 +54,7 @@ class Newest:
                         del held[record[0]]
 
     def forget(self) -> None:
-        """Holds nothing any more: after retention, and when it is not known what was stored."""
+        """Removes everything: after retention, and when it is not known what was stored."""
         with self._lock:
             self.generation += 1
             self._records.clear()

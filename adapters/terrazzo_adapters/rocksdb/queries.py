@@ -1,4 +1,4 @@
-"""The port's questions, for the process that writes and for others that only read."""
+"""The port's queries, for the process that writes and for others that only read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Queries(ABC):
-    """What ``TimeSeriesStore`` is asked; each answer from one snapshot."""
+    """The queries of ``TimeSeriesStore``, each on one snapshot."""
 
     @abstractmethod
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

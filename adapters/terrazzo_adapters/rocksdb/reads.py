@@ -1,4 +1,4 @@
-"""The queries, over one snapshot. A long one costs about half a microsecond a record that it passes over."""
+"""The queries, on one snapshot. Each record that is passed over costs about half a microsecond."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def series_names(view: View, prefix: str) -> list[str]:
 
 
 def series_ids(view: View, series: Sequence[str]) -> dict[str, int]:
-    """The ids of those of the named series that there are."""
+    """The ids of the named series; unknown ones are left out."""
     ids: dict[str, int] = {}
     for name in series:
         # A miss on a snapshot raises; an iterator says it without.
@@ -81,7 +81,7 @@ def first_after(view: View, series: Sequence[str], time_us: int, keys: Set[str] 
 def page(
     view: View, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Set[str] = ALL
 ) -> Page:
-    """Records of a range, newest first; ``offset`` passes over whole hours by their counters."""
+    """Records of a range, newest first; ``offset`` skips whole hours by their counters."""
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
         return Page([], 0)
@@ -104,9 +104,9 @@ def page(
 
 
 def _count_in_hour(view: View, series_id: int, hour: Hour, start_us: int, end_us: int, keys: Set[str]) -> int:
-    """How many of an hour's records are in the range and carry the names.
+    """The number of an hour's records that are in the range and carry the names.
 
-    Decodes only where an hour has no tally yet or the range cuts it.
+    Decodes records only if the hour has no tally yet or the range cuts it.
     """
     whole = hour.is_within(start_us, end_us)
     if not keys:
@@ -120,7 +120,7 @@ def _count_in_hour(view: View, series_id: int, hour: Hour, start_us: int, end_us
 
 
 def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:
-    """The range is a part of the hour: counts the shorter of what is inside and outside."""
+    """The number of records in a range that is a part of the hour: counts the shorter of its inside and outside."""
     first_us, last_us = hour.cut(0, LATEST_US)
     if 2 * (end_us - start_us) < HOUR_US:
         return blocks.count(view, series_id, start_us, end_us)
@@ -129,7 +129,7 @@ def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: in
 
 
 class Piece(NamedTuple):
-    """A part of a scan. ``after``: where the next begins, empty at the end."""
+    """A piece of a scan. ``after``: the order after which the next piece begins; empty at the end."""
 
     records: list[Record]
     after: bytes
@@ -169,11 +169,11 @@ def carried_names(view: View, series: str, start_us: int, end_us: int) -> list[s
 
 
 def has_record_before(view: View, series_id: int, time_us: int) -> bool:
-    """Whether the series has anything earlier than ``time_us``."""
+    """Whether the series has a record earlier than ``time_us``."""
     keys = ascending_keys(view, record_key(series_id, 0), record_key(series_id, time_us))
     return any(True for _ in keys)
 
 
 def has_record_from(view: View, series_id: int, time_us: int) -> bool:
-    """Whether the series has anything at ``time_us`` or later."""
+    """Whether the series has a record at ``time_us`` or later."""
     return any(True for _ in blocks.up(view, series_id, time_us, LATEST_US))

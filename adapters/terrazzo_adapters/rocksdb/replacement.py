@@ -1,4 +1,4 @@
-"""Records in the place of others: what goes, what comes, and which counters and columns that touches."""
+"""The commit that replaces the records of a range: keys, counters and columns that it changes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, mark_key, tally_
 
 @dataclass(frozen=True, slots=True)
 class ReplacementBatch:
-    """One commit.
+    """The commit of a replacement.
 
-    ``gone``: keys; ``kept``: entries for what of theirs is not replaced;
+    ``gone``: keys to delete; ``kept``: entries for records of theirs that are not replaced;
     ``left``: counters of the hours that only lose records; ``touched``: all hours that change;
     ``ends``: the series has no records any more.
     """
@@ -33,7 +33,7 @@ class ReplacementBatch:
     def fill(self, batch: WriteBatch) -> None:
         """Adds all changes to RocksDB's batch.
 
-        Columns go first: the hour may end up with as many records as before, and others.
+        Columns are deleted first: the hour may end up with as many records as before, but others.
         """
         for key in self.gone:
             batch.delete(key)
@@ -55,7 +55,10 @@ class ReplacementBatch:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:
-    """What a range has: ``counts`` of records by counter, the keys of its entries, and what those keep of others."""
+    """The content of a range: ``counts`` of records by counter, the keys of its entries, and the others' entries.
+
+    ``kept`` are the entries for records outside of the range that share an entry with some inside.
+    """
 
     counts: Counter[SeriesHour]
     keys: list[bytes]
@@ -63,7 +66,7 @@ class ReplacedRange:
 
 
 def find_replaced(view: View, series_id: int, start_us: int, end_us: int) -> ReplacedRange:
-    """What a replacement of a range takes away, both ends inclusive (UTC microseconds)."""
+    """What a replacement of a range removes, both ends inclusive (UTC microseconds)."""
     found = ReplacedRange(Counter(), [], [])
     for (key, _), times, kept in cut(view, series_id, start_us, end_us):
         found.counts.update(series_id << 32 | time_us // HOUR_US for time_us in times)

@@ -37,7 +37,7 @@ class RocksStore(Queries):
     """
 
     def __init__(self, engine: Engine, writer: ThreadPoolExecutor, tasks: Tasks) -> None:
-        """Use ``open``."""
+        """Use ``open`` instead."""
         self._engine = engine
         self._writer = writer
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="rocksdb-read")
@@ -77,7 +77,7 @@ class RocksStore(Queries):
             await self._run(self._writer, self._append, records, notes)
 
     async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
-        """The newest ``limit`` records of the series together."""
+        """The newest ``limit`` records of all the series together."""
         alone = limit == 1 and len(series) == 1 and not keys and not self._closed
         held = self._newest.get(series[0]) if alone else None
         if held is not None:
@@ -90,16 +90,16 @@ class RocksStore(Queries):
 
     @property
     def is_replaceable(self) -> bool:
-        """Whether ``replace`` works: always."""
+        """Whether ``replace`` works here: always."""
         return True
 
     @property
     def is_whole(self) -> bool:
-        """Whether questions see all that was appended: always."""
+        """Whether queries see all that was appended: always."""
         return True
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
-        """Puts records in the place of a range of one series, or does nothing and returns False.
+        """Replaces the records of a range of one series, or does nothing and returns False.
 
         Raises:
             ValueError: a record that isn't of the series and the range.
@@ -108,11 +108,11 @@ class RocksStore(Queries):
         return await self._run(self._writer, self._replace, series, start_us, end_us, records, given=given)
 
     async def drop_before(self, time_us: int) -> None:
-        """Forgets all records earlier than ``time_us``; the disk space comes back as RocksDB compacts."""
+        """Deletes all records earlier than ``time_us``; disk space is freed as RocksDB compacts."""
         await self._run(self._writer, self._drop_before, time_us)
 
     async def check(self) -> None:
-        """Proves by a synced write that work is accepted."""
+        """Checks by a synced write that it accepts work."""
         await self._run(self._writer, self._engine.check)
 
     async def checkpoint(self, path: str | Path) -> None:
@@ -124,16 +124,16 @@ class RocksStore(Queries):
         await self._run(self._writer, self._engine.checkpoint, Path(path))
 
     async def close(self) -> None:
-        """Commits what is under way, then lets the folder go. Every later call raises ``StoreUnavailable``."""
+        """Commits what is under way, then releases the folder. Every later call raises ``StoreUnavailable``."""
         if not self._closed:
             self._closed = True
             await self._making.stop()
             await asyncio.to_thread(self._shut_down)
 
     async def _make_ripe_columns(self) -> None:
-        """Makes the columns of the hours that have come to rest, and works never more than half of the time.
+        """Makes the columns of hours that get no more records, for at most half of the time.
 
-        An hour whose columns can't be made comes last the next time, so that it keeps no other waiting.
+        An hour whose columns can't be made is tried last the next time, so that no other waits for it.
         """
         for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
             began_s = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Which columns a file may have, and from a cell to a column's value."""
+"""Which columns an import file may have, and how its cells become columns' values."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from terrazzo.database.entity import Entity, Uid
 from terrazzo.database.field import Field, FieldKind
 from terrazzo.errors import BadParameter
 
-MASK = "******"  # what a secret reads like to who may not see it
+MASK = "******"  # what clients are shown instead of a secret
 MOST_UID_CHARACTERS = 64
 
 
 class Columns:
-    """An entity's columns as files have them.
+    """The columns that files of an entity may have.
 
     Args:
-        ignored: columns of records that aren't stored, so that what was read can be imported.
+        ignored: names that exports and lists show but no column stores; ignored, so that such files can be imported.
     """
 
     def __init__(self, entity: Entity, ignored: Iterable[str] = ()) -> None:
@@ -30,34 +30,34 @@ class Columns:
         self.required = [each.name for each in self.writable.values() if each.required]
 
     def check_header(self, header: list[str], issues: Issues, *, row: int, creates: bool) -> None:
-        """Notes unknown columns, and missing ones that new records need."""
+        """Adds an issue for each unknown column and, if rows create records, for each required one that is missing."""
         self.check_names(header, issues, row=row)
         for name in self.required if creates else ():
             if name not in header:
                 issues.add(row, name, "is required, and there is no such column")
 
     def check_names(self, names: Iterable[str], issues: Issues, *, row: int) -> None:
-        """Notes unknown columns."""
+        """Adds an issue for each unknown column."""
         for name in names:
             if name not in self._known:
                 there_are = ", ".join(sorted(self._known - self._ignored - {"id"}))
                 issues.add(row, name, f"no such column; there are {there_are}")
 
     def parse_new(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
-        """All columns of a new record."""
+        """The values of all columns of a new record; faults become issues."""
         return self._parse(self.writable.values(), values, issues, row)
 
     def parse_given(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
-        """The columns that a row gives, for a record that is there."""
+        """The values of the columns that a row gives for an existing record; faults become issues."""
         fixed = (self.entity.uid_name, "created_by")
         given = [each for name, each in self.writable.items() if values.get(name) is not None and name not in fixed]
         return self._parse(given, values, issues, row)
 
     def uid_of(self, values: dict[str, Any]) -> str | None:
-        """The key of the record that a row is about; None for a new one that will be given its own.
+        """The text key in a row; None for a new record whose key the platform makes.
 
         Raises:
-            BadParameter: no key can look like that.
+            BadParameter: it is no valid key.
         """
         name = self.entity.uid_name
         given = values.get(name)
@@ -87,7 +87,7 @@ class Columns:
 
 
 def _cell(field: Field, value: Any) -> Any:
-    """A cell's value in its column's type: all that CSV has is text, and spreadsheets turn digits into numbers."""
+    """A cell's value in its column's type: CSV has only text, and spreadsheets make numbers of digits."""
     if field.kind in (FieldKind.INTEGER, FieldKind.FLAG) and isinstance(value, str) and value.strip():
         return _integer(value.strip())
     if field.kind in (FieldKind.TEXT, FieldKind.SECRET) and isinstance(value, int) and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Which entities can be imported and exported: their names, where they are kept, and what may stand in their files."""
+"""The entities that can be imported and exported: their names, repositories and extra columns."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from terrazzo.metadata.repositories.repository import EntityRepository
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BulkEntity:
-    """One of them."""
+    """An entity that can be imported and exported."""
 
     name: str  # in paths, actions and on the command line
     title: str
     entity: Entity
     kept_in: str  # the repository's name
-    ignored: tuple[str, ...] = ()  # what records show and no table has
+    ignored: tuple[str, ...] = ()  # columns that rows show and no table has
 
     def repository(self, entities: object) -> EntityRepository:
-        """Where the records are, among all repositories; imports need more of it than its port has."""
+        """Its repository among all (``Entities``); imports need more of it than the protocol ``Repository`` has."""
         return cast(EntityRepository, getattr(entities, self.kept_in))
 
 
@@ -41,4 +41,4 @@ BULK_ENTITIES = (
     BulkEntity(name="customers", title="customers", entity=CUSTOMER, kept_in="customers"),
     BulkEntity(name="objects", title="objects", entity=OBJECT, kept_in="objects"),
 )
-"""Those that others refer to come first."""
+"""Entities that others refer to come first."""

@@ -1,4 +1,4 @@
-"""All records of an entity in the form that an import takes, piece by piece."""
+"""Exports all records of an entity as CSV, JSON or JSON lines, in the form that an import accepts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def secret_columns(entity: Entity) -> list[str]:
 
 
 async def export(repository: EntityRepository, actor: Actor, *, format: Format, secrets: bool) -> AsyncIterator[bytes]:
-    """The records that the actor sees, in order of creation; those made meanwhile may be among them."""
+    """Yields the file in pieces: the records that the actor sees, in order of creation, new ones among them."""
     columns = _columns(repository.entity, secrets=secrets, company=actor.is_super)
     encoder = _ENCODERS[format](columns)
     yield encoder.begin()
@@ -40,7 +40,7 @@ async def export(repository: EntityRepository, actor: Actor, *, format: Format, 
 
 
 def _columns(entity: Entity, *, secrets: bool, company: bool) -> dict[str, str]:
-    """From each column of the file to the row's; references are told by uid."""
+    """Maps the file's columns to the row's; references are written as uids."""
     left_out = set() if secrets else set(secret_columns(entity))
     columns = {entity.uid_name: entity.uid_name}
     if company:
@@ -70,7 +70,7 @@ async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[
 
 
 class _Csv:
-    """RFC 4180; JSON columns as JSON text, nothing for null."""
+    """CSV (RFC 4180); JSON columns as JSON text, null as an empty cell."""
 
     def __init__(self, columns: dict[str, str]) -> None:
         self._columns = columns
@@ -92,7 +92,7 @@ class _Csv:
 
 
 class _JsonLines:
-    """An object a line."""
+    """JSON lines: one object on each line."""
 
     def __init__(self, columns: dict[str, str]) -> None:
         self._columns = columns
@@ -111,7 +111,7 @@ class _JsonLines:
 
 
 class _Json(_JsonLines):
-    """One array, an object a line."""
+    """One JSON array, with one object on each line."""
 
     def __init__(self, columns: dict[str, str]) -> None:
         super().__init__(columns)

@@ -1,15 +1,15 @@
-"""Numbers of records that a file brings along, where the number is the record's key: never one that was used before."""
+"""Explicit ids in imports of entities whose uid is the id: ids that were ever used are not used again."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-FURTHEST_AHEAD = 1_000_000  # of the last number: nobody uses up all of them
+FURTHEST_AHEAD = 1_000_000  # of the last id: so that no file uses up all ids
 
 
 async def last_id(connection: AsyncConnection, table: sa.Table) -> int:
-    """The highest id that a table ever gave, to records long deleted too."""
+    """The highest id that the table ever gave, also to records deleted since."""
     if connection.dialect.name == "postgresql":
         query = sa.text(f"SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM {_sequence(table)}")
         return int((await connection.execute(query)).scalar_one())
@@ -18,7 +18,7 @@ async def last_id(connection: AsyncConnection, table: sa.Table) -> int:
 
 
 async def go_on_after(connection: AsyncConnection, table: sa.Table) -> None:
-    """Has the table number on after the ids that were given explicitly; SQLite does so by itself."""
+    """Raises PostgreSQL's sequence above ids that were inserted explicitly; SQLite does so by itself."""
     if connection.dialect.name == "postgresql":
         name = _sequence(table)
         given = sa.select(sa.func.max(table.c.id)).scalar_subquery()
@@ -27,5 +27,5 @@ async def go_on_after(connection: AsyncConnection, table: sa.Table) -> None:
 
 
 def _sequence(table: sa.Table) -> str:
-    """PostgreSQL's own name of a numbered column's sequence; the table's name is ours."""
+    """PostgreSQL's name for the sequence of a table's id, quoted."""
     return f'"{table.name}_id_seq"'

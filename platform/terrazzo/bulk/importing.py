@@ -1,4 +1,4 @@
-"""An import from its file to its report: read, check, write; all of it or nothing."""
+"""Runs an import: reads the file, checks all rows, writes all or nothing, and makes the report."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Importer:
         self._on_progress = on_progress
 
     async def run(self, rows: UploadedRows) -> Report:
-        """The report; a dry run's with all errors.
+        """Imports the rows and returns the report; a dry run only checks, and its report has all errors.
 
         Raises:
             ImportRefused: there are errors, and it is no dry run; carries the report.

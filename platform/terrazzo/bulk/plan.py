@@ -1,4 +1,4 @@
-"""What an import will do, row by row: looks everything up, checks everything, changes nothing."""
+"""Plans an import: looks up and checks every row without changing anything."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ OnRow = Callable[[int], object]
 
 @dataclass(slots=True)
 class Planned:
-    """One row's record: a new one, or changes of ``before``."""
+    """What a row will do: create a record, or change the record ``before``."""
 
     row: int
     uid: str | None
@@ -39,7 +39,7 @@ class Planned:
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the record reads like that already; who says so doesn't count."""
+        """Whether the record has these values already, its author of the last change aside."""
         before = self.before
         return before is not None and all(
             before[name] == value for name, value in self.draft.items() if name != "last_modified_by"
@@ -47,7 +47,7 @@ class Planned:
 
 
 class Planner:
-    """Plans one import. A friend of the repository: takes the steps of its changes that come before the writing."""
+    """Plans one import. Calls non-public methods of the repository: the steps of a change that precede writing."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Planner:
         self._references = References(connection)
 
     async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
-        """The records of all rows that are right; what is wrong with the others is among the issues."""
+        """The records of all rows without faults; the faults of the others become issues."""
         uids = self._uids(sources)
         existing = await self._existing([uid for uid in uids.values() if uid is not None])
         self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
@@ -84,7 +84,7 @@ class Planner:
         return planned
 
     def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
-        """The key of each row that has a good one, or that needs none."""
+        """The text key by row number, for rows without a faulty or repeated one; None where the platform makes it."""
         name, uids = self._repository.entity.uid_name, {}
         first: dict[str, int] = {}
         for source in sources:
@@ -100,7 +100,7 @@ class Planner:
         return uids
 
     async def _existing(self, uids: list[str]) -> dict[str, Row]:
-        """The records of all companies that have these keys."""
+        """The records of all companies that have these keys, by key."""
         repository = self._repository
         found: dict[str, Row] = {}
         column = repository.table.c[repository.entity.uid_name]
@@ -147,7 +147,7 @@ class Planner:
         return self._actor.is_super or row[self._repository.entity.company] == self._actor.company_id
 
     async def _company(self, values: dict[str, Any], before: Row | None) -> int:
-        """Whose the record is; only super users say so."""
+        """The id of the company that owns the record; only super users may name another than their own."""
         own = self._actor.company_id
         given = values.get(COMPANY)
         if given in (None, ""):
@@ -161,7 +161,7 @@ class Planner:
         return company
 
     async def _resolve(self, row: int, draft: Draft, company: int, before: Row | None) -> None:
-        """References become ids; then the entity's own rules."""
+        """Replaces references in the draft by ids, then applies the entity's own rules; faults become issues."""
         resolved: Draft = {}
         for name, other in self._repository._referenced.items():
             if name not in draft:
@@ -183,7 +183,7 @@ class Planner:
         draft |= resolved
 
     async def _apply_rules(self, draft: Draft, company: int, before: Row | None) -> None:
-        """Objects of the file may name each other: those that come to be are no business of the rules'."""
+        """Applies the repository's rules; they don't see objects in ``object_list`` that the same file creates."""
         own = self._repository.entity.uid is Uid.FROM_ID
         listed = draft.get("object_list") if own else None
         named = [str(key) for key in listed or [] if str(key) in self._new_ids]
@@ -197,5 +197,5 @@ class Planner:
 
 
 def chunks(values: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:
-    """The values, some at once."""
+    """The values in slices of ``size``."""
     return (values[start : start + size] for start in range(0, len(values), size))

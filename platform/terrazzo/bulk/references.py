@@ -1,4 +1,4 @@
-"""The records that rows name: by uid, by id, or by a name that only one record has; each looked up once."""
+"""Looks up the records that an import's rows refer to by uid, id or unique name, each only once."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _AMBIGUOUS = -1
 
 
 class References:
-    """Looks records up for one import."""
+    """The lookups of one import, cached."""
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
         self._found: dict[tuple[str, int | None, Any], int | None] = {}
 
     async def id_of(self, entity: Entity, key: Any, *, company: int | None, field: str) -> int:
-        """The id of a record of this company; of any company, where it is None.
+        """The id of the company's record with this key; of any company's where ``company`` is None.
 
         Raises:
             BadParameter: there is none, or several have the name.

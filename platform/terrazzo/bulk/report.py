@@ -1,4 +1,4 @@
-"""What an import says about a file: counts, and errors by row and column."""
+"""The report of an import: counts, and errors by row and column."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 class ImportRefused(BadParameter):
-    """The file is at fault; nothing was imported. ``result`` is the report."""
+    """The file has errors, and nothing was imported. ``result`` is the report."""
 
     def __init__(self, report: Report) -> None:
         first = report.errors[0]
@@ -59,7 +59,7 @@ class Issues:
         return len(self._rows)
 
     def add(self, row: int, column: str, reason: str) -> None:
-        """Notes an error."""
+        """Adds an error."""
         self._rows.add(row)
         if len(self.listed) < MOST_ISSUES:
             self.listed.append(Issue(row, column, reason))

@@ -1,4 +1,4 @@
-"""Rows from what people upload: CSV as spreadsheet programs write it, a JSON array, or a JSON object a line."""
+"""Reads uploaded rows: CSV as spreadsheet programs write it, a JSON array, or JSON lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SEPARATOR_LINE = "sep="  # the first line of some spreadsheet programs' files
 
 
 class SourceRow(NamedTuple):
-    """One record as it was given; ``number`` is where a reader of the file finds it."""
+    """One record of the file; ``number`` is its row as a spreadsheet or editor shows it."""
 
     number: int
     values: dict[str, Any]
@@ -27,7 +27,7 @@ class SourceRow(NamedTuple):
 
 
 class UploadedRows(NamedTuple):
-    """All of a file. ``header`` is None where each row names its own columns; ``first`` is the header's row."""
+    """The rows of a file. ``header`` is None where each row names its own columns (JSON)."""
 
     header: list[str] | None
     rows: Iterator[SourceRow]
@@ -43,7 +43,7 @@ def read_upload(data: bytes) -> UploadedRows:
 
 
 def read_text(text: str) -> UploadedRows:
-    """The rows of a text: CSV, JSON or JSON lines."""
+    """The rows of a text: CSV, JSON or JSON lines. Raises as ``read_upload``."""
     start = text.lstrip()[:1]
     if start == "[":
         return UploadedRows(None, _numbered(_json_array(text)))
@@ -58,7 +58,7 @@ def read_objects(objects: list[dict[str, Any]]) -> UploadedRows:
 
 
 def _decode(data: bytes) -> str:
-    """UTF-8, or UTF-16 with its mark, which is what "Unicode text" means to spreadsheet programs."""
+    """Text in UTF-8, or in UTF-16 with a byte order mark, which spreadsheet programs call "Unicode text"."""
     is_wide = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return data.decode("utf-16" if is_wide else "utf-8-sig")
@@ -110,7 +110,7 @@ def _read_csv(text: str) -> UploadedRows:
 
 
 def _header(cells: list[str]) -> list[str]:
-    """Column names; empty columns at the end are a spreadsheet's."""
+    """The column names; empty cells at the end, which spreadsheets add, are dropped."""
     header = [name.strip() for name in cells]
     while header and not header[-1]:
         header.pop()
@@ -125,7 +125,7 @@ def _header(cells: list[str]) -> list[str]:
 
 
 def _csv_rows(header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iterator[SourceRow]:
-    """Empty cells count as not given, empty rows as not there."""
+    """The rows under a header; empty cells count as not given, empty rows are skipped."""
     for number, cells in lines:
         if not any(cells):
             continue
@@ -136,7 +136,7 @@ def _csv_rows(header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iter
 
 
 def _lines(cells: Any, first: int) -> Iterator[tuple[int, list[str]]]:
-    """Rows with their numbers as a spreadsheet shows them: a cell with line breaks is still one row."""
+    """Each row with its number as a spreadsheet shows it: a cell with line breaks is still in one row."""
     number = first
     while True:
         try:

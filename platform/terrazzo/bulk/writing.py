@@ -1,4 +1,4 @@
-"""Writes what was planned: one transaction, many records a statement."""
+"""Writes a planned import in one transaction, with many records in each statement."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from terrazzo.errors import Conflict
 from terrazzo.metadata.repositories.repository import Changed, EntityRepository
 
 Stored = dict[str, Any]
-"""A row as the table has it."""
+"""A row in the form of the table (encoded, sealed)."""
 
 
 class ImportWriter:
-    """Writes one import. A friend of the repository: its changes are told and kept in the audit log as all others."""
+    """Writes one import. Calls non-public methods of the repository: changes are announced and audited as usual."""
 
     def __init__(self, repository: EntityRepository, actor: Actor) -> None:
         self._repository = repository
@@ -37,10 +37,10 @@ class ImportWriter:
         self._pauses = LoopPauses()
 
     async def write(self, planned: Sequence[Planned], on_row: OnRow) -> None:
-        """All or nothing. What takes long, such as sealing secrets, is done before the transaction.
+        """Writes all records, or none. Slow steps such as sealing secrets are done before the transaction.
 
         Raises:
-            Conflict: somebody changed what the plan was made from.
+            Conflict: somebody changed a record since it was planned.
         """
         new = [(each, await self._new(each)) for each in planned if each.before is None]
         changed = [(each, await self._merged(each)) for each in planned if each.before is not None]
@@ -61,14 +61,14 @@ class ImportWriter:
         stored = self._repository._codec.encode(self._defaults | each.draft)
         stored |= {entity.company: each.company, entity.created: now, entity.modified: now}
         if each.uid is None:
-            each.uid = new_uid()  # of a record whose key is its id: until that is known
+            each.uid = new_uid()  # until the id is known that is its key
         elif entity.uid is Uid.FROM_ID:
             stored["id"] = int(each.uid)
         stored[entity.uid_name] = each.uid
         return stored
 
     async def _merged(self, each: Planned) -> Stored:
-        """The whole record, so that all rows of a statement have the same columns."""
+        """All columns of a changed record, so that all rows of a statement have the same ones."""
         await self._pauses.pause()
         assert each.before is not None
         columns = [field.name for field in self._entity.writable() if field.name != self._entity.company]
@@ -77,7 +77,7 @@ class ImportWriter:
         return {**stored, self._entity.modified: self._repository._clock(), "_id": each.before["id"]}
 
     async def _insert(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> None:
-        """Rows with an id of their own and others can't share a statement."""
+        """Inserts records, those with an explicit id in a statement of their own."""
         uid = self._table.c[self._entity.uid_name]
         ids: dict[str, int] = {}
         for with_id in (True, False):

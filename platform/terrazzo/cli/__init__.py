@@ -1,4 +1,4 @@
-"""The command line. To add a command: a module here that defines ``register(app)``, and its name in ``MODULES``."""
+"""The command line ``terrazzo``. A new command is a module here with ``register(app)``, named in ``MODULES``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from terrazzo.config.sections import ConfigError
 from terrazzo.errors import OperationError
 
 MODULES = ("serve", "simulate", "user", "import_", "export", "replay", "doctor")
-"""In the order of ``terrazzo --help``. They import what is heavy inside their functions."""
+"""In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
 
 def make_app() -> typer.Typer:

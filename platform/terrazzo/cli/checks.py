@@ -1,4 +1,4 @@
-"""What ``terrazzo doctor`` looks at. Each check yields findings; none of them changes anything."""
+"""The checks of ``terrazzo doctor``. Each yields findings; none changes anything."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ MODULES = {
     "tzdata": "tzdata",
     "uvloop": "uvloop",
 }
-"""Required packages and the modules that show they work."""
+"""Required packages, each with a module whose import shows that it works."""
 
 _OPTIONAL = {"uvloop": "the platform runs without it, at about half the speed"}
 
 
 class Level(Enum):
-    """How bad a finding is."""
+    """How serious a finding is."""
 
     OK = "ok"
     WARN = "warn"
@@ -69,7 +69,7 @@ class Level(Enum):
 
 
 class Finding(NamedTuple):
-    """One line of the table."""
+    """The result of one check: a line of the table."""
 
     level: Level
     part: str
@@ -86,7 +86,7 @@ class Listener(NamedTuple):
 
 
 def examine(config: Config) -> Iterator[Finding]:
-    """All checks of a configuration that could be read."""
+    """Runs all checks on a configuration that could be read."""
     yield from check_versions()
     yield from check_dependencies(config)
     yield from check_data_dir(config.data_dir)
@@ -98,7 +98,7 @@ def examine(config: Config) -> Iterator[Finding]:
 
 
 def check_versions() -> Iterator[Finding]:
-    """The interpreter and its SQLite."""
+    """Checks the versions of Python and of SQLite."""
     version = ".".join(map(str, sys.version_info[:3]))
     enough = sys.version_info >= (3, 11)
     yield Finding(
@@ -110,7 +110,7 @@ def check_versions() -> Iterator[Finding]:
 
 
 def check_dependencies(config: Config) -> Iterator[Finding]:
-    """Whether every package can be imported."""
+    """Checks that every required package can be imported."""
     wanted = dict(MODULES)
     if config.database.url.startswith("postgres"):
         wanted["asyncpg"] = "asyncpg"
@@ -127,7 +127,7 @@ def check_dependencies(config: Config) -> Iterator[Finding]:
 
 
 def check_data_dir(folder: Path) -> Iterator[Finding]:
-    """The data folder and the modes of what is secret in it."""
+    """Checks the data folder, and the modes of the secret files in it."""
     if not folder.exists():
         parent = _existing(folder)
         if os.access(parent, os.W_OK | os.X_OK):
@@ -148,7 +148,7 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
 
 
 def check_disk(folder: Path) -> Finding:
-    """Free space where the data folder is or will be."""
+    """Checks the free space where the data folder is or will be."""
     free = shutil.disk_usage(_existing(folder)).free
     level = Level.FAIL if free < FREE_FAIL else Level.WARN if free < FREE_WARN else Level.OK
     advice = (
@@ -174,7 +174,7 @@ def listeners(config: Config) -> list[Listener]:
 
 
 def check_listeners(config: Config) -> Iterator[Finding]:
-    """Whether each port is free, or taken by this platform itself."""
+    """Checks that each port is free, or used by this platform itself."""
     running = _is_running(config)
     taken: dict[tuple[str, int], str] = {}
     for listener in listeners(config):
@@ -287,7 +287,7 @@ async def _check_admin(database: Database) -> Finding:
 
 
 async def _check_secrets(database: Database, config: Config) -> Finding:
-    """Whether the key at hand opens what it should; it isn't made here."""
+    """Checks that the key at hand decrypts the stored secrets; a missing key is not made here."""
     from terrazzo.crypto.secrets import KEY_FILE, Secrets, SecretUnreadable
     from terrazzo.metadata.definitions.registry import TERMINAL
 
@@ -307,7 +307,7 @@ async def _check_secrets(database: Database, config: Config) -> Finding:
 
 
 def check_store(config: Config) -> Finding:
-    """The folder of the time series, or the InfluxDB server."""
+    """Checks the folder of the time series, or that the InfluxDB server answers."""
     if config.store.kind == "embedded":
         folder = config.store_dir
         if not folder.exists():
@@ -326,6 +326,6 @@ def check_store(config: Config) -> Finding:
 
 
 def _existing(path: Path) -> Path:
-    """The nearest folder on the way to ``path`` that exists."""
+    """The nearest parent of ``path``, or itself, that exists."""
     path = path.absolute()
     return path if path.exists() else _existing(path.parent)

@@ -1,4 +1,4 @@
-"""The options of commands that talk to a running platform, and the client that they lead to."""
+"""Options of commands that use a running platform, and the client made of them."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ TokenOption = Annotated[
 
 
 def failed(error: ClientError) -> ConfigError:
-    """What ends a command with one line and exit status 2."""
+    """The error that ends a command with one line and exit status 2."""
     return ConfigError(f"--url: {error}" if isinstance(error, NotSent) else str(error))
 
 
 def connect(url: str, user: str, token: str | None) -> Client:
-    """A client that is logged in, or will be.
+    """A client of the platform at ``url``, with a token or with user and password.
 
     Raises:
-        ConfigError: the address is none, or there is neither token nor password.
+        ConfigError: ``url`` is no URL, or there is neither token nor password.
     """
     from terrazzo.client import Client
 
@@ -53,7 +53,7 @@ def connect(url: str, user: str, token: str | None) -> Client:
 
 
 def _password(user: str) -> str:
-    """From the environment or the keyboard: other users of the machine could read an option."""
+    """The password from the environment or the keyboard; other users of the machine could read it from an option."""
     given = os.environ.get(PASSWORD_VARIABLE)
     if given:
         return given

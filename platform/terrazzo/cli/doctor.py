@@ -1,4 +1,4 @@
-"""``terrazzo doctor``: says what keeps the platform from running, and what to do about it."""
+"""``terrazzo doctor``: shows what keeps the platform from running, and what to do about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``terrazzo export``: what a running platform keeps, as files."""
+"""``terrazzo export``: writes records and time series of a running platform to files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _commands = typer.Typer(help="Export records and time series to files.", no_args
 
 
 class Format(StrEnum):
-    """Of a file of records."""
+    """Formats of exported records."""
 
     CSV = "csv"
     JSON = "json"
@@ -40,7 +40,7 @@ class Format(StrEnum):
 
 
 class SeriesFormat(StrEnum):
-    """Of a file of time series."""
+    """Formats of exported time series."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -131,10 +131,10 @@ def _connected(url: str, user: str, token: str | None) -> Iterator[Client]:
 
 
 def write_file(output: str, pieces: Iterator[bytes], *, is_private: bool = False) -> int:
-    """Writes a file, or standard output; a file appears only when it is whole. Returns its size.
+    """Writes a file or (``-``) standard output; a file appears only when it is complete. Returns its size in bytes.
 
     Args:
-        is_private: only its owner may read the file.
+        is_private: creates the file with mode 0600.
 
     Raises:
         ConfigError: it can't be written.

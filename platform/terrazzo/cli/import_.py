@@ -1,4 +1,4 @@
-"""``terrazzo import``: records from a file into a running platform, all or none."""
+"""``terrazzo import``: imports records from a file into a running platform, all or none."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STAGES = {"read": "reading", "check": "checking", "write": "writing"}
 
 
 class Kind(StrEnum):
-    """What can be imported and exported."""
+    """The entities that can be imported and exported."""
 
     TERMINALS = "terminals"
     TERMINAL_CONFIGS = "terminal_configs"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 
 class Mode(StrEnum):
-    """What becomes of rows whose records are there already."""
+    """What happens to rows whose records exist already."""
 
     CREATE = "create"
     UPSERT = "upsert"
@@ -85,7 +85,7 @@ def _read(file: str) -> bytes:
 
 @contextmanager
 def _progress() -> Iterator[OnProgress]:
-    """A bar on standard error, where that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

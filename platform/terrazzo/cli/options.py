@@ -1,4 +1,4 @@
-"""The options that commands share, and the configuration that they lead to."""
+"""Options that commands share, and the configuration made of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DataOption = Annotated[
 
 
 def read_config(config: Path | None, data: Path | None) -> Config:
-    """The configuration from the file and the environment, with the options of the command line over it.
+    """The configuration from file and environment, overridden by the options of the command line.
 
     Raises:
         ConfigError: naming the key.

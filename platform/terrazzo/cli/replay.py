@@ -1,4 +1,4 @@
-"""``terrazzo replay``: an object's past made again on a running platform, and a bar while that runs."""
+"""``terrazzo replay``: recomputes an object's past on a running platform, and shows the progress."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def replay(
 
 
 def _follow(client: Client, replay_id: int) -> Replay:
-    """The replay when it has ended; interrupting the command cancels it."""
+    """Waits for a replay's end and returns it; interrupting the command cancels the replay."""
     try:
         with _bar() as show:
             while True:
@@ -69,7 +69,7 @@ def _follow(client: Client, replay_id: int) -> Replay:
 
 @contextmanager
 def _bar() -> Iterator[Callable[[Replay], None]]:
-    """On standard error, where that is a terminal."""
+    """A progress bar on standard error, if that is a terminal."""
     from rich.console import Console
     from rich.progress import Progress
 

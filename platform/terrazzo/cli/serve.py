@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def register(app: typer.Typer) -> None:
-    """Adds ``serve``."""
+    """Adds ``terrazzo serve``."""
     app.command()(serve)
 
 
@@ -48,7 +48,7 @@ def _run(config: Config, *, demo: bool) -> int:
 
 
 async def _greet(platform: Platform, addresses: Addresses) -> None:
-    """Says where everything is, and the first administrator's password, once."""
+    """Prints all addresses, and once the first administrator's password."""
     print("Terrazzo is ready.")
     print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
     if addresses.tcp:
@@ -63,7 +63,7 @@ async def _greet(platform: Platform, addresses: Addresses) -> None:
 
 
 async def _start_demo(platform: Platform, addresses: Addresses) -> None:
-    """The greeting, demo data, a fleet, and what to try."""
+    """Prints the addresses, adds demo data and a simulated fleet, and prints what to try."""
     from terrazzo.demo import PASSWORD, SPARE, USERS, DemoFleet, curl_lines, prepare_demo, write_curl_headers
 
     metadata = platform.metadata

@@ -9,7 +9,7 @@ import typer
 
 
 def register(app: typer.Typer) -> None:
-    """Adds ``simulate``, which hands all its options on."""
+    """Adds ``terrazzo simulate``, which passes all its options on."""
     handed_on = {"allow_extra_args": True, "ignore_unknown_options": True}
     app.command(context_settings=handed_on, add_help_option=False)(simulate)
 

@@ -1,4 +1,4 @@
-"""``terrazzo user``: users without the APIs, also while the platform runs; it hears of changes within a second."""
+"""``terrazzo user``: manages users in the database; a running platform hears of the changes within a second."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ async def _delete(users: UserRepository, username: str) -> Row:
 
 
 async def _id_of(users: UserRepository, username: str) -> int:
-    """By name only: ``user delete 7`` must not delete the user with id 7."""
+    """The id of the user with this name; names only, so that ``user delete 7`` can't delete the user with id 7."""
     row = await users.by_name(username)
     if row is None:
         raise BadParameter("username", f"there is no user {username}")

@@ -1,4 +1,4 @@
-"""A client of the gateway: ``Client`` for plain code, ``AsyncClient`` for asyncio; each loaded at its first use."""
+"""A client of the gateway: ``Client`` for synchronous code, ``AsyncClient`` for asyncio; each loaded on first use."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HOMES = {"Client": "synchronous", "AsyncClient": "asynchronous", "Frame": "live
 
 
 def __getattr__(name: str) -> Any:
-    """A class from its module, at its first use: plain code need not wait for aiohttp to load."""
+    """Imports a class at its first use, so that synchronous code need not wait for aiohttp to load."""
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

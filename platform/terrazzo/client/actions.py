@@ -1,4 +1,4 @@
-"""The client's own methods, described once: what each asks, and how its result reads."""
+"""The requests of the clients' own methods, and how their results are read; shared by both clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Time = str | datetime
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[T]):
-    """An action with its fields, and what makes ``T`` of its result."""
+    """An action with its fields, and the function that makes a ``T`` of its result."""
 
     action: str
     fields: dict[str, Any]
@@ -26,7 +26,7 @@ class Asked(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Listed(Generic[T]):
-    """An action whose pages are walked through, record by record."""
+    """A list action whose records are fetched page by page, and the function that makes a ``T`` of each."""
 
     action: str
     fields: dict[str, Any]
@@ -34,7 +34,7 @@ class Listed(Generic[T]):
 
 
 class Pages:
-    """Where a walk through pages stands. Both kinds of lists: with totals, and bare arrays."""
+    """The progress through the pages of a list action; handles lists with totals and bare arrays."""
 
     def __init__(self, listed: Listed[Any]) -> None:
         self._listed = listed
@@ -42,12 +42,12 @@ class Pages:
         self.is_done = False
 
     def next_fields(self) -> dict[str, Any]:
-        """The fields of the next request."""
+        """The fields of the request for the next page."""
         self._page_index += 1
         return {**self._listed.fields, "page_index": self._page_index, "page_size": self._listed.page_size}
 
     def take(self, result: Any) -> list[Any]:
-        """The records of an answer; notes whether it was the last."""
+        """The records of a page; notes whether it was the last one."""
         if isinstance(result, dict):
             self.is_done = self._page_index >= result["total_pages"]
             return list(result["data"])
@@ -56,7 +56,7 @@ class Pages:
 
 
 def ping(message: str = "pong") -> Asked[str]:
-    """Proof of life, and that the token is good; the message comes back."""
+    """Checks that the platform answers and the token is valid; returns the message."""
     return Asked("ping", {"message": message}, lambda result: str(result["pong"]))
 
 
@@ -71,7 +71,7 @@ def terminal_status(terminal_id: str | int) -> Asked[Record]:
 
 
 def terminals(uids: Sequence[str] = ()) -> Listed[Record]:
-    """All terminals, or those."""
+    """All terminals, or those with these uids."""
     return Listed("get_terminal_list", {"uids": list(uids)})
 
 
@@ -100,7 +100,7 @@ def mosaic(object_id: str | int, keys: Sequence[str], start_time: Time, end_time
 def command(
     terminal_id: str | int, code: str, value: str | float, *, idempotency_key: str | None = None
 ) -> Asked[Record]:
-    """Sends a command to a terminal, at once or when it comes."""
+    """Sends a command to a terminal, now or when it connects; calls with the same ``idempotency_key`` send it once."""
     fields = {"terminal_id": terminal_id, "command": code, "value": str(value), "idempotency_key": idempotency_key}
     return Asked("publish_terminal_command", fields, dict)
 

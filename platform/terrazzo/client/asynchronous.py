@@ -1,4 +1,4 @@
-"""The client for asyncio, on aiohttp."""
+"""``AsyncClient``: the client for asyncio, on aiohttp."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _walking(build: Callable[P, Listed[T]]) -> Callable[Concatenate[AsyncClient,
 
 
 class AsyncClient:
-    """A client of one platform, for any number of tasks. Give credentials, and it logs in when it has to.
+    """A client of one platform, for any number of tasks. With credentials it logs in when it has to.
 
     Args:
-        timeout_s: for a request and its answer; streams: for each wait for the platform to go on.
+        timeout_s: for a request and its answer; for streams, for each wait for the next piece.
     """
 
     def __init__(
@@ -82,31 +82,31 @@ class AsyncClient:
             await self._opened.close()
 
     async def login(self, username: str | None = None, password: str | None = None) -> dict[str, Any]:
-        """Logs in, with these credentials from here on; the user's record."""
+        """Logs in with these credentials, which are used from now on; returns the user's record."""
         return await self._run(self.session.login(username, password))
 
     async def logout(self) -> None:
-        """Ends the token, and forgets the credentials."""
+        """Revokes the token, and forgets the credentials."""
         await self._run(self.session.logout())
 
     async def call(self, action: str, **fields: Any) -> Any:
-        """The result of an action; ``ActionError`` where the code isn't 200."""
+        """The result of an action; raises ``ActionError`` if the code isn't 200."""
         return await self._run(self.session.call(action, fields))
 
     async def ask(self, action: str, **fields: Any) -> dict[str, Any]:
-        """The whole envelope of an action, whatever its code."""
+        """The whole answer of an action (code, info, result), whatever its code."""
         return await self._run(self.session.ask(action, fields))
 
     async def get(self, path: str, **query: Any) -> Any:
-        """The result of a component path."""
+        """The result of a GET on a component path."""
         return await self.component("GET", path, **query)
 
     async def component(self, method: str, path: str, *, body: Any = None, **query: Any) -> Any:
-        """The result of a component path with any method; ``body`` is sent as JSON."""
+        """The result of a component path; ``body`` is sent as JSON."""
         return await self._run(self.session.component(method, path, query, body))
 
     def pages(self, action: str, *, page_size: int = 1000, **fields: Any) -> AsyncIterator[Any]:
-        """All records of a list action, however many pages they are."""
+        """Yields all records of a list action, fetching page after page."""
         return self._walk(Listed(action, fields, page_size))
 
     async def import_records(
@@ -126,19 +126,22 @@ class AsyncClient:
         return answer.finish()
 
     def export_records(self, entity: str, *, format: str = "csv", secrets: bool = False) -> AsyncIterator[bytes]:
-        """All records of an entity as an import takes them, in pieces."""
+        """Yields all records of an entity, as a file in pieces that an import accepts."""
         return self.stream(export_target(entity, format=format, secrets=secrets))
 
     def export_grid(self, terminal_id: str | int, **options: Any) -> AsyncIterator[bytes]:
-        """A terminal's records, oldest first. Options: ``format``, ``start``, ``end``, ``topic``, ``keys``."""
+        """Yields a terminal's messages as a file, oldest first.
+
+        Options: ``format``, ``start``, ``end``, ``topic``, ``keys``.
+        """
         return self.stream(series_target("grid", terminal_id, options))
 
     def export_mosaic(self, object_id: str | int, **options: Any) -> AsyncIterator[bytes]:
-        """An object's records, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
+        """Yields an object's records as a file, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
         return self.stream(series_target("mosaic", object_id, options))
 
     def stream(self, target: str) -> AsyncIterator[bytes]:
-        """The body of a GET in pieces, however long it is."""
+        """Yields the body of a GET in pieces, however long it is."""
         return self._stream(Request(method="GET", target=target))
 
     def live(
@@ -150,7 +153,10 @@ class AsyncClient:
         keys: Sequence[str] | None = None,
         since: int | None = None,
     ) -> AsyncGenerator[Frame | Gap, None]:
-        """What happens, as it happens: goes on after a lost connection where it was, and says what was missed."""
+        """Yields what happens, as it happens.
+
+        Reconnects by itself, continues where it was, and yields a ``Gap`` for what was lost.
+        """
         wanted = {"kinds": list(kinds), "object_id": object_id, "terminal_id": terminal_id, "keys": keys}
         given = {name: value for name, value in wanted.items() if value is not None}
         return Live(self.session, self._run, self._connect_socket, given, since=since).frames()

@@ -1,4 +1,4 @@
-"""Imports and exports as requests, and the progress that an import reports meanwhile; without I/O."""
+"""Requests for imports and exports, and the progress that an import reports; without I/O."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BULK_PATH = "/bulk/"
 
 
 class Progress(NamedTuple):
-    """How far an import is; ``stage`` is ``read``, ``check`` or ``write``."""
+    """The progress of an import: ``done`` of ``total`` rows; ``stage`` is ``read``, ``check`` or ``write``."""
 
     stage: str
     done: int
@@ -26,7 +26,7 @@ OnProgress = Callable[[Progress], object]
 
 
 def import_request(entity: str, data: bytes | str, *, dry_run: bool, mode: str) -> Request:
-    """An upload whose answer is lines of JSON: progress, and at the end the envelope."""
+    """The upload of an import; it is answered with JSON lines: progress, and at the end the envelope."""
     query = {"dry_run": int(dry_run), "mode": mode, "progress": 1}
     body = data.encode() if isinstance(data, str) else data
     headers = {"Content-Type": "application/octet-stream"}
@@ -34,17 +34,17 @@ def import_request(entity: str, data: bytes | str, *, dry_run: bool, mode: str) 
 
 
 def export_target(entity: str, *, format: str, secrets: bool) -> str:
-    """Path and query of an export."""
+    """The path and query of an export of records."""
     return encode_query(BULK_PATH + entity, {"format": format, "secrets": int(secrets)})
 
 
 def series_target(kind: str, record: str | int, options: Mapping[str, Any]) -> str:
-    """Path and query of an export of time series; ``kind`` is ``grid`` or ``mosaic``."""
+    """The path and query of an export of time series; ``kind`` is ``grid`` or ``mosaic``."""
     return encode_query(f"/export/{kind}/{quote(str(record), safe='')}", options)
 
 
 class ImportAnswer:
-    """Reads the lines of an import's answer."""
+    """Parses the JSON lines of an import's answer."""
 
     def __init__(self, on_progress: OnProgress | None) -> None:
         self._on_progress = on_progress
@@ -52,7 +52,7 @@ class ImportAnswer:
         self._envelope: Mapping[str, Any] | None = None
 
     def feed(self, chunk: bytes) -> None:
-        """Takes what arrived, in pieces of any size."""
+        """Takes the next bytes of the answer, cut anywhere."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._take(line)

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the platform, told apart by whether the request may have been carried out."""
+"""The client's exceptions: they say whether the request may have been carried out."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ class ClientError(Exception):
 
 
 class NotSent(ClientError):
-    """There was no connection: the request never left. Asking again is safe."""
+    """No connection could be made: the request was not sent, and asking again is safe."""
 
 
 class ConnectionLost(ClientError):
-    """The connection ended, or the time was up, before the answer: the request may have been carried out."""
+    """The connection ended or timed out before the answer: the request may have been carried out."""
 
 
 def lost_by(error: BaseException) -> ConnectionLost:
-    """What an error of the connection means for a request that was sent."""
+    """The ``ConnectionLost`` for an error of the connection after a request was sent."""
     if isinstance(error, TimeoutError):
         return ConnectionLost("the platform did not answer in time")
     return ConnectionLost(f"the connection ended before the answer: {error or type(error).__name__}")
 
 
 class UnexpectedAnswer(ClientError):
-    """Whatever answered, it was not the platform."""
+    """The answer is not one of the platform, but perhaps of a proxy."""
 
 
 class ActionError(ClientError):
     """The platform answered with a code other than 200.
 
-    ``info`` names the field and the reason. ``result`` is what some actions say beside it, such as the errors of an
-    import. ``retry_after_s``: when to ask again, where the platform said so.
+    ``info`` names the field and the reason. ``result`` is what some actions add to it, such as the errors of an import.
+    ``retry_after_s``: when to ask again, if the platform said so.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Requests and answers without I/O: a driver sends what the steps yield, and hands the answer back."""
+"""Requests and answers without I/O: generators yield requests, a driver sends them and passes the answers back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LONGEST_PAUSE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One HTTP request. ``target`` is path and query. ``streams``: a successful answer's body is left to be read."""
+    """One HTTP request. ``target``: path and query. ``streams``: the body of a successful answer is left unread."""
 
     method: str
     target: str
@@ -35,7 +35,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """Its answer; ``stream`` is the driver's handle on a body that is left to be read."""
+    """The answer to a request; ``stream`` is the driver's handle on a body that has not been read."""
 
     status: int
     headers: Mapping[str, str]  # names in lower case
@@ -45,26 +45,26 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Go on after ``delay_s``."""
+    """A step that asks the driver to wait for ``delay_s`` seconds."""
 
     delay_s: float
 
 
 Steps = Generator[Request | Pause, Response | None, T]
-"""What to do one after the other, driven by ``advance``."""
+"""A generator of requests and pauses that is driven by ``advance`` and returns a ``T``."""
 
 Outcome = Response | ClientError | None
-"""What became of a step: an answer, why there is none, or nothing after a pause and at the beginning."""
+"""The outcome of a step: an answer, an error, or None after a pause and at the beginning."""
 
 
 def advance(steps: Steps[Any], outcome: Outcome) -> Request | Pause:
-    """The next step; ``StopIteration`` carries the result."""
+    """Runs ``steps`` to its next request or pause; ``StopIteration`` carries the result."""
     return steps.throw(outcome) if isinstance(outcome, ClientError) else steps.send(outcome)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often to ask again where that is safe, and how long a pause may be that the platform asks for."""
+    """How often to repeat a request where that is safe, and the longest pause that the platform may ask for."""
 
     most: int = 3
     patience_s: float = 10.0
@@ -82,7 +82,7 @@ class Retries:
 
 
 def exchange(request: Request, retries: Retries) -> Steps[Response]:
-    """The answer; asks again only where the request was certainly not carried out."""
+    """The answer to a request; repeats it only if it was certainly not carried out."""
     for attempt in itertools.count(1):
         try:
             response = yield request
@@ -100,14 +100,14 @@ def exchange(request: Request, retries: Retries) -> Steps[Response]:
 
 
 def leaves_stream(request: Request, status: int, headers: Mapping[str, str]) -> bool:
-    """Whether an answer's body is left to be read: one that was asked for, and is no envelope."""
+    """Whether the body of an answer is left unread: it was asked for as a stream, and is no envelope."""
     kind = headers.get("content-type", "")
     is_envelope = kind.startswith("application/json") and "content-disposition" not in headers
     return request.streams and status == HTTPStatus.OK and not is_envelope
 
 
 def retry_after_s(response: Response) -> float | None:
-    """The seconds of ``Retry-After``, None where there are none (dates don't occur)."""
+    """The seconds of the header ``Retry-After``, None without one (the platform sends no dates)."""
     text = response.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else None
 
@@ -122,10 +122,10 @@ def encode_query(path: str, query: Mapping[str, Any]) -> str:
 
 
 def parse_envelope(body: bytes, *, status: int = SUCCESS) -> dict[str, Any]:
-    """The envelope of an answer.
+    """The envelope of an answer: ``code``, ``info``, ``result``.
 
     Raises:
-        UnexpectedAnswer: it is none.
+        UnexpectedAnswer: it is not an envelope.
     """
     try:
         envelope = json.loads(body)
@@ -140,7 +140,7 @@ def result_of(envelope: Mapping[str, Any], response: Response | None = None) -> 
     """The result of a successful envelope.
 
     Raises:
-        ActionError: the code is another than 200.
+        ActionError: the code isn't 200.
     """
     if envelope["code"] == SUCCESS:
         return envelope.get("result")

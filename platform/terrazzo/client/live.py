@@ -1,4 +1,4 @@
-"""What happens, as it happens: a subscription over WebSocket that outlives its connection."""
+"""Live subscriptions over WebSocket, which reconnect and continue where they were."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Connector = Callable[[str | None], Awaitable[aiohttp.ClientWebSocketResponse]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """One thing that happened. ``seq`` is where ``since`` goes on."""
+    """Something that happened. ``seq`` is the number to continue after (``since``)."""
 
     kind: str
     seq: int
@@ -32,9 +32,9 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Frames after ``since`` up to and including ``seq`` that can't be had.
+    """The frames after ``since`` up to and including ``seq`` are lost.
 
-    ``lost``: how many, None where the platform doesn't know. ``reason``: ``slow``, ``forgotten``, ``restart`` or
+    ``lost``: how many, None if the platform doesn't know. ``reason``: ``slow``, ``forgotten``, ``restart`` or
     ``unknown``.
     """
 
@@ -50,8 +50,8 @@ class Live:
     Args:
         run: performs a session's steps, for logins.
         connect: opens a WebSocket with a token.
-        wanted: the fields of ``subscribe``.
-        since: the number after which to begin; None for what happens from now on.
+        wanted: the fields of the action ``subscribe``.
+        since: the number after which to begin; None: begin now.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Live:
         self._has_new_token = False
 
     async def frames(self) -> AsyncGenerator[Frame | Gap, None]:
-        """Frames and gaps without end.
+        """Yields frames and gaps without end.
 
         Raises:
             ActionError: the platform refused the subscription, or ended it for good.
-            NotSent: the first connection failed. Later ones are tried again for as long as it takes.
+            NotSent: the first connection failed; later ones are retried without limit.
         """
         while True:
             token = await self._run(self._session.require_token())
@@ -108,7 +108,7 @@ class Live:
             await socket.close()
 
     def _take(self, message: aiohttp.WSMessage) -> Frame | Gap | None:
-        """A frame or a gap; None for the answer that the subscription is made."""
+        """The frame or gap in a message; None for the answer to ``subscribe``."""
         if message.type is not aiohttp.WSMsgType.TEXT:
             return None
         found = json.loads(message.data)
@@ -122,7 +122,7 @@ class Live:
         return Frame(kind=found["kind"], seq=found["seq"], data=found["data"])
 
     def _note_subscribed(self, result: Mapping[str, Any]) -> None:
-        """From here on nothing is missed: what comes after ``seq`` can be asked for again."""
+        """Notes the number from which on nothing is missed: what follows ``seq`` can be asked for again."""
         self._was_subscribed, self._has_new_token = True, False
         self._pause_s = _FIRST_PAUSE_S
         if self._since is None:

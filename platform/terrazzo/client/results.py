@@ -1,4 +1,4 @@
-"""The shapes of results, as far as the client's own methods return them: plain dicts, typed."""
+"""Types of the results of the clients' own methods: plain dicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class GridRecord(TypedDict):
 
 
 class ImportIssue(TypedDict):
-    """One thing that is wrong with an imported file."""
+    """An error in an imported file."""
 
     row: int
     column: str
@@ -22,7 +22,7 @@ class ImportIssue(TypedDict):
 
 
 class ImportReport(TypedDict):
-    """What an import did, or would do."""
+    """What an import did, or would do in a dry run."""
 
     dry_run: bool
     total: int
@@ -35,4 +35,4 @@ class ImportReport(TypedDict):
 
 
 Record = dict[str, Any]
-"""A stored entity's record, or one of the store's whose columns the caller chose."""
+"""A record of an entity, or of the time-series store with the columns that the caller chose."""

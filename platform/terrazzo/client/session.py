@@ -1,4 +1,4 @@
-"""Who asks, and how: the token and its renewal, actions, component paths and streams; without I/O."""
+"""A client's session: login and renewal of the token, actions, component paths and streams; without I/O."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 class Session:
-    """What a client knows: where the platform is, the credentials, and the token in use."""
+    """The platform's address, the credentials, and the token in use."""
 
     def __init__(
         self,
@@ -42,13 +42,13 @@ class Session:
         if parsed.scheme not in ("http", "https") or not parsed.hostname:
             raise ValueError(f"url: expected http://host:port or https://host:port, got {url!r}")
         self.url = url.rstrip("/")
-        self.base = parsed.path.rstrip("/")  # where the platform stands behind a proxy
+        self.base = parsed.path.rstrip("/")  # the path of the platform behind a proxy
         self.token = token
         self.username, self.password = username, password
         self.retries = retries or Retries()
 
     def login(self, username: str | None = None, password: str | None = None) -> Steps[dict[str, Any]]:
-        """Logs in, with these credentials from here on; the user's record."""
+        """Logs in with these credentials, which are used from now on; returns the user's record."""
         self.username = username if username is not None else self.username
         self.password = password if password is not None else self.password
         fields = {"username": self.username, "password": self.password}
@@ -58,7 +58,7 @@ class Session:
         return user
 
     def logout(self) -> Steps[None]:
-        """Ends the token; credentials are forgotten too, so that nothing logs in again by itself."""
+        """Revokes the token; forgets the credentials too, so that nothing logs in again by itself."""
         yield from self.call("logout")
         self.token = self.username = self.password = None
 
@@ -66,7 +66,7 @@ class Session:
         """The result of an action.
 
         Raises:
-            ActionError: the platform answered with another code than 200.
+            ActionError: the code isn't 200.
         """
         response, envelope = yield from self._ask(lambda token: _action(action, fields or {}, token))
         return result_of(envelope, response)
@@ -87,7 +87,7 @@ class Session:
         return result_of(envelope, response)
 
     def stream(self, request: Request) -> Steps[Response]:
-        """A successful answer whose body is left to be read.
+        """A successful answer whose body has not been read.
 
         Raises:
             ActionError: the platform refused.
@@ -108,19 +108,19 @@ class Session:
         raise ActionError(envelope["code"], "success", "expected a stream")
 
     def require_token(self) -> Steps[str | None]:
-        """The token in use, after a login where there is none yet."""
+        """The token in use; logs in first if there is none yet."""
         if self.token is None and self.username is not None:
             yield from self.login()
         return self.token
 
     def renew(self, old: str | None) -> Steps[str | None]:
-        """Another token than ``old``; somebody else may have fetched it meanwhile."""
+        """A token other than ``old``: one that another task has fetched meanwhile, or one of a new login."""
         if self.token == old:
             yield from self.login()
         return self.token
 
     def _ask(self, build: Any) -> Steps[tuple[Response, dict[str, Any]]]:
-        """Asks, and once more with a new token where the old one is over: nothing was carried out then."""
+        """The answer and envelope of a request; repeated once with a new token if the old one has expired."""
         token = yield from self.require_token()
         response, envelope = yield from self._send(build(token))
         if self._may_renew(envelope):

@@ -1,4 +1,4 @@
-"""The client for plain code: one kept connection, no thread and no event loop of its own."""
+"""``Client``: the client for synchronous code, on one kept connection; no thread, no event loop."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def _walking(build: Callable[P, Listed[T]]) -> Callable[Concatenate[Client, P], 
 
 
 class Client:
-    """A client of one platform. Give credentials, and it logs in when it has to, also when the token is over.
+    """A client of one platform. With credentials it logs in when it has to, also when the token expires.
 
     One request at a time: threads that share a client wait for each other.
 
     Args:
-        timeout_s: for a connection, and for each wait for the platform to go on.
+        timeout_s: for a connection, and for each wait for data.
     """
 
     def __init__(
@@ -79,36 +79,36 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes the connection; the next request opens one again."""
+        """Closes the connection; the next request opens a new one."""
         with self._turn:
             self._connection.close()
 
     def login(self, username: str | None = None, password: str | None = None) -> dict[str, Any]:
-        """Logs in, with these credentials from here on; the user's record."""
+        """Logs in with these credentials, which are used from now on; returns the user's record."""
         return self._run(self.session.login(username, password))
 
     def logout(self) -> None:
-        """Ends the token, and forgets the credentials."""
+        """Revokes the token, and forgets the credentials."""
         self._run(self.session.logout())
 
     def call(self, action: str, **fields: Any) -> Any:
-        """The result of an action; ``ActionError`` where the code isn't 200."""
+        """The result of an action; raises ``ActionError`` if the code isn't 200."""
         return self._run(self.session.call(action, fields))
 
     def ask(self, action: str, **fields: Any) -> dict[str, Any]:
-        """The whole envelope of an action, whatever its code."""
+        """The whole answer of an action (code, info, result), whatever its code."""
         return self._run(self.session.ask(action, fields))
 
     def get(self, path: str, **query: Any) -> Any:
-        """The result of a component path."""
+        """The result of a GET on a component path."""
         return self.component("GET", path, **query)
 
     def component(self, method: str, path: str, *, body: Any = None, **query: Any) -> Any:
-        """The result of a component path with any method; ``body`` is sent as JSON."""
+        """The result of a component path; ``body`` is sent as JSON."""
         return self._run(self.session.component(method, path, query, body))
 
     def pages(self, action: str, *, page_size: int = 1000, **fields: Any) -> Iterator[Any]:
-        """All records of a list action, however many pages they are."""
+        """Yields all records of a list action, fetching page after page."""
         return self._walk(Listed(action, fields, page_size))
 
     def import_records(
@@ -128,19 +128,22 @@ class Client:
         return answer.finish()
 
     def export_records(self, entity: str, *, format: str = "csv", secrets: bool = False) -> Iterator[bytes]:
-        """All records of an entity as an import takes them, in pieces."""
+        """Yields all records of an entity, as a file in pieces that an import accepts."""
         return self.stream(export_target(entity, format=format, secrets=secrets))
 
     def export_grid(self, terminal_id: str | int, **options: Any) -> Iterator[bytes]:
-        """A terminal's records, oldest first. Options: ``format``, ``start``, ``end``, ``topic``, ``keys``."""
+        """Yields a terminal's messages as a file, oldest first.
+
+        Options: ``format``, ``start``, ``end``, ``topic``, ``keys``.
+        """
         return self.stream(series_target("grid", terminal_id, options))
 
     def export_mosaic(self, object_id: str | int, **options: Any) -> Iterator[bytes]:
-        """An object's records, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
+        """Yields an object's records as a file, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
         return self.stream(series_target("mosaic", object_id, options))
 
     def stream(self, target: str) -> Iterator[bytes]:
-        """The body of a GET in pieces, however long it is. Nothing else can be asked until it is read or closed."""
+        """Yields the body of a GET in pieces. Nothing else can be asked until it is read or closed."""
         return self._stream(Request(method="GET", target=target))
 
     ping = _blocking(actions.ping)
@@ -201,7 +204,7 @@ class Client:
         return Response(status=answer.status, headers=headers, body=_received(answer.read))
 
     def _connect(self) -> None:
-        """A connection that the platform has not closed meanwhile, so that nothing is sent into the void."""
+        """Opens a connection unless the kept one is still open on the platform's side too."""
         kept = self._connection.sock
         if kept is not None:
             if not _is_readable(kept):
@@ -235,7 +238,7 @@ def _received(read: Callable[[], T]) -> T:
 
 
 def _is_readable(sock: socket.socket) -> bool:
-    """An idle connection with something to read has been closed by the other side."""
+    """Whether an idle connection has something to read, which means that the other side has closed it."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -1,4 +1,4 @@
-"""``[[bridge]]``: its keys, and what has to hold among them. ``docs/configuration.md`` says what each one means."""
+"""``[[bridge]]``: its keys and the checks across them (docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class BridgeTopicSection(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of ``out`` or ``in``."""
+    """One entry of ``out`` or ``in``: topics that cross a bridge in one direction."""
 
     filter: Text
     qos: Literal[0, 1] = 1
@@ -51,7 +51,7 @@ class BridgeSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Remote(NamedTuple):
-    """What a bridge's URL says."""
+    """A bridge's URL, parsed."""
 
     host: str
     port: int
@@ -59,7 +59,7 @@ class Remote(NamedTuple):
 
 
 def parse_url(url: str) -> Remote:
-    """Reads ``mqtt://host[:port]`` or ``mqtts://host[:port]``.
+    """Parses ``mqtt://host[:port]`` or ``mqtts://host[:port]``.
 
     Raises:
         ValueError: it is something else.
@@ -73,7 +73,7 @@ def parse_url(url: str) -> Remote:
 
 
 def bridge_settings(bridge: BridgeSection, broker_id: str) -> dict[str, Any]:
-    """A checked section in the words of a bridge's settings; topics as dictionaries."""
+    """The fields of ``BridgeSettings`` from a checked section; topic rules as dictionaries."""
     given: dict[str, Any] = {**msgspec.structs.asdict(bridge), **parse_url(bridge.url)._asdict()}
     del given["url"]
     for way in ("outgoing", "incoming"):
@@ -87,7 +87,7 @@ def bridge_settings(bridge: BridgeSection, broker_id: str) -> dict[str, Any]:
 
 
 def check_bridges(bridges: tuple[BridgeSection, ...]) -> None:
-    """Checks what the types of the keys don't say.
+    """Checks what the types of single keys can't: unique names, URLs, TLS files, filters and loops.
 
     Raises:
         ConfigError: names the key.
@@ -142,7 +142,10 @@ def _check_topic(topic: BridgeTopicSection, source: str) -> None:
 
 
 def _check_loops(bridge: BridgeSection, source: str) -> None:
-    """MQTT 3.1.1 sends a client what the client itself has published; nothing in the message would tell."""
+    """Refuses topics that would cross in both directions.
+
+    MQTT 3.1.1 sends a client what the client itself has published; nothing in the message would show it.
+    """
     for out_number, leaving in enumerate(bridge.outgoing, 1):
         for in_number, coming in enumerate(bridge.incoming, 1):
             there = leaving.remote_prefix + leaving.filter, coming.remote_prefix + coming.filter
@@ -154,7 +157,7 @@ def _check_loops(bridge: BridgeSection, source: str) -> None:
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether there is a topic that both filters match."""
+    """Whether some topic matches both filters."""
     ones, others = one.split("/"), other.split("/")
     for first, second in zip(ones, others, strict=False):
         if "#" in (first, second):

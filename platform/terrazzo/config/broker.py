@@ -1,4 +1,4 @@
-"""What the configuration says of the embedded broker, in the broker's words."""
+"""Settings of the embedded broker, from the configuration."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from terrazzo_broker.settings import BrokerSettings
 
 
 def check_is_served(config: Config) -> None:
-    """Refuses what the configuration may say and this version does not serve.
+    """Refuses values that are valid configuration but not supported by this version.
 
     Raises:
         ConfigError: names the key.
@@ -21,7 +21,7 @@ def check_is_served(config: Config) -> None:
 
 
 def broker_settings(config: Config) -> BrokerSettings:
-    """The section ``limits`` in the broker's words."""
+    """The broker's settings, from the section ``limits``."""
     limits = config.limits
     return BrokerSettings(
         packet_bytes=limits.mqtt_packet_bytes,

@@ -1,7 +1,4 @@
-"""``[messenger]`` and ``[[messenger.project]]``: keys, and what has to hold among them.
-
-``docs/configuration.md`` says what each one means.
-"""
+"""``[messenger]`` and ``[[messenger.project]]``: their keys and the checks across them (docs/configuration.md)."""
 
 from __future__ import annotations
 
@@ -37,11 +34,11 @@ NAMES: dict[str, tuple[str, ...]] = {
         *(f"keyword{number}.{part}" for number in range(1, 5) for part in ("value", "color")),
     ),
 }
-"""What the body of each kind of HTTP provider may name, besides ``COMMON_NAMES``."""
+"""The placeholders that the body of each kind of HTTP provider may contain, besides ``COMMON_NAMES``."""
 
 
 class EmailSection(msgspec.Struct, frozen=True, kw_only=True):
-    """A mail server."""
+    """``[messenger.project.email]``: the mail server of a project."""
 
     host: Text
     sender: Text
@@ -55,7 +52,7 @@ class EmailSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
-    """An HTTP provider."""
+    """An HTTP provider of a project: ``android``, ``ios`` or ``wechat``."""
 
     url: Text
     body: Text
@@ -72,13 +69,13 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SmsSection(HttpSection, frozen=True, kw_only=True):
-    """An SMS provider, of one of two variants (section 2, Messenger)."""
+    """``[messenger.project.sms]``: an SMS provider, of one of two variants (section 2 "Messenger")."""
 
     variant: Literal["a", "b"] = "a"
 
 
 class MessengerProjectSection(msgspec.Struct, frozen=True, kw_only=True):
-    """One project of the messenger."""
+    """``[[messenger.project]]``: providers by channel, and limits."""
 
     id: Annotated[int, Meta(ge=1, le=2**31 - 1)]
     name: Text
@@ -94,7 +91,7 @@ class MessengerProjectSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessengerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """What all projects share."""
+    """``[messenger]``: limits of all projects, and the projects."""
 
     allow_private: tuple[str, ...] = ()
     attachment_bytes: Annotated[int, Meta(ge=0, le=100 * 2**20)] = 5 * 2**20
@@ -104,7 +101,7 @@ class MessengerSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_messenger(section: MessengerSection) -> None:
-    """What no single key can say.
+    """Checks what the types of single keys can't: networks, unique ids, mail servers and providers.
 
     Raises:
         ConfigError: names the key.
@@ -127,7 +124,7 @@ def check_messenger(section: MessengerSection) -> None:
 
 
 def providers_of(project: MessengerProjectSection) -> Iterator[tuple[str, HttpSection]]:
-    """The HTTP providers of a project, by channel."""
+    """The HTTP providers of a project, each with its channel."""
     for channel in NAMES:
         provider: HttpSection | None = getattr(project, channel)
         if provider is not None:
@@ -135,7 +132,7 @@ def providers_of(project: MessengerProjectSection) -> Iterator[tuple[str, HttpSe
 
 
 def parse_body(section: HttpSection) -> Any:
-    """The template of a provider's body: JSON, whatever form it is sent in."""
+    """The template of a provider's request body, parsed from JSON, also where it is sent as a form."""
     return msgspec.json.decode(section.body)
 
 
@@ -176,7 +173,7 @@ def _check_provider(provider: HttpSection, channel: str, source: str) -> None:
 
 
 def names_of_url(url: str) -> list[str]:
-    """Placeholders in an address, which may have none: who is called is not for a message to say."""
+    """The placeholders in a provider's URL. There must be none: a message must not choose the host that is called."""
     return [*names_in(url)]
 
 

@@ -1,8 +1,8 @@
-"""Configuration: TOML, over it the environment (``TERRAZZO_<SECTION>__<KEY>``); a bad key or value is fatal.
+"""Configuration: TOML, overridden by the environment (``TERRAZZO_<SECTION>__<KEY>``); a bad key or value is fatal.
 
-Each section is a Struct: its fields are the keys, their defaults and ranges. Of a section in ``ARRAYS`` there may be
-several, named by number in the environment (``TERRAZZO_BRIDGE__1__PASSWORD``). ``docs/configuration.md`` says what each
-one means.
+Each section is a Struct: its fields are the keys, with their defaults and ranges. A section in ``ARRAYS`` may occur
+several times, and is named by number in the environment (``TERRAZZO_BRIDGE__1__PASSWORD``). docs/configuration.md says
+what each key means.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ Prefix = Annotated[str, Meta(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]  # of a path: /
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the embedded defaults keep everything."""
+    """``[data]``: the folder of everything that is kept on this machine."""
 
     dir: str = "./terrazzo-data"
 
 
 class AdminSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The first administrator."""
+    """``[admin]``: the first administrator."""
 
     password: str = ""
 
 
 class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Gateway, components, metrics and health over HTTP."""
+    """``[http]``: the port of gateway, component interfaces, metrics and health."""
 
     host: Host = "127.0.0.1"
     port: Port = 31507
@@ -54,14 +54,14 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Gateway over WebSocket."""
+    """``[websocket]``: the gateway's WebSocket port."""
 
     host: Host = "127.0.0.1"
     port: Port = 31503
 
 
 class TcpSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Gateway over TCP."""
+    """``[tcp]``: the gateway's TCP port."""
 
     enabled: bool = False
     host: Host = "127.0.0.1"
@@ -69,7 +69,7 @@ class TcpSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The embedded broker's listeners."""
+    """``[mqtt]``: the embedded broker's listeners."""
 
     host: Host = "127.0.0.1"
     port: Port = 1883
@@ -81,7 +81,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Which broker the terminals speak to."""
+    """``[broker]``: the broker that terminals connect to."""
 
     kind: Literal["embedded", "external"] = "embedded"
     url: str = ""
@@ -91,7 +91,7 @@ class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where time series are kept."""
+    """``[store]``: the time-series store."""
 
     kind: Literal["embedded", "influxdb"] = "embedded"
     url: str = ""
@@ -105,39 +105,39 @@ class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Where metadata is kept."""
+    """``[database]``: the metadata database."""
 
     url: str = ""
     secrets_key: Annotated[str, Meta(pattern=r"^([0-9a-fA-F]{64})?$")] = ""
 
 
 class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of the APIs."""
+    """``[auth]``: tokens of the APIs."""
 
     token_hours: Annotated[float, Meta(gt=0, le=87_600)] = 2.0
     token_key: Annotated[str, Meta(pattern=r"^(.{32,})?$")] = ""
 
 
 class AuditSection(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit log."""
+    """``[audit]``: the audit log."""
 
     retention_days: CountOrOff = 0
 
 
 class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Times without an offset."""
+    """``[time]``: the zone of times without an offset."""
 
     zone: Host = "UTC"
 
 
 class CommandSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Commands to terminals."""
+    """``[command]``: commands to terminals."""
 
     expiry_s: Seconds = 86_400
 
 
 class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Path prefixes on the HTTP port."""
+    """``[api]``: path prefixes of the component interfaces on the HTTP port."""
 
     grid_base: Prefix = "/grid"
     mosaic_base: Prefix = "/mosaic"
@@ -151,7 +151,7 @@ class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FilesSection(msgspec.Struct, frozen=True, kw_only=True):
-    """Uploaded files."""
+    """``[files]``: uploaded files."""
 
     types: Annotated[str, Meta(pattern=r"^\s*[A-Za-z0-9]+(\s*,\s*[A-Za-z0-9]+)*\s*$")] = (
         "pdf,png,jpg,jpeg,gif,webp,bmp,mp4,mov,webm,mp3,doc,xls,ppt,docx,xlsx,pptx,zip,gz,tgz,tar,7z,"
@@ -160,7 +160,7 @@ class FilesSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """What one peer may ask of the platform."""
+    """``[limits]``: limits of connections, requests, queues and waits."""
 
     body_bytes: Bytes = 2**20
     import_bytes: Bytes = 32 * 2**20
@@ -187,7 +187,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """All sections."""
+    """The whole configuration: one field for each section."""
 
     data: DataSection = DataSection()
     admin: AdminSection = AdminSection()
@@ -210,21 +210,21 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def data_dir(self) -> Path:
-        """``data.dir`` with the home folder filled in."""
+        """``data.dir`` with ``~`` expanded."""
         return Path(self.data.dir).expanduser()
 
     @property
     def zone(self) -> ZoneInfo:
-        """``time.zone``."""
+        """The time zone ``time.zone``."""
         return ZoneInfo(self.time.zone)
 
     @property
     def store_dir(self) -> Path:
-        """Where the embedded store keeps its files."""
+        """The folder of the embedded time-series store."""
         return self.data_dir / "series"
 
     def with_data_dir(self, folder: Path) -> Config:
-        """The same with another data folder (``--data``)."""
+        """A copy with another data folder (``--data``)."""
         return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
 
 
@@ -236,7 +236,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
 }  # in the order in which they are documented
 
 Tables = dict[str, list[dict[str, Given]]]
-"""What was given for arrays, by section."""
+"""The tables given for each section of ``ARRAYS``: key to value and source."""
 
 
 def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
@@ -307,7 +307,7 @@ def _read_tables(section: str, given: Any) -> list[dict[str, Given]]:
 
 
 def _put_in_table(tables: list[dict[str, Given]], variable: str, section: str, rest: str, text: str) -> None:
-    """``TERRAZZO_BRIDGE__<number>__<KEY>``: of the first, second, ... table, or of one more than the file has."""
+    """Sets ``TERRAZZO_BRIDGE__<number>__<KEY>`` in the table of this number, from 1; the next number adds a table."""
     digits, _, key = rest.partition("__")
     if not digits.isdecimal() or not 1 <= int(digits) <= len(tables) + 1:
         shape = f"{ENVIRONMENT_PREFIX}{section.upper()}__<number>__<KEY>"
@@ -345,7 +345,7 @@ def _fields_of(kind: type[msgspec.Struct]) -> dict[str, inspect.Type]:
 
 
 def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> None:
-    """Keys that need each other, and values that only the system knows."""
+    """Checks keys that depend on each other, and values that only the system knows, such as time zones."""
     try:
         _ = config.zone
     except (KeyError, OSError, ValueError):  # unknown, a folder of zones, not a name at all

@@ -1,4 +1,4 @@
-"""One configuration value: what a key's type takes, and the words for what it doesn't."""
+"""Checks one configuration value against the type of its key, and words the error."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ConfigError(Exception):
 
 
 class Given:
-    """One value from the file or the environment."""
+    """One value from the file or the environment, and where it is from."""
 
     def __init__(self, value: Any, source: str) -> None:
         self.value = value
@@ -26,13 +26,13 @@ class Given:
 
 
 def suggest(name: str, known: Sequence[str], prefix: str = "") -> str:
-    """`` did you mean``, where a known name is near."""
+    """The words ``; did you mean ...?`` where a known name is similar, else nothing."""
     near = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {prefix}{near[0]}?" if near else ""
 
 
 def from_text(kind: inspect.Type, text: str) -> Any:
-    """An environment variable's text as what TOML would have given; text that doesn't fit is refused later."""
+    """Converts an environment variable's text to what TOML would give; ``check_value`` refuses what doesn't fit."""
     words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
     if isinstance(kind, inspect.BoolType):
         return words.get(text.strip().lower(), text)
@@ -60,10 +60,10 @@ def _read_value(text: str) -> Any:
 
 
 def check_value(kind: inspect.Type, given: Given) -> Any:
-    """The value as the key has it.
+    """The value as the key's type.
 
     Raises:
-        ConfigError: the key doesn't take it.
+        ConfigError: it doesn't fit; names key and source.
     """
     if isinstance(kind, inspect.VarTupleType):
         is_texts = isinstance(kind.item_type, inspect.StrType)
@@ -99,23 +99,23 @@ def _check_texts(given: Given) -> tuple[str, ...]:
 
 
 def _check_pairs(given: Given) -> dict[str, str]:
-    """Names and texts, which may be secrets and are never shown."""
+    """Checks a table of names and texts. Errors don't show the texts: they may be secrets."""
     if not isinstance(given.value, dict) or not all(isinstance(each, str) for each in given.value.values()):
         raise ConfigError(f'{given.source}: expected a table of texts {{ name = "..." }}')
     return dict(given.value)
 
 
 def _table_of(kind: inspect.Type) -> type[msgspec.Struct] | None:
-    """What a key holds that is a table of its own, which may be left out."""
+    """The Struct of a key that is an optional table; None for any other key."""
     choices = kind.types if isinstance(kind, inspect.UnionType) else (kind,)
     return next((each.cls for each in choices if isinstance(each, inspect.StructType)), None)
 
 
 def build_table(kind: type[msgspec.Struct], table: Any, source: str) -> Any:
-    """One table of an array of tables. Its values may be ``Given``, with a source of their own.
+    """Builds one table of an array of tables; values may be ``Given``, each with its own source.
 
     Raises:
-        ConfigError: no table, an unknown key, a key that is missing, a value that the key doesn't take.
+        ConfigError: it is no table, has an unknown or lacks a required key, or a value doesn't fit its key.
     """
     if not isinstance(table, dict):
         raise ConfigError(f"{source}: expected a table, got {table!r:.100}")

@@ -1,1 +1,1 @@
-"""Keys, password hashes and secrets at rest."""
+"""Keys in files, password hashes, and secrets sealed at rest."""

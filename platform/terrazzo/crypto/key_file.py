@@ -1,4 +1,4 @@
-"""Files in the data folder that only their owner reads: keys and the first password."""
+"""Files of mode 0600 in the data folder: keys, and the first password."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def load_key(path: Path, *, size: int) -> bytes:
-    """The key kept in ``path`` (hexadecimal), made at random the first time.
+    """The key of ``size`` bytes that ``path`` holds in hexadecimal; made at random if there is no file.
 
     Raises:
         ValueError: the file holds something else.
@@ -26,7 +26,7 @@ def load_key(path: Path, *, size: int) -> bytes:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Writes a file of mode 0600 in one step; one that another process has written meanwhile stands."""
+    """Writes a file of mode 0600 atomically, unless another process has just written it: then that one's file stays."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     descriptor = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

@@ -20,7 +20,7 @@ NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$F8Onf1NTDE81suq9V9K6jQ$6Aek0NKhSopv1KWq
 
 
 def check_password(password: str) -> None:
-    """Refuses passwords that are too short, or long enough to keep the hash busy.
+    """Checks a new password's length: ``MIN_CHARACTERS`` to ``MAX_CHARACTERS``.
 
     Raises:
         BadParameter: naming ``password``.
@@ -30,12 +30,12 @@ def check_password(password: str) -> None:
 
 
 async def hash_password(password: str) -> str:
-    """The hash to store."""
+    """The Argon2id hash to store, with its parameters and salt."""
     return await asyncio.to_thread(_hasher.hash, _encode(password))
 
 
 async def verify_password(stored: str | None, password: str) -> bool:
-    """Whether the password is the one hashed; takes the same time without a hash (an unknown user)."""
+    """Whether the password has this hash; for an unknown user (``stored`` None) it takes the same time."""
     matches = await asyncio.to_thread(_matches, stored or NOBODY, password)
     return matches and stored is not None
 
@@ -48,5 +48,5 @@ def _matches(stored: str, password: str) -> bool:
 
 
 def _encode(password: str) -> bytes:
-    """Cut where no stored password reaches, and defined for unpaired surrogates too."""
+    """The password in UTF-8, cut beyond ``MAX_CHARACTERS``; works for unpaired surrogates too."""
     return password[: MAX_CHARACTERS + 1].encode("utf-8", "surrogatepass")

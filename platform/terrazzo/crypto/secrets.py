@@ -1,4 +1,4 @@
-"""Secrets at rest: AES-256-GCM with a key that is kept beside the database, or given by configuration."""
+"""Secrets at rest: AES-256-GCM with a key that is a file beside the database, or given by configuration."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _VERSION = "1:"
 
 
 class SecretUnreadable(Unavailable):
-    """A stored secret doesn't open with the key at hand."""
+    """A stored secret that can't be decrypted with the key at hand."""
 
 
 class Secrets:
-    """Seals and opens texts; ``place`` binds each to its table and column."""
+    """Encrypts and decrypts texts; ``place`` (table and column) is authenticated with each."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
@@ -44,7 +44,7 @@ class Secrets:
             raise ValueError(f"expected {2 * KEY_BYTES} hexadecimal digits") from None
 
     def seal(self, text: str, place: str) -> str:
-        """The stored form; empty text stays empty."""
+        """The encrypted form of a text; an empty text stays empty."""
         if not text:
             return ""
         nonce = os.urandom(_NONCE_BYTES)
@@ -55,7 +55,7 @@ class Secrets:
         """The clear text.
 
         Raises:
-            SecretUnreadable: another key sealed it, or it was changed.
+            SecretUnreadable: it was sealed with another key or for another place, or it was changed.
         """
         if not stored:
             return ""

@@ -1,1 +1,1 @@
-"""The metadata database: connection, migrations, tables, conditions and pages."""
+"""The metadata database: connection, migrations, table definitions, conditions in SQL, pages and the change log."""

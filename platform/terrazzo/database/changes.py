@@ -1,7 +1,7 @@
-"""What changed in the metadata, so that every process on one database hears of it.
+"""The change log: through it every process on one database hears of the others' changes of the metadata.
 
-Each row says which process made it. A process tells its own parts of its own changes at once, after the commit, and
-passes over these rows; only where it was interrupted between the commit and the telling does it hear of them here.
+Each row of the table ``change`` says which process made the change (``origin``). A process informs its own parts at
+once after its commit and skips these rows, unless it was interrupted between the commit and informing them.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Handler = Callable[[Sequence[MetadataChange]], Awaitable[None]]
 
 
 class ChangesLost(Exception):
-    """This process hasn't looked for so long that changes are gone; it has to start again."""
+    """This process hasn't polled for so long that changes it needed were removed; it has to be restarted."""
 
 
 async def record_change(connection: AsyncConnection, change: MetadataChange) -> None:
-    """Notes a change inside the transaction that makes it."""
+    """Inserts a change into the table ``change``, in the transaction that makes it."""
     await record_changes(connection, [change])
 
 
 async def record_changes(connection: AsyncConnection, changes: Sequence[MetadataChange]) -> None:
-    """Notes changes inside the transaction that makes them."""
+    """Inserts changes into the table ``change``, in the transaction that makes them."""
     if not changes:
         return
     if connection.dialect.name == "postgresql":
@@ -49,9 +49,9 @@ async def record_changes(connection: AsyncConnection, changes: Sequence[Metadata
 
 
 class ChangeWatcher:
-    """Reads the changes of other processes, and tells those who care about an entity.
+    """Reads the changes of other processes, and calls the handlers of the entities they are about.
 
-    ``start`` before the state is loaded, then ``poll`` at least once a second.
+    Call ``start`` before the state is loaded, then ``poll`` at least once a second.
     """
 
     def __init__(self, database: Database) -> None:
@@ -64,16 +64,16 @@ class ChangeWatcher:
         self._handlers.setdefault(entity, []).append(handler)
 
     async def start(self) -> None:
-        """Counts everything until now as seen."""
+        """Marks all changes up to now as seen."""
         async with self._database.reading() as connection:
             self._seen = (await connection.execute(sa.select(sa.func.max(CHANGE.c.id)))).scalar() or 0
 
     async def poll(self) -> int:
-        """Tells of others' changes since the last call, each record once; returns how many changes there were.
+        """Calls the handlers with others' changes since the last call, each record once; returns the number of changes.
 
         Raises:
             Unavailable: the database doesn't answer; nothing is lost by calling again.
-            ChangesLost: see there.
+            ChangesLost: changes were removed before this process read them.
         """
         count = 0
         while changes := await self._next_page():
@@ -88,7 +88,7 @@ class ChangeWatcher:
         return count
 
     async def _next_page(self) -> dict[int, MetadataChange | None]:
-        """By their numbers; None: this process's own, of which its parts have heard."""
+        """The next changes by their ids; None for this process's own whose parts have been informed already."""
         query = sa.select(CHANGE).where(CHANGE.c.id > self._seen).order_by(CHANGE.c.id).limit(PAGE)
         async with self._database.reading() as connection:
             rows = (await connection.execute(query)).all()
@@ -101,7 +101,10 @@ class ChangeWatcher:
         return None if row.origin == own.origin and own.was_told(change) else change
 
     async def _check_gap(self, connection: AsyncConnection) -> None:
-        """A gap in the ids is a rolled-back transaction, unless the oldest changes are gone too."""
+        """Raises ``ChangesLost`` where changes that were not read yet have been removed.
+
+        A gap in the ids alone does not say so: a rolled-back transaction leaves one too.
+        """
         oldest = (await connection.execute(sa.select(sa.func.min(CHANGE.c.id)))).scalar() or 0
         if self._seen and oldest > self._seen + 1:
             raise ChangesLost(f"changes {self._seen + 1} to {oldest - 1} of the metadata are gone; start again")

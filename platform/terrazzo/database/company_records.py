@@ -1,4 +1,4 @@
-"""What events and labels have in common: pages, single records and counts, of the actor's company only."""
+"""``CompanyRecords``: pages, single records and counts of tables that are no entities (events, messages, ...)."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from terrazzo.errors import NotFound
 
 
 class CompanyRecords:
-    """One table of what happened.
+    """Reads one table of events, labels, messages, results or the like; an actor sees the own company's rows.
 
     Args:
         fields: the columns that conditions may name.
-        moment: the column that says when it happened.
-        zone: of times without an offset in conditions.
-        derived: what conditions may name besides columns.
+        moment: the column of the time by which pages are ordered and days counted (UTC microseconds).
+        zone: the time zone of times without an offset in conditions.
+        derived: SQL expressions for names in conditions that aren't columns.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class CompanyRecords:
             return await self._item(connection, actor, record_id)
 
     async def count(self, actor: Actor, conditions: Conditions = EVERYTHING) -> int:
-        """How many there are; raises as ``page`` does."""
+        """The number of records that match; raises as ``page`` does."""
         async with self._database.reading() as connection:
             return int((await connection.execute(self._count(self._where(actor, conditions)))).scalar_one())
 
     async def count_by_day(self, actor: Actor, days: Days, conditions: Conditions = EVERYTHING) -> list[int]:
-        """How many there are of each day; raises as ``page`` does."""
+        """The number of records of each of the days; raises as ``page`` does."""
         where, moment = self._where(actor, conditions), self.table.c[self._moment]
         async with self._database.reading() as connection:
             counts = await tally_by_day(connection, moment, days, where)
@@ -100,7 +100,7 @@ class CompanyRecords:
         return (await self._complete(connection, [dict(found)]))[0]
 
     async def _complete(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> list[Row]:
-        """Adds what belongs to records besides their rows."""
+        """Hook: adds to rows what is kept in other tables."""
         return list(rows)
 
     def _where(self, actor: Actor, conditions: Conditions) -> list[sa.ColumnElement[bool]]:

@@ -1,4 +1,4 @@
-"""Conditions and orders of list operations as SQL: columns checked, values bound."""
+"""Conditions and orders of list requests as SQL: field names and values are checked, values are bound parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ID = number("id")
 
 
 class _Alike(sa.ColumnElement[bool]):
-    """``like`` without regard to the case of A to Z, which both databases do faster than to compare lowered texts."""
+    """SQL ``LIKE`` that ignores the case of A to Z; both databases do it faster than comparing lowered texts."""
 
     inherit_cache = True
     type = sa.Boolean()
@@ -58,12 +58,12 @@ def _compile_alike(element: _Alike, compiler: Any, **options: Any) -> str:
 
 
 class Selection:
-    """Turns conditions on one entity into a WHERE clause.
+    """Makes WHERE and ORDER BY clauses of conditions on one entity.
 
     Args:
-        zone: of times without an offset.
+        zone: the time zone of times without an offset.
         referenced: the tables that REFERENCE columns point to, by column name.
-        derived: what fields stand for that aren't columns.
+        derived: SQL expressions for names that aren't columns.
     """
 
     def __init__(
@@ -86,15 +86,15 @@ class Selection:
 
     @property
     def ids(self) -> Column:
-        """The column that every order ends with."""
+        """The id column, by which every order ends."""
         return self.table.c.id
 
     def where(self, conditions: Conditions) -> list[Column]:
         """The clauses that all have to hold.
 
         Raises:
-            BadParameter: an unknown field or operator, or a value that doesn't suit the column; names the parameter
-                and the condition in it, from 1.
+            BadParameter: an unknown field or operator, or a value that doesn't fit the column; names the parameter and
+                the condition in it, counted from 1.
         """
         clauses = _each("where_and", conditions.all_of, self._clause)
         clauses += _each("where_in", conditions.within, self._within)
@@ -143,7 +143,7 @@ class Selection:
         return sa.or_(clause, self._column(field).in_(self._ids_of(field, uids))) if uids else clause
 
     def _names(self, field: Field, operator: str, uid: str) -> Column:
-        """A reference compared with the uid of the record that it names."""
+        """The clause that a reference points to the record with this uid, or (``<>``) doesn't."""
         column, ids = self._column(field), self._ids_of(field, [uid])
         if operator == "=":
             return column.in_(ids)
@@ -170,7 +170,7 @@ class Selection:
         return sa.select(table.c.id).where(table.c.uid.in_(uids))
 
     def _value(self, field: Field, value: Any) -> Any:
-        """A condition's value in the column's type; many clients send every value as text."""
+        """Converts a condition's value to the column's type; many clients send every value as text."""
         if field.kind is FieldKind.REFERENCE and isinstance(value, str) and not value.isdecimal():
             return self._text(field, value)
         if field.kind is FieldKind.TIME and isinstance(value, str):
@@ -195,7 +195,7 @@ class Selection:
 
 
 def _ordered(column: Column, *, descending: bool) -> Column:
-    """Null is less than everything, as in SQLite; PostgreSQL would have it greater."""
+    """A column in an order where null is less than everything, on both databases; PostgreSQL's own is the reverse."""
     order = column.desc() if descending else column.asc()
     if not getattr(column, "nullable", False):
         return order
@@ -215,7 +215,7 @@ def _each(parameter: str, conditions: Sequence[Any], clause: Callable[..., Colum
 
 
 def _listed(values: Any) -> Any:
-    """Text is a list separated by commas; what else it may be is checked later."""
+    """Splits text with values separated by commas; anything else is returned as it is and checked later."""
     if not isinstance(values, str):
         return values
     return values.split(",") if values.strip() else []

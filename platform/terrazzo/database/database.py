@@ -1,4 +1,4 @@
-"""The connection to the metadata: SQLite in the data folder, or PostgreSQL."""
+"""``Database``: the connection to the metadata, SQLite in the data folder or PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
 
 _PASSING = ("08", "40", "53", "57")
-"""Classes of PostgreSQL's errors: connection lost, undone for another's sake, out of resources, ended by operators."""
+"""SQLSTATE classes of PostgreSQL: connection lost, serialization failure, out of resources, operator intervention."""
 
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
 
 class Database:
-    """An open database at the revision that the platform needs."""
+    """An open database, migrated to the revision that this version needs."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.own = OwnChanges(secrets.token_hex(8))
@@ -74,7 +74,11 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that sees one state of the database throughout."""
+        """A transaction that sees one state of the database throughout.
+
+        Raises:
+            Unavailable: the database doesn't answer.
+        """
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         async with _translated(), self.engine.connect() as connection:
             yield await connection.execution_options(**options)
@@ -93,7 +97,7 @@ class Database:
 
 
 def reason_of(error: BaseException) -> str:
-    """What the driver said, without SQLAlchemy's wrapping."""
+    """The database driver's own message, without SQLAlchemy's wrapping."""
     origin = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
     return " ".join(str(origin).split()) or type(origin).__name__
 
@@ -109,7 +113,7 @@ async def _translated() -> AsyncIterator[None]:
 
 
 def _is_passing(error: Exception) -> bool:
-    """Whether the same may succeed another time; asyncpg has no class for that, but PostgreSQL's codes say it."""
+    """Whether the same statement may succeed later. asyncpg has no class for such errors, PostgreSQL's codes say it."""
     if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
         return True
     code = getattr(error.orig, "sqlstate", None) or ""
@@ -149,7 +153,7 @@ def _parse_url(url: str) -> sa.URL:
 
 
 def _create_private(path: Path) -> None:
-    """An empty file that only its owner reads: it will hold password hashes. SQLite gives its WAL the same mode."""
+    """Creates an empty file of mode 0600, because it will hold password hashes. SQLite gives its WAL the same mode."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -165,10 +169,10 @@ def _set_pragmas(connection: Any, _record: Any) -> None:
 
 
 def _set_planner(connection: Any, _record: Any) -> None:
-    """Plans for the values at hand, and for a table that is in memory; what an operator has set stays.
+    """Has PostgreSQL plan for the actual parameters and for tables in memory, unless an operator has set otherwise.
 
-    A plan for any value searches names by index even for one letter, and one for disks reads all of a table rather
-    than an index of it: each takes a list twice as long.
+    A plan for any value searches names by index even for one letter, and one for disks reads the whole table instead of
+    an index: each makes a list take twice as long.
     """
     cursor = connection.cursor()
     for name, usual, better in (("plan_cache_mode", "auto", "force_custom_plan"), ("random_page_cost", "4", "1.1")):
@@ -178,15 +182,15 @@ def _set_planner(connection: Any, _record: Any) -> None:
 
 
 def _roll_back(connection: Any, _record: Any, _error: Any) -> None:
-    """Before a connection is closed because its task was cancelled.
+    """Rolls back before a connection is closed because its task was cancelled.
 
-    SQLite keeps a closed connection's lock as long as a cursor of it is alive, and the traceback of the cancellation
-    may keep one alive for long.
+    SQLite keeps a closed connection's lock as long as one of its cursors is alive, and the cancellation's traceback may
+    keep one alive for long.
     """
     connection.rollback()
 
 
 def _begin(connection: sa.Connection) -> None:
-    """Writers begin as writers: a reader that turns writer fails at once when another was faster."""
+    """SQLite: begins writing transactions as IMMEDIATE; a reader that becomes a writer fails if another was faster."""
     writing = connection.get_execution_options().get("terrazzo_writing")
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")

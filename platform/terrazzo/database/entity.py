@@ -1,4 +1,4 @@
-"""A kind of record: its table, its columns, how it is named and whose it is."""
+"""``Entity``: the definition of a kind of stored record (table, columns, text key, owner)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Uid(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A definition that a repository works from."""
+    """The definition of a kind of record; a repository stores and finds records by it."""
 
     name: str
     table: sa.Table
@@ -46,7 +46,7 @@ class Entity:
 
     @property
     def references(self) -> list[Field]:
-        """The columns that name records of other entities, the owner left out."""
+        """The columns that refer to records of other entities, without the owning company."""
         return [field for field in self.fields.values() if field.references and field.name != self.company]
 
     def writable(self) -> list[Field]:
@@ -64,11 +64,13 @@ def define(
     modified: str = "last_modified",
     sorts: tuple[str, ...] = (),
 ) -> Entity:
-    """A new entity with its table.
+    """Defines an entity and its table.
 
     Args:
-        key: the text key's column where it isn't a ``uid`` of 64 characters.
-        sorts: columns, besides the name, that long lists are sorted by.
+        key: the column of the text key, where it isn't a ``uid`` of 64 characters.
+        company: the column of the owning company's id; ``id`` where the record is a company itself.
+        created, modified: the columns of the times of creation and of the last change.
+        sorts: columns besides the name that get an index, because long lists are sorted by them.
     """
     key = key or text("uid", 64, default=None, required=uid is Uid.GIVEN, read_only=uid is not Uid.GIVEN)
     owner = [reference(COMPANY, "company", required=True)] if company == COMPANY else []
@@ -87,11 +89,11 @@ def define(
 
 
 def past(table: sa.Table, fields: Iterable[Field], *, moment: str, key: str = "id") -> Entity:
-    """A table of what has happened, to be read and never changed by its columns.
+    """Describes a table that is no entity (events, messages, ...), so that ``Selection`` can make conditions on it.
 
     Args:
-        fields: what conditions may name.
-        moment: the column that says when.
+        fields: the columns that conditions may name.
+        moment: the column of its time, which pages are ordered by.
         key: the name of the id as text.
     """
     return Entity(
@@ -107,7 +109,7 @@ def past(table: sa.Table, fields: Iterable[Field], *, moment: str, key: str = "i
 
 
 def authors() -> tuple[Field, ...]:
-    """What the documents give most records: a reference, who made and changed it, and whether it is in use."""
+    """The columns that most records share: ``reference``, who created and last changed it, ``is_available``."""
     return text("reference", 64), number("created_by"), number("last_modified_by"), flag("is_available", default=1)
 
 
@@ -133,6 +135,6 @@ def _table(name: str, fields: dict[str, Field], key: str, company: str, sorts: t
 
 
 def new_uid() -> str:
-    """Twelve hexadecimal digits that don't read as a number, so that a uid is never taken for an id."""
+    """A random uid: twelve hexadecimal digits that don't read as a number, so that it is never taken for an id."""
     uid = secrets.token_hex(6)
     return uid if not uid.isdigit() else new_uid()

@@ -1,4 +1,4 @@
-"""One column of an entity: what it holds, which values it takes, and what is said about the ones it doesn't."""
+"""``Field``: the definition of one column, which values it accepts, and the messages for those that it doesn't."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_INTEGER = 2**63 - 1
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 Check = Callable[[Any], object]
-"""Looks at a value that has the right type; a ``ValueError`` says what is wrong with it."""
+"""Checks a value of the right type; raises ``ValueError`` that says what is wrong with it."""
 
 
 class FieldKind(Enum):
@@ -35,7 +35,7 @@ class FieldKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """A column's definition."""
+    """A column's definition: kind, length or range, default, and a check of its own."""
 
     name: str
     kind: FieldKind
@@ -49,13 +49,13 @@ class Field:
     read: Callable[[Any], Any] | None = None  # turns other forms that clients use into the column's own
     check: Check | None = None
     read_only: bool = False  # set by the platform; ignored where a client sends it back
-    internal: bool = False  # never leaves the platform's inside
+    internal: bool = False  # never shown to clients
 
     def parse(self, value: Any) -> Any:
-        """The value as rows show it; empty ones become the default. References are looked up elsewhere.
+        """The value as rows show it; an empty one becomes the default. The repository looks up references later.
 
         Raises:
-            BadParameter: naming the column.
+            BadParameter: the value doesn't fit; names the column.
         """
         if value is None or value == "":
             value = self.default
@@ -71,7 +71,7 @@ class Field:
         return value
 
     def column(self) -> sa.Column[Any]:
-        """The table's column."""
+        """The SQLAlchemy column."""
         arguments: list[Any] = [self.name, self._type()]
         if self.references is not None:
             arguments.append(sa.ForeignKey(f"{self.references}.id", ondelete="RESTRICT"))
@@ -96,7 +96,7 @@ def number(name: str, *, default: int | None = 0, **rules: Any) -> Field:
 
 
 def flag(name: str, *, default: int = 0, **rules: Any) -> Field:
-    """A column of 0 or 1."""
+    """A column of 0 (false) or 1 (true)."""
     return Field(name=name, kind=FieldKind.FLAG, default=default, maximum=1, **rules)
 
 
@@ -150,7 +150,7 @@ def _parse_json(field: Field, value: Any) -> Any:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
         raise ValueError(f"not valid JSON: {error}") from None
-    if _NUL_IN_JSON.search(encoded):  # texts out of it get into columns of their own
+    if _NUL_IN_JSON.search(encoded):  # such texts may be copied into text columns later
         raise ValueError("contains a NUL character")
     return msgspec.json.decode(encoded)
 
@@ -173,7 +173,11 @@ _PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
 
 
 def check_storable(value: str) -> None:
-    """Refuses text that a database can't keep: NUL characters and unpaired surrogates."""
+    """Checks that every database can store a text.
+
+    Raises:
+        ValueError: it has a NUL character or an unpaired surrogate.
+    """
     if "\0" in value:
         raise ValueError("contains a NUL character")
     try:
@@ -183,17 +187,17 @@ def check_storable(value: str) -> None:
 
 
 def storable_text(text: str) -> str:
-    """Text from outside as every database keeps it: without NUL characters."""
+    """Text from outside with its NUL characters replaced by U+FFFD, because no database stores them."""
     return text.replace("\0", "\ufffd")
 
 
 def type_name(value: Any) -> str:
-    """What a client calls a value's type."""
+    """The type of a JSON value in words, for error messages."""
     names = {type(None): "null", bool: "a boolean", int: "an integer", float: "a number", str: "text"}
     return names.get(type(value)) or ("an array" if isinstance(value, list | tuple) else "an object")
 
 
 def shorten(value: Any) -> str:
-    """A value's look, cut to what an error message can carry."""
+    """A value's repr, cut to the length that error messages allow."""
     shown = repr(value)
     return shown if len(shown) <= 64 else f"{shown[:61]}..."

@@ -1,4 +1,4 @@
-"""Brings a database to the revision that this version of the platform needs."""
+"""Migrates a database to the revision that this version of the platform needs (Alembic)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from terrazzo.database.trigram_index import ensure_name_search
 _LOCK = 0x7E44A221  # PostgreSQL's advisory lock of whoever migrates
 
 WRITING = {"terrazzo_writing": True}
-"""Execution options of a connection that will write."""
+"""The execution options that make a connection's transactions writing ones."""
 
 
 class DatabaseUnusable(Exception):
@@ -24,7 +24,7 @@ class DatabaseUnusable(Exception):
 
 
 class DatabaseOutdated(DatabaseUnusable):
-    """The database isn't there yet or is older than this version needs; starting the server changes that."""
+    """The database doesn't exist yet or is older than this version needs; starting the server migrates it."""
 
     def __init__(self, found: str) -> None:
         super().__init__(f"database.url: {found}; start `terrazzo serve` once, or name the right folder with --data")
@@ -44,7 +44,7 @@ async def require_newest(engine: AsyncEngine) -> None:
 
 @asynccontextmanager
 async def _turn(engine: AsyncEngine) -> AsyncIterator[None]:
-    """One process at a time migrates a PostgreSQL database; SQLite's write lock sees to it by itself."""
+    """Holds PostgreSQL's advisory lock, so that one process at a time migrates; SQLite's own write lock suffices."""
     if engine.dialect.name != "postgresql":
         yield
         return
@@ -58,7 +58,7 @@ async def _turn(engine: AsyncEngine) -> AsyncIterator[None]:
 
 
 async def migrate(engine: AsyncEngine) -> None:
-    """Applies the migrations that are missing; of several processes that start at once one does it.
+    """Applies the missing migrations; of several processes that start at once, one does it.
 
     SQLite: a migration that fails because another process was faster counts as done.
 
@@ -88,7 +88,7 @@ async def _migrate(engine: AsyncEngine) -> None:
 
 
 async def current_revision(engine: AsyncEngine) -> str | None:
-    """The revision of the database, None for an empty one."""
+    """The database's revision, None for an empty one."""
     async with engine.connect() as connection:
         if not await connection.run_sync(lambda sync: sa.inspect(sync).has_table("alembic_version")):
             return None

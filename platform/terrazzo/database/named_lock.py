@@ -1,4 +1,4 @@
-"""Whose turn it is: what reads before it writes, where two at once would both find nothing and both write."""
+"""Named locks across processes, for transactions that read before they write (two at once would both find nothing)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 
 async def take_turn(connection: AsyncConnection, what: str) -> None:
-    """Waits until nobody else has the turn of this name, and has it until the transaction ends.
+    """Waits for the lock with this name; the transaction holds it until it ends.
 
-    SQLite has one writer at a time anyway; PostgreSQL has as many as come, and doesn't show one what another has not
-    committed yet.
+    PostgreSQL needs it, because transactions don't see what others have not committed yet. SQLite has one writer at a
+    time anyway.
     """
     if connection.dialect.name != "postgresql":
         return

@@ -1,4 +1,4 @@
-"""A process's own changes of the metadata: it tells its parts of them at once, and need not hear of them again."""
+"""``OwnChanges``: which of a process's own changes its parts know already, so that they are not applied twice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from terrazzo.errors import OperationError, Unavailable
 
 ORIGIN = "terrazzo_origin"
-"""The execution option of a connection that says which process it is of."""
+"""The execution option that names the process of a connection."""
 
 
 class MetadataChange(NamedTuple):
@@ -21,13 +21,13 @@ class MetadataChange(NamedTuple):
 
 
 class OwnChanges:
-    """What the parts of one process may have missed of its own changes: few, and only after an interruption.
+    """Remembers which of the process's own changes its parts may have missed; there are some after interruptions only.
 
     Args:
-        origin: names the process in the table.
+        origin: names the process in the table ``change``.
     """
 
-    MOST = 10_000  # records; with more of them everything is heard again
+    MOST = 10_000  # remembered changes; beyond it all own changes are applied again
 
     def __init__(self, origin: str) -> None:
         self.origin = origin
@@ -36,9 +36,9 @@ class OwnChanges:
 
     @contextmanager
     def told_at_once(self) -> Iterator[list[MetadataChange]]:
-        """Around a transaction and the telling of what it changed: put each change into the list before its commit.
+        """Wraps a transaction and the announcement of its changes; put each change into the list before its commit.
 
-        Whatever interrupts the block, a cancellation too, has the changes heard from the table, if they are there.
+        Whatever interrupts the block, a cancellation too: the changes are then read from the table, if committed.
         """
         changes: list[MetadataChange] = []
         try:
@@ -47,12 +47,12 @@ class OwnChanges:
             if isinstance(error, Unavailable):  # perhaps the commit was done; any other refusal comes before it
                 self._miss(changes)
             raise
-        except BaseException:  # whatever it was: what is committed has to be heard
+        except BaseException:  # of any kind: what was committed has to be applied
             self._miss(changes)
             raise
 
     def was_told(self, change: MetadataChange) -> bool:
-        """Whether the parts of this process have heard of a change of its own already."""
+        """Whether the parts of this process know of this change of its own; False once for each that they may miss."""
         if self._is_unsure:
             return False
         if change in self._missed:

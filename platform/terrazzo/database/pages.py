@@ -1,4 +1,4 @@
-"""The records on a page, and how many there are in all."""
+"""Reads one page of records and the exact total."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ async def read_page(
     offset: int,
     limit: int,
 ) -> tuple[list[sa.Row[Any]], int]:
-    """The rows in their order, and the exact total.
+    """The rows of a page in their order, and the exact total.
 
-    Ids come from an index alone, however far back the page is; one in the second half is reached from the end.
+    Ids come from an index alone, however far back the page is; a page in the second half is counted from the end.
     """
     ids = sa.select(selection.ids).where(*where)
 

@@ -1,4 +1,4 @@
-"""What the operations need from stored entities."""
+"""The protocol ``Repository``: what operations need from stored entities; its rows, pages and conditions."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Row = Mapping[str, Any]
 
 
 class Rows(NamedTuple):
-    """One page of a list, and how many records match in all."""
+    """One page of a list, and the exact number of records that match in all."""
 
     rows: list[Row]
     total: int
 
 
 class Conditions(NamedTuple):
-    """``where_and``, ``where_or`` and ``where_in`` after parsing; fields are checked by the repository."""
+    """A request's ``where_and``, ``where_or`` and ``where_in``, parsed; the repository checks fields and values."""
 
     all_of: Sequence[tuple[str, str, Any]] = ()  # field, operator, value
     any_of: Sequence[tuple[str, str, Any]] = ()
@@ -30,7 +30,7 @@ EVERYTHING = Conditions()
 
 
 class Repository(Protocol):
-    """One kind of entity. Every call is scoped to the actor's company (``is_super``: all).
+    """The stored records of one entity. Every call sees the actor's company only (``is_super``: all companies).
 
     A key is a record's ``id`` (int) or ``uid`` (str); text that reads as a number finds either form.
 

@@ -1,7 +1,7 @@
-"""Searching in names on PostgreSQL: an index of trigrams, where the server has the extension ``pg_trgm``.
+"""Trigram indexes for searching in names, on PostgreSQL servers that have the extension ``pg_trgm``.
 
-It is no part of the schema: a server that has it answers ``like`` on long lists without reading them all, another one
-answers the same, later.
+They are no part of the schema: with them ``like`` on long lists doesn't read every row; without them the answers are
+the same, only slower.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 async def ensure_name_search(engine: AsyncEngine) -> None:
-    """Makes the indexes that are missing; a database of another kind has none.
+    """Creates the indexes that are missing; does nothing on SQLite.
 
-    The indexes have the collation of the conditions, ``"C"``: PostgreSQL uses no other for them. They take letters in
-    lower case as the database's locale does, conditions as English does; where that differs (Turkish) there are none.
+    The indexes have the collation of the conditions, ``"C"``: PostgreSQL uses no other for them. They lower letters by
+    the database's locale, conditions by English rules; where these differ (Turkish) no index is made.
     """
     if engine.dialect.name != "postgresql":
         return
@@ -34,7 +34,7 @@ async def ensure_name_search(engine: AsyncEngine) -> None:
                 return
             await connection.execute(sa.text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))
             for table in _SEARCHED:
-                await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # of another collation
+                await connection.execute(sa.text(f"DROP INDEX IF EXISTS {PREFIX}{table}_name"))  # had another collation
                 name = f"{PREFIX}{table}_name_c"
                 index = f'CREATE INDEX IF NOT EXISTS {name} ON {table} USING gin (name COLLATE "C" gin_trgm_ops)'
                 await connection.execute(sa.text(index))

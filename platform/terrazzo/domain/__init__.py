@@ -1,1 +1,1 @@
-"""What records and messages are and which rules hold in them: pure, shared by the registry and all capabilities."""
+"""Values shared by the registry and all capabilities (records, commands, payloads), and the pure rules for them."""

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Role(IntEnum):
-    """Roles in rising order: each may do what the ones before it may."""
+    """Roles of users, in rising order: each may do what the ones before it may."""
 
     VIEWER = 1  # reads
     OPERATOR = 2  # also sends commands, closes labels, writes service and offline records
@@ -16,7 +16,7 @@ class Role(IntEnum):
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
-    """An authenticated user, and where they ask from."""
+    """The user on whose behalf an operation runs, and the address that the request came from."""
 
     user_id: int
     username: str
@@ -31,4 +31,4 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 SYSTEM = Actor(user_id=0, username="system", company_id=1, role=Role.ADMIN, is_super=True)
-"""The platform itself, where it changes records without a user."""
+"""The platform itself, where it changes records on nobody's behalf."""

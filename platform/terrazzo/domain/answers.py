@@ -1,7 +1,7 @@
-"""Answers to commands as they are stored beside the grid: with their Correlation Data, in the same commit.
+"""Answers to commands as the store keeps them: series ``c/<uid>``, written in the same commit as the grid record.
 
-The grid has what a terminal said; which command it was about is known here, so that after a crash no command is sent
-again whose answer was acknowledged.
+The grid has the answer's payload; the Correlation Data kept here says which command it belongs to, so that after a
+crash no command is sent again whose answer was acknowledged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _AT_ONCE = 1_000  # series, and records of a page
 
 
 class CommandAnswer(msgspec.Struct, frozen=True):
-    """A publish on channel ``n`` with Correlation Data: what a terminal says to a command."""
+    """A publish on channel ``n`` with Correlation Data (MQTT 5): a terminal's answer to a command."""
 
     uid: str
     correlation: bytes
@@ -34,18 +34,22 @@ _decode = msgspec.msgpack.Decoder(_Body).decode
 
 
 def answer_record(answer: CommandAnswer, arrived_us: int) -> Record:
-    """What is kept of an answer besides its grid record."""
+    """The record of an answer in the series ``c/<uid>``; ``arrived_us``: UTC microseconds."""
     return Record(_series(answer.uid), arrived_us, _encode(_Body(answer.correlation, answer.body)))
 
 
 class StoredAnswers:
-    """Reads them back."""
+    """Reads the stored answers of terminals."""
 
     def __init__(self, store: TimeSeriesStore) -> None:
         self._store = store
 
     async def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[CommandAnswer]:
-        """Those of these terminals that arrived then or later. Raises StoreUnavailable."""
+        """The answers of these terminals that arrived at ``time_us`` or later.
+
+        Raises:
+            StoreUnavailable: the store can't answer, or records still wait for its server.
+        """
         names = sorted(map(_series, terminals))
         if names and not self._store.is_whole:
             raise StoreUnavailable("records wait for the server")

@@ -1,4 +1,4 @@
-"""Days of a calendar, for counts by day."""
+"""Calendar days in a time zone, and counts of rows by day."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.times import from_datetime, to_datetime
 
-MOST_DAYS = 365  # in more a month and day would stand for two days
+MOST_DAYS = 365  # with more, a month and day would name two days
 QUARTER_US = 15 * 60 * 1_000_000  # zones differ from UTC by quarters of an hour
 
 
 @dataclass(frozen=True, slots=True)
 class Days:
-    """Days that follow each other, the earliest first."""
+    """Consecutive days, the earliest first; starts and end in UTC microseconds."""
 
     names: tuple[str, ...]  # MM/DD
     starts_us: tuple[int, ...]
     end_us: int
 
     def place(self, time_us: int) -> int:
-        """Which day a time is in."""
+        """The index of the day that a time (UTC microseconds) lies in."""
         return bisect_right(self.starts_us, time_us) - 1
 
 
 def last_days(count: int, *, now_us: int, zone: tzinfo) -> Days:
-    """Today in ``zone`` and the days before it, ``count`` in all."""
+    """The last ``count`` days in ``zone``, today included."""
     today = to_datetime(now_us, zone).date()
     dates = [today - timedelta(days=back) for back in range(count - 1, -2, -1)]
     starts = [from_datetime(datetime(each.year, each.month, each.day, tzinfo=zone)) for each in dates]
@@ -45,13 +45,13 @@ async def tally_by_day(
     where: Sequence[sa.ColumnElement[bool]],
     *by: sa.Column[Any],
 ) -> dict[tuple[Any, ...], int]:
-    """How many rows there are of each day, and of each value of the columns ``by``.
+    """Counts rows by day and by the values of the columns ``by``.
 
     Args:
-        moment: the column of UTC microseconds that says when.
+        moment: the column of the time by which they are counted (UTC microseconds).
 
     Returns:
-        ``(day, *values)`` to count, without those that have none; ``day`` is a place in ``days``.
+        ``(day, *values)`` to count, without zeros; ``day`` is an index in ``days``.
     """
     quarter = moment // QUARTER_US  # the database counts, whatever the zone: few rows come back
     within = (moment >= days.starts_us[0], moment < days.end_us)

@@ -1,4 +1,4 @@
-"""One terminal of a campaign, from its turn to its end. Pure: what happens comes in with its time."""
+"""One terminal's progress in a firmware campaign: a state machine. Pure: each event is passed in with its time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from terrazzo.domain.command import CommandState
 class ItemState(Enum):
     """Where a terminal stands."""
 
-    PENDING = "pending"  # its turn hasn't come, or its command waits for it
+    PENDING = "pending"  # its wave hasn't begun, or its command is queued
     SENT = "sent"
     DOWNLOADING = "downloading"  # it has accepted the command, or fetches the file
     DONE = "done"  # it has reported the target version
@@ -25,7 +25,7 @@ UNDER_WAY = frozenset({ItemState.SENT, ItemState.DOWNLOADING})
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """What a campaign demands of each terminal."""
+    """The target version of a campaign, its number of attempts and its time limits."""
 
     unit: str
     version: str
@@ -34,7 +34,7 @@ class Terms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Item(msgspec.Struct, kw_only=True, eq=False):
-    """``attempts``: commands that were given. ``failures``: those that came to nothing."""
+    """A terminal of a campaign. ``attempts``: upgrade commands so far; ``failures``: how many of them failed."""
 
     terminal_id: str
     wave: int
@@ -48,9 +48,9 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
     downloading_us: int | None = None
     ended_us: int | None = None
     deadline_us: int | None = None
-    came_back: bool = False  # since the command was sent; it may have lost the upgrade with its power
+    came_back: bool = False  # reconnected since the command was sent: a power cut may have ended the upgrade
     may_retry: bool = True  # False when the campaign was aborted
-    is_dirty: bool = False  # not written yet
+    is_dirty: bool = False  # has changes that are not stored yet
 
     @property
     def is_waiting(self) -> bool:
@@ -59,17 +59,17 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def is_told(self) -> bool:
-        """Whether it may have its command: the terminal is heard before the journal has written that it was sent."""
+        """Whether the terminal may have the command; it can answer before the journal has stored that it was sent."""
         return self.state in UNDER_WAY or (self.state is ItemState.PENDING and bool(self.command_uid))
 
     def give(self, command_uid: str) -> None:
-        """A command was journaled for it."""
+        """Notes the command that was put into the journal for this terminal."""
         self.command_uid, self.came_back = command_uid, False
         self.attempts += 1
         self.is_dirty = True
 
     def on_step(self, command_uid: str, state: CommandState, reason: str, *, terms: Terms, now_us: int) -> None:
-        """Its command has come to a state of the journal."""
+        """Its command has reached a new state in the journal."""
         if command_uid != self.command_uid or self.state in ENDED:
             return
         match state:
@@ -84,7 +84,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
                 self.fail(reason, terms=terms, now_us=now_us)
 
     def on_version(self, version: str, *, terms: Terms, now_us: int) -> None:
-        """It has reported a version; another one after a reconnect says that the upgrade was lost."""
+        """The terminal has reported its version; an old one after a reconnect means that the upgrade was lost."""
         if self.state in ENDED:
             return
         self.version, self.is_dirty = version[:64], True
@@ -95,7 +95,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
             self.fail(f"came back with version {version[:64]}", terms=terms, now_us=now_us)
 
     def on_notice(self, notice: UpgradeNotice, *, terms: Terms, now_us: int) -> None:
-        """It has said something about the upgrade."""
+        """The terminal has sent a notice about the upgrade (channel ``n``)."""
         if not self.is_told:
             return
         if notice.is_ok:
@@ -104,7 +104,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
             self.fail(notice.reason or "the terminal reports a failure", terms=terms, now_us=now_us)
 
     def on_download(self, *, terms: Terms, now_us: int) -> None:
-        """It fetches the file, which gives it time anew."""
+        """The terminal fetches the firmware file; its time limit starts again."""
         if not self.is_told:
             return
         if self.state is not ItemState.DOWNLOADING:
@@ -114,17 +114,17 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
         self.is_dirty = True
 
     def on_reconnect(self) -> None:
-        """It has connected again."""
+        """The terminal has connected again."""
         self.came_back = self.state in UNDER_WAY
 
     def check_time(self, *, terms: Terms, now_us: int) -> None:
-        """Fails the attempt when its time is over."""
+        """Fails the attempt when its deadline has passed."""
         if self.state in UNDER_WAY and self.deadline_us is not None and self.deadline_us <= now_us:
             reason = f"did not report version {terms.version} within {terms.timeout_us / 1e6:g} s"
             self.fail(reason, terms=terms, now_us=now_us)
 
     def fail(self, reason: str, *, terms: Terms, now_us: int) -> None:
-        """The attempt came to nothing: once more, or never again."""
+        """The attempt has failed: another one follows while ``terms`` allow one."""
         self.failures += 1
         self.reason, self.is_dirty = reason[:255], True
         if self.failures > terms.retries or not self.may_retry:
@@ -133,7 +133,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
             self._wait()
 
     def recall(self, reason: str) -> None:
-        """Its command was taken back before it was sent; that is no failure."""
+        """The command was withdrawn before it was sent; that counts as no failure."""
         self.reason = reason
         self._wait()
 
@@ -154,7 +154,7 @@ class Item(msgspec.Struct, kw_only=True, eq=False):
 
 
 class UpgradeNotice(NamedTuple):
-    """What a terminal says about an upgrade."""
+    """A notice from a terminal about its upgrade (channel ``n``)."""
 
     is_ok: bool
     reason: str

@@ -1,4 +1,4 @@
-"""A campaign under way: whose turn it is, and whether it goes on. Pure."""
+"""A firmware campaign in progress: which terminals are due, and when it ends. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from terrazzo.domain.campaign_item import ENDED, UNDER_WAY, Item, ItemState, Ter
 
 
 class CampaignState(Enum):
-    """Where a campaign stands."""
+    """The state of a campaign."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -27,28 +27,28 @@ MAY_BECOME = {
     CampaignState.ABORTED: (CampaignState.CREATED, CampaignState.RUNNING, CampaignState.PAUSED),
     CampaignState.DONE: (CampaignState.RUNNING,),
 }
-"""From which states each state is reached."""
+"""For each state, the states from which it can be reached."""
 
 FOLLOWED = (CampaignState.RUNNING, CampaignState.PAUSED, CampaignState.ABORTED)
-"""States in which terminals may be under way."""
+"""States in which terminals may have an upgrade in progress."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """A campaign is aborted when so many have failed, and they are this share of those that have ended."""
+    """A campaign is aborted at this number of failed terminals, if they are this percentage of those that ended."""
 
     failure_percent: int
     failure_minimum: int
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a campaign comes to."""
+    """The final state that a campaign has reached, and why."""
 
     state: CampaignState
     reason: str = ""
 
 
 class Rollout(msgspec.Struct, kw_only=True, eq=False):
-    """A campaign and its terminals. ``wave``: the last one that has begun, from 1."""
+    """A campaign and its terminals. ``wave``: the number of the last wave that has begun, from 1."""
 
     id: int
     company_id: int
@@ -61,7 +61,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     items: dict[str, Item]  # by uid
 
     def verdict(self) -> Verdict | None:
-        """The end that a running campaign has come to."""
+        """How a running campaign ends now: aborted at its limits, done when all terminals ended; None if it goes on."""
         counts = Counter(item.state for item in self.items.values())
         failed, ended = counts[ItemState.FAILED], counts[ItemState.FAILED] + counts[ItemState.DONE]
         limits = self.limits
@@ -74,7 +74,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
         return Verdict(CampaignState.DONE) if ended == len(self.items) else None
 
     def open_wave(self) -> bool:
-        """Begins the next wave when all terminals of those before have ended; whether it did."""
+        """Begins the next wave when all terminals of the earlier ones have ended; returns whether one has begun."""
         open_ones = [item.wave for item in self.items.values() if item.state not in ENDED]
         following = min(open_ones, default=self.wave)
         if following <= self.wave:
@@ -83,20 +83,20 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
         return True
 
     def due(self) -> list[Item]:
-        """The terminals whose turn it is and that have no command."""
+        """The terminals of waves that have begun which have no command yet."""
         return [item for item in self.items.values() if item.wave <= self.wave and item.is_waiting]
 
     def unsent(self) -> list[Item]:
-        """The terminals whose commands wait for them."""
+        """The terminals whose commands are queued and not yet sent."""
         return [item for item in self.items.values() if item.state is ItemState.PENDING and item.command_uid]
 
     def dirty(self) -> list[Item]:
-        """What is to be written."""
+        """The terminals whose changes are not yet stored."""
         return [item for item in self.items.values() if item.is_dirty]
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing more to follow."""
+        """Whether no terminal of the campaign needs to be followed any more."""
         if self.state in (CampaignState.RUNNING, CampaignState.PAUSED):
             return False
         return not any(
@@ -105,7 +105,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
         )
 
     def abort(self, reason: str) -> None:
-        """No terminal gets another attempt; those under way are followed to their end."""
+        """Ends the campaign: no further attempts; those under way are followed to their end."""
         self.state = CampaignState.ABORTED
         for item in self.items.values():
             item.may_retry = False
@@ -113,11 +113,11 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
                 item.reason, item.is_dirty = reason, True
 
     def check_times(self, now_us: int) -> None:
-        """Fails what took too long."""
+        """Fails the attempts whose deadlines have passed."""
         for item in self.items.values():
             item.check_time(terms=self.terms, now_us=now_us)
 
 
 def count_states(items: Iterable[tuple[str, int]]) -> dict[str, int]:
-    """Terminals by state, each state present."""
+    """The number of terminals by state, every state included."""
     return {state.value: 0 for state in ItemState} | dict(items)

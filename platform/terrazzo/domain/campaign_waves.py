@@ -8,7 +8,7 @@ MOST_WAVES = 20
 
 
 def check_waves(waves: Any) -> None:
-    """Whole per cents of all terminals, one for each wave, that add up to 100.
+    """Checks a campaign's waves: whole percentages of all terminals, one for each wave, that add up to 100.
 
     Raises:
         ValueError: says what is wrong.

@@ -1,4 +1,4 @@
-"""What a command is: what somebody wants a terminal to be told, where it stands, and each step that it takes."""
+"""A command to a terminal: the request, its states, and the steps between them for the journal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CommandState(Enum):
 
 
 class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A step of one command, for the journal."""
+    """A change of a command's state, as the journal stores it."""
 
     uid: str
     state: CommandState
@@ -33,7 +33,7 @@ class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One command.
+    """A request to send a command to a terminal.
 
     With a ``point`` that point is set, whatever the command is called. ``firmware``: where ``AXUpgrade`` finds its
     files instead of in the terminal's configuration. A repeated ``idempotency_key`` means the command that was first

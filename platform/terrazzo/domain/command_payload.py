@@ -1,4 +1,4 @@
-"""What a terminal is sent for a command: exact payload bytes (spec 2, Pusher, rules 4 to 6)."""
+"""The payload bytes that a terminal is sent for a command (section 2 "Pusher", rules 4 to 6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _number = msgspec.json.Decoder(int | float).decode
 
 
 class Firmware(msgspec.Struct, frozen=True):
-    """The files that a terminal's configuration names, as URLs; empty where it names none."""
+    """The URLs of the files that a terminal's configuration names; empty where it names none."""
 
     lua_file: str = ""
     mcu_file: str = ""
@@ -66,7 +66,11 @@ def build_control(point: str, value: Any) -> bytes:
 
 
 def check_command(command: Any) -> None:
-    """Refuses what can be no command: empty, too long, reserved or unsupported."""
+    """Checks a command's name.
+
+    Raises:
+        BadParameter: it is empty, too long, reserved or unsupported.
+    """
     if not isinstance(command, str) or not command.strip():
         raise BadParameter("command", "expected a point's name or one of Reboot, Diag, AXUpgrade")
     if len(command) > MAX_TEXT:
@@ -78,7 +82,11 @@ def check_command(command: Any) -> None:
 
 
 def value_text(value: Any) -> str:
-    """A command's value as the journal keeps it. Raises ``BadParameter``."""
+    """A command's value as the journal stores it.
+
+    Raises:
+        BadParameter: it is no text, number or boolean, or too long.
+    """
     if isinstance(value, str):
         text = value
     elif isinstance(value, bool | int | float) and math.isfinite(value):
@@ -111,7 +119,11 @@ def _upgrade(unit: str, firmware: Firmware) -> dict[str, str]:
 
 
 def split_credentials(link: str, file: str) -> tuple[str, str, str]:
-    """URL, user and password of a download link: those of ftp are taken out of the URL, http has none."""
+    """Splits a download link into URL, user and password: an ftp link has them inside, an http one has none.
+
+    Raises:
+        BadParameter: ``value`` where there is no link, ``file`` where the link is no ftp or http URL.
+    """
     if not link:
         raise BadParameter("value", f"the terminal's configuration names no {file}")
     try:

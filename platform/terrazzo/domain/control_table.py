@@ -1,4 +1,4 @@
-"""An object's control table: from a command and a value to one terminal's message (section 2, Pusher). Pure."""
+"""An object's control table: maps a command and a value to one terminal's message (section 2 "Pusher"). Pure."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from terrazzo.points import find_point, parse_point
 
 
 class ControlType(Enum):
-    """Field 4 of a row."""
+    """Field 4 of a row: what the value is sent to."""
 
     POINT = "OBJ"  # to one of the object's terminals, with a point key
     TERMINAL = "APR"  # to the terminal itself
 
 
 class ControlRow(NamedTuple):
-    """One row of a control script (rule 1)."""
+    """One row of a control script, 6 texts (section 2 "Pusher", rule 1)."""
 
     code: str
     label_en: str
@@ -31,7 +31,7 @@ class ControlRow(NamedTuple):
 
 
 class ObjectCommand(NamedTuple):
-    """What one terminal is told. ``point`` is None for a reserved command."""
+    """The command for one terminal that a row leads to. ``point`` is None for a reserved command."""
 
     terminal_id: str
     point: str | None
@@ -39,7 +39,7 @@ class ObjectCommand(NamedTuple):
 
 
 def check_control_rows(rows: Any) -> None:
-    """Refuses a control script that isn't rows of 6 texts, each command once.
+    """Checks that a control script has rows of 6 texts, each command once.
 
     Raises:
         ValueError: names row and column, from 1, and the reason.
@@ -54,10 +54,10 @@ def check_control_rows(rows: Any) -> None:
 
 
 def check_control_row(row: ControlRow) -> None:
-    """Refuses a row that no request could use.
+    """Checks one row.
 
     Raises:
-        ValueError: names the column, from 1, and the reason.
+        ValueError: no request could use the row; names the column, from 1, and the reason.
     """
     try:
         check_command(row.code)

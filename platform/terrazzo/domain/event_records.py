@@ -1,4 +1,4 @@
-"""Events and labels as clients see them."""
+"""Events and labels as clients see them (section 1)."""
 
 from __future__ import annotations
 

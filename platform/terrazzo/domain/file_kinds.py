@@ -1,4 +1,4 @@
-"""What may be uploaded: names and contents that fit each other. Pure."""
+"""Which files may be uploaded: endings of names, and contents that fit them. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from terrazzo.errors import BadParameter
 
 MAX_NAME = 128  # characters of a file's name
-HEAD_BYTES = 4_096  # of a content, to tell what it is
+HEAD_BYTES = 4_096  # from the beginning of a content, by which its kind is checked
 BINARY = "application/octet-stream"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _OLE = (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",)
@@ -17,11 +17,11 @@ _OFFICE = "application/vnd.openxmlformats-officedocument"
 
 
 class FileKind(NamedTuple):
-    """A kind of file, by the ending of its name."""
+    """A kind of file, known by the ending of its name: media type, first bytes, whether browsers may show it."""
 
     media_type: str
-    begins: tuple[bytes, ...] = ()  # one of these; empty: anything
-    at: int = 0  # where they stand
+    begins: tuple[bytes, ...] = ()  # a content begins with one of these; empty: with anything
+    at: int = 0  # offset of these bytes
     is_text: bool = False
     is_inline: bool = False  # a browser may show it in place: nothing in it can run as a script
 
@@ -69,14 +69,14 @@ KINDS: Mapping[str, FileKind] = {
     "dwg": FileKind("image/vnd.dwg", (b"AC10",)),
     "dxf": FileKind("image/vnd.dxf"),
 }
-"""Without HTML and SVG on purpose: a browser would run what stands in them under this platform's address."""
+"""Without HTML and SVG on purpose: a browser would run scripts in them under this platform's address."""
 
 
 def clean_name(name: str) -> str:
     """A file's name without folders, control characters and leading dots.
 
     Raises:
-        BadParameter: nothing is left, or it is too long.
+        BadParameter: nothing is left, or the name is too long.
     """
     last = name.replace("\\", "/").rpartition("/")[2]
     kept = "".join(character for character in last if unicodedata.category(character)[0] != "C")
@@ -89,10 +89,10 @@ def clean_name(name: str) -> str:
 
 
 def kind_of(name: str, allowed: Collection[str]) -> FileKind:
-    """The kind of a file by the ending of its name.
+    """The kind of a file, by the ending of its name.
 
     Raises:
-        BadParameter: it may not be uploaded.
+        BadParameter: files of this kind may not be uploaded.
     """
     ending = name.rpartition(".")[2].lower() if "." in name else ""
     if ending not in allowed:
@@ -102,10 +102,10 @@ def kind_of(name: str, allowed: Collection[str]) -> FileKind:
 
 
 def check_head(kind: FileKind, name: str, head: bytes) -> None:
-    """Refuses a content that isn't what its name says, by its first ``HEAD_BYTES``.
+    """Checks that a content is what its name says, by its first ``HEAD_BYTES``.
 
     Raises:
-        BadParameter: naming what was expected.
+        BadParameter: it is not; names what was expected.
     """
     found = head[kind.at :]
     if kind.begins and not found.startswith(kind.begins):

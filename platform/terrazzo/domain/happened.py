@@ -1,4 +1,4 @@
-"""What happened to an object, once it is in the database: an event raised, a label opened or closed."""
+"""``Happened``: an event that was raised, or a label that was opened or closed, once the database has it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Happened(NamedTuple):
-    """One thing that is in the database now."""
+    """An event or label that the database has, for those who notify and show it live."""
 
     kind: str  # event | opened | closed
     row: dict[str, Any]  # of the table ``event`` or ``label``

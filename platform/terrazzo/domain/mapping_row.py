@@ -30,7 +30,7 @@ RESERVED = frozenset({X, "time", "Time", "true", "false", "True", "False", "and"
 
 
 class RowKind(Enum):
-    """What a row makes."""
+    """The kind of a row: what it computes or raises."""
 
     STA = "STA"  # a variable from a point
     EVNT = "EVNT"  # an event
@@ -44,7 +44,7 @@ _OPERATORS = {"=": "==", "<>": "!=", **{operator: operator for operator in ("=="
 
 
 class RowError(ValueError):
-    """What is wrong with a mapping; ``str()`` names row and column. Column 0: the row as such."""
+    """A row that is wrong; ``str()`` names row and column, counted from 1. Column 0: the row as a whole."""
 
     def __init__(self, row: int, column: int, reason: str) -> None:
         place = f"row {row}, column {column}" if column else f"row {row}"
@@ -54,7 +54,7 @@ class RowError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappingRow:
-    """A row, checked as far as it can be alone. ``expression`` None: the value as it comes."""
+    """One parsed row; its references to other rows are unchecked. ``expression`` None: the value is used as it is."""
 
     number: int  # from 1
     code: str
@@ -75,7 +75,7 @@ class MappingRow:
 
     @property
     def names(self) -> list[tuple[str, int]]:
-        """The codes that the row uses, ``x`` left out, each with the column where."""
+        """The codes of other rows that the row uses (not ``x``), each with its column."""
         found = [(name, self.expression_column) for name in (self.expression.names if self.expression else ())]
         found += [(name, self.condition_column) for name in (self.condition.names if self.condition else ())]
         found += [(self.of, self.expression_column)] if self.of else []
@@ -83,10 +83,10 @@ class MappingRow:
 
 
 def parse_row(cells: Any, number: int) -> MappingRow:
-    """Reads a row.
+    """Parses the row ``number`` of a mapping.
 
     Raises:
-        RowError: what is wrong and in which column.
+        RowError: names what is wrong, and the column.
     """
     if not isinstance(cells, list) or len(cells) not in WIDTHS:
         got = f"{len(cells)}" if isinstance(cells, list) else "something else"
@@ -95,7 +95,7 @@ def parse_row(cells: Any, number: int) -> MappingRow:
 
 
 class _RowReader:
-    """Reads the cells of one row; columns count from 1."""
+    """Reads the cells of one row; columns are counted from 1."""
 
     def __init__(self, cells: list[Any], number: int) -> None:
         self._cells = cells
@@ -166,7 +166,7 @@ class _RowReader:
         return trigger
 
     def _function(self, *allowed: str) -> str:
-        """Column 7 of a long row; a short row has the first one."""
+        """The function: column 7 of a long row; a short row has the first of ``allowed``."""
         if not self._is_long:
             return allowed[0]
         function = self._text(7) or allowed[0]
@@ -194,7 +194,7 @@ class _RowReader:
         return text
 
     def _interval(self) -> int:
-        """Microseconds where the source of a Cycled row is a number, else 0."""
+        """The interval of a Cycled row in microseconds, where its source is a number; else 0."""
         text = self._text(self._source)
         number = as_number(text) if text and self._trigger() == "Cycled" else None
         return 0 if number is None else self._seconds(number)
@@ -241,7 +241,7 @@ class _RowReader:
         return {"window_us": self._seconds(number), "fn": given["fn"], "of": given["of"].strip()}
 
     def _structure(self, column: int) -> Any:
-        """A JSON value that may come as text."""
+        """A JSON value, given as such or as JSON text."""
         cell = self._cells[column - 1]
         if not isinstance(cell, str):
             return cell
@@ -286,7 +286,7 @@ class _RowReader:
 
 
 def _compare(operator: str, value: Any) -> Expression:
-    """``x`` against a value: as numbers where both read as numbers, else as texts."""
+    """The expression that compares ``x`` with a value: as numbers where both read as numbers, else as texts."""
     given: tuple[Node, ...] = (Name(X), Constant(value))
     tree: Node
     if operator in ("==", "!="):

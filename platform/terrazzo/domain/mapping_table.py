@@ -1,4 +1,4 @@
-"""All rows of a mapping: references checked, the order of computation, and a name for the layout."""
+"""A mapping's rows as one table: references checked, derived rows in order of computation, layout of the state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ROWS = 1_000
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
-    """What a row remembers is kept under this: what is left of it when the mapping changes is what is equal."""
+    """The identity of a row's state: after a change of the mapping a row keeps the state of the equal slot."""
 
     code: str
     kind: str
@@ -27,7 +27,7 @@ class Slot(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(frozen=True)
 class MappingTable:
-    """A mapping, checked. A row's place in ``rows`` is its slot in an object's state."""
+    """A checked mapping. A row's index in ``rows`` is the index of its slot in an object's state."""
 
     rows: tuple[MappingRow, ...]
     places: Mapping[str, int]  # code -> slot
@@ -35,37 +35,37 @@ class MappingTable:
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
-        """What is remembered, row by row."""
+        """The slot of each row, in the order of ``rows``."""
         return tuple(Slot(row.code, row.kind.value, _rule(row)) for row in self.rows)
 
     @cached_property
     def layout(self) -> str:
-        """The same for tables whose states are laid out alike."""
+        """A hash of the slots: equal for tables whose states have the same layout."""
         return hashlib.blake2b(msgspec.msgpack.encode(self.slots), digest_size=9).hexdigest()
 
     @cached_property
     def has_edges(self) -> bool:
-        """Whether there are events."""
+        """Whether there are event rows (EVNT)."""
         return any(row.kind is RowKind.EVNT for row in self.rows)
 
     @cached_property
     def has_marks(self) -> bool:
-        """Whether there are rows with an interval."""
+        """Whether there are rows with an interval (Cycled)."""
         return any(row.interval_us for row in self.rows)
 
     @cached_property
     def windowed(self) -> tuple[int, ...]:
-        """The slots of rolling statistics."""
+        """The indexes of the rows of rolling statistics (STT)."""
         return tuple(place for place, row in enumerate(self.rows) if row.kind is RowKind.STT)
 
     def place(self, row: MappingRow) -> int:
-        """The slot of a row."""
+        """The index of a row's slot."""
         return self.places[row.code]
 
     def bind(self, terminals: Sequence[str]) -> dict[str, dict[int, str]]:
-        """Which points of which terminal feed which slots: uid -> slot -> point.
+        """Resolves the rows' sources to terminals: uid -> index of slot -> point.
 
-        A reference that none of the object's terminals answers to feeds nothing.
+        A source that none of the object's terminals matches stays without values.
         """
         fed: dict[str, dict[int, str]] = {}
         for place, row in enumerate(self.rows):
@@ -81,19 +81,19 @@ class MappingTable:
 
 
 def check_mapping_rows(rows: Any) -> None:
-    """Refuses rows that are no mapping.
+    """Checks that rows are a mapping.
 
     Raises:
-        ValueError: what is wrong, with row and column.
+        ValueError: says what is wrong, with row and column.
     """
     parse_table(rows)
 
 
 def parse_table(rows: Any) -> MappingTable:
-    """Reads a mapping's rows.
+    """Parses and checks a mapping's rows.
 
     Raises:
-        ValueError: what is wrong, with row and column.
+        ValueError: says what is wrong, with row and column.
     """
     if not isinstance(rows, list):
         raise ValueError("expected an array of rows")
@@ -124,7 +124,7 @@ def _check_names(rows: Sequence[MappingRow], places: Mapping[str, int]) -> None:
 
 
 def _in_order(rows: Sequence[MappingRow], places: Mapping[str, int]) -> tuple[MappingRow, ...]:
-    """The derived rows, each after those that it names; among equals as they stand."""
+    """Sorts the derived rows so that each comes after those that it names, otherwise in their own order."""
     derived = [row for row in rows if row.kind in (RowKind.FUNC, RowKind.COL, RowKind.STT)]
     codes = {row.code for row in derived}
     sorter = TopologicalSorter({row.code: [name for name, _ in row.names if name in codes] for row in derived})

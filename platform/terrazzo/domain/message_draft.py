@@ -1,4 +1,4 @@
-"""What somebody wants to be sent by mail, SMS, push or webhook."""
+"""``MessageDraft``: a message to be sent by e-mail, SMS, push or webhook."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import msgspec
 from terrazzo.ports.providers import Attachment
 
 WEBHOOKS = 0
-"""The project of rules' webhooks, which have no project of the configuration."""
+"""The ``project_id`` of rules' webhooks, which belong to no project of the configuration."""
 
 
 class MessageDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody wants to be sent."""
+    """A message that was asked for and is not yet in the messenger's journal."""
 
     company_id: int
     project_id: int

@@ -1,6 +1,6 @@
-"""What a terminal's payload says: JSON or MessagePack, told apart by the first byte, into points.
+"""Decodes terminals' payloads, JSON or MessagePack (told apart by the first byte), into points.
 
-Everything that can be wrong with the bytes ends as a ``Reject``; nothing else is ever raised.
+Any fault in the bytes raises ``Reject``, and nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Points = dict[str, Any]
 
 
 class RejectKind(Enum):
-    """Why payloads are rejected, as ``/metrics`` counts them."""
+    """Why a payload is rejected; a label of ``/metrics``."""
 
     MALFORMED = "malformed"  # not JSON, not MessagePack, not UTF-8
     SHAPE = "shape"  # well formed, but not an object of points
@@ -29,7 +29,7 @@ class RejectKind(Enum):
 
 
 class Reject(Exception):
-    """A payload that cannot become a record; ``str()`` is the reason that is kept with it."""
+    """A payload that can't become a record; ``str()`` is the reason that is stored with it."""
 
     def __init__(self, kind: RejectKind, reason: str) -> None:
         super().__init__(reason)
@@ -42,7 +42,7 @@ _Finite = Annotated[float, msgspec.Meta(ge=-1.7976931348623157e308, le=1.7976931
 
 
 def _points_type() -> Any:
-    """Objects within objects down to ``MAX_DEPTH``, spelled out."""
+    """The type of points for msgspec: objects nested down to ``MAX_DEPTH``, spelled out level by level."""
     points: Any = dict[str, bool | _Integer | _Finite | str | None]
     for _ in range(MAX_DEPTH - 1):
         points = dict[str, bool | _Integer | _Finite | str | points | None]
@@ -76,8 +76,7 @@ def decode(payload: bytes) -> Points:
 
 
 def point_name(name: str) -> str:
-    """The name as ``decode`` gives it: the same object as long as the decoder remembers it, which a dict finds in half
-    the time."""
+    """The name as ``decode`` returns it: the decoder's own cached string, which a dict finds in half the time."""
     decoded: str = next(iter(_any_json(msgspec.json.encode({name: None}))))
     return decoded
 
@@ -98,7 +97,7 @@ def _leaves(points: Points, prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _decode_other(payload: bytes) -> Points:
-    """What does not start with ``{``: mostly MessagePack."""
+    """Decodes what doesn't start with ``{``: usually MessagePack."""
     first = payload[0] if payload else None
     if first in _MAP_STARTS:
         return _msgpack(payload)
@@ -108,7 +107,7 @@ def _decode_other(payload: bytes) -> Points:
 
 
 def _explained(payload: bytes) -> Reject:
-    """The reason why a payload is refused, with the point's name where one is to blame."""
+    """Decodes a refused payload again to find the reason, and the name of the point that is at fault."""
     if not payload:
         return Reject(RejectKind.MALFORMED, "the payload is empty")
     try:
@@ -174,5 +173,5 @@ def _kind(value: object) -> str:
 
 
 def _shown(text: str, limit: int = 64) -> str:
-    """Part of a text that a peer sent, short enough for a reason."""
+    """A text from a peer, cut short enough for a reason."""
     return text if len(text) <= limit else text[:limit] + "..."

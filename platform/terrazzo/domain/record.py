@@ -1,4 +1,4 @@
-"""From a stored row to the Struct that a client sees."""
+"""Converts stored rows into the Structs that clients receive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 
 def record_of(wanted: type[S], *parts: Mapping[str, Any]) -> S:
-    """Takes each field from the last part that has it; what else the parts hold stays behind."""
+    """A Struct ``wanted``, each field from the last part that has it; other keys of the parts are ignored."""
     merged: dict[str, Any] = {}
     for part in parts:
         merged.update(part)

@@ -1,4 +1,4 @@
-"""The registry in memory: what the hot path asks, kept right by whoever changes a record."""
+"""The registry in memory: terminals and objects, as the hot path looks them up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Registry:
         return self._terminals.values()
 
     def put_terminal(self, terminal: Terminal) -> None:
-        """Adds or replaces a terminal."""
+        """Adds or replaces a terminal, by its uid."""
         before = self._terminals.get(terminal.uid)
         if before is not None:
             self._uids.pop(before.id, None)
@@ -49,14 +49,14 @@ class Registry:
         self.terminal_changes.tell(before, terminal)
 
     def drop_terminal(self, uid: str) -> None:
-        """Forgets a terminal; unknown ones are ignored."""
+        """Removes a terminal; unknown uids are ignored."""
         before = self._terminals.pop(uid, None)
         if before is not None:
             self._uids.pop(before.id, None)
             self.terminal_changes.tell(before, None)
 
     def put_object(self, object_id: int, terminal_uids: Iterable[str], *, company_id: int = 0) -> None:
-        """Sets the ordered ``terminal_list`` of an object, and whose it is."""
+        """Sets the ordered ``terminal_list`` of an object, and the company that owns it."""
         before = self._forget_object(object_id)
         uids = tuple(terminal_uids)
         self._company_of[object_id] = company_id
@@ -67,7 +67,7 @@ class Registry:
             self._tell_sharing(frozenset((*before, *uids)))
 
     def drop_object(self, object_id: int) -> None:
-        """Forgets an object; unknown ones are ignored."""
+        """Removes an object; unknown ids are ignored."""
         self._tell_sharing(frozenset(self._forget_object(object_id)))
 
     def object_terminals(self, object_id: int) -> tuple[str, ...]:
@@ -75,19 +75,19 @@ class Registry:
         return self._terminals_of.get(object_id, ())
 
     def object_ids(self) -> Iterable[int]:
-        """All objects, in no particular order."""
+        """The ids of all objects, in no particular order."""
         return self._company_of.keys()
 
     def object_company(self, object_id: int) -> int | None:
-        """Whose an object is, None for an unknown one."""
+        """The id of the company that owns an object, None for an unknown one."""
         return self._company_of.get(object_id)
 
     def terminal_objects(self, uid: str) -> frozenset[int]:
-        """The objects that a terminal serves."""
+        """The ids of the objects that list a terminal."""
         return frozenset(self._objects_of.get(uid, ()))
 
     def share_object(self, uid: str, other: str) -> bool:
-        """Whether two terminals serve one object (what ``is_route`` needs)."""
+        """Whether an object lists both terminals (a terminal with ``is_route`` may then publish for the other one)."""
         objects = self._objects_of
         return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
 

@@ -1,4 +1,4 @@
-"""Where a terminal's report goes, and when it last sent one."""
+"""The topic of a terminal's report, and the time of its latest one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from terrazzo.domain.terminal import Terminal
 
 
 class ReportTopic(NamedTuple):
-    """A topic that a terminal may publish on, made full."""
+    """A topic that a terminal may publish on, in full, with the terminal that the report belongs to."""
 
     topic: str  # g/<uid>/<channel>[/deeper]
     owner: Terminal  # whose report it is: the publisher, or one that it routes for
@@ -18,6 +18,6 @@ class ReportTopic(NamedTuple):
 
 
 class Trace(msgspec.Struct):
-    """When a terminal last reported; kept across its connections, written by the ingest path."""
+    """The time of a terminal's latest report (UTC microseconds); kept across its connections, written by ingest."""
 
     last_telemetry_us: int | None = None

@@ -1,4 +1,4 @@
-"""What the rows of retainer, statistics and calculation scripts look like; a ``ValueError`` names row and column."""
+"""Checks of the rows of retainer, statistics and calculation scripts. ``ValueError`` names row and column, from 1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DURATION = re.compile(r"duration\(\s*[^\s=()][^=()]*==[^=()]+\)")
 
 
 def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
-    """Arrays of one of these lengths that start with a code."""
+    """Checks that rows are arrays of one of these lengths, each beginning with a code. Raises ``ValueError``."""
     if not isinstance(rows, list):
         raise ValueError("expected an array of rows")
     for number, row in enumerate(rows, 1):
@@ -27,7 +27,7 @@ def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
 
 
 def check_retainer_rows(rows: Any) -> None:
-    """Rows of 5 texts: code, English label, Chinese label, open value, close value (section 1 "Retainer script")."""
+    """Checks rows of 5 texts: code, English and Chinese label, open and close value (section 1 "Retainer script")."""
     check_texts(rows, 5)
     check_distinct(rows)
     for number, row in enumerate(rows, 1):
@@ -36,7 +36,7 @@ def check_retainer_rows(rows: Any) -> None:
 
 
 def check_statistics_rows(rows: Any) -> None:
-    """Rows of 3 texts: variable name, function, code."""
+    """Checks rows of 3 texts: variable name, function, code."""
     check_texts(rows, 3)
     check_distinct(rows)
     for number, (_, function, code) in enumerate(rows, 1):
@@ -51,7 +51,7 @@ def check_statistics_rows(rows: Any) -> None:
 
 
 def check_calculate_rows(rows: Any) -> None:
-    """Rows of 2 texts: variable name, expression over the names of statistics."""
+    """Checks rows of 2 texts: variable name, expression over the names of statistics."""
     check_texts(rows, 2)
     check_distinct(rows)
     for number, row in enumerate(rows, 1):
@@ -64,7 +64,7 @@ def check_calculate_rows(rows: Any) -> None:
 
 
 def check_codes(codes: Any) -> None:
-    """A list of different codes."""
+    """Checks a list of codes: 1 to ``MAX_CODES``, none twice. Raises ``ValueError``."""
     if not isinstance(codes, list) or not codes:
         raise ValueError("expected an array of codes")
     if len(codes) > MAX_CODES:
@@ -77,13 +77,13 @@ def check_codes(codes: Any) -> None:
 
 
 def check_object(value: Any) -> None:
-    """A JSON object, not an array."""
+    """Checks that a JSON value is an object, not an array. Raises ``ValueError``."""
     if not isinstance(value, dict):
         raise ValueError("expected a JSON object, got an array")
 
 
 def check_texts(rows: Any, width: int) -> None:
-    """Rows of so many texts, the first of them a code."""
+    """Checks that there are at most ``MAX_ROWS`` rows, of ``width`` texts each. Raises ``ValueError``."""
     check_rows(rows, (width,))
     if len(rows) > MAX_ROWS:
         raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
@@ -94,7 +94,7 @@ def check_texts(rows: Any, width: int) -> None:
 
 
 def check_distinct(rows: list[list[str]]) -> None:
-    """No code twice."""
+    """Checks that no two rows begin with the same code. Raises ``ValueError``."""
     first: dict[str, int] = {}
     for number, row in enumerate(rows, 1):
         before = first.setdefault(row[0], number)

@@ -1,4 +1,4 @@
-"""An uploaded file that can be read."""
+"""``StoredFile``: an uploaded file that can be served."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from terrazzo.domain.file_kinds import KINDS, FileKind
 
 
 class StoredFile(NamedTuple):
-    """One file that can be read."""
+    """An uploaded file: its path on disk, size in bytes, and what its HTTP answer says of it."""
 
     path: Path
     size: int
@@ -19,6 +19,6 @@ class StoredFile(NamedTuple):
 
     @property
     def is_inline(self) -> bool:
-        """Whether a browser may show it in place."""
+        """Whether a browser may show it inside a page (Content-Disposition ``inline``)."""
         kind: FileKind | None = KINDS.get(self.name.rpartition(".")[2].lower())
         return kind is not None and kind.is_inline

@@ -1,8 +1,8 @@
-"""Templates as data: ``{name}`` in texts is replaced by a value. Nothing is evaluated.
+"""Templates: ``{name}`` in texts is replaced by a value. Nothing is evaluated.
 
 A template is a text, or a JSON value whose texts are templates. A text that is one placeholder and nothing else becomes
-the value itself, a list for example; in a longer one values stand as text. As a template is parsed before it is filled,
-a value can't break out of its place, whatever is in it.
+the value itself, a list for example; in a longer one the value is inserted as text. A template is parsed before it is
+filled, so that a value can't change its structure.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 
 def fill(template: Any, values: Values) -> Any:
-    """The template with its values; a name without one is empty."""
+    """Fills in a template; a name without a value becomes empty text."""
     match template:
         case str():
             alone = _PLACEHOLDER.fullmatch(template)
@@ -32,12 +32,12 @@ def fill(template: Any, values: Values) -> Any:
 
 
 def fill_text(template: str, values: Values) -> str:
-    """A text with its values as text."""
+    """Fills in a text; values become text."""
     return _PLACEHOLDER.sub(lambda found: as_text(values.get(found[1], "")), template)
 
 
 def as_text(value: Any) -> str:
-    """How a value stands in a text: lists of texts with commas, anything else that isn't text as JSON."""
+    """A value as text: lists of texts with commas, anything else that isn't text as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
@@ -46,7 +46,7 @@ def as_text(value: Any) -> str:
 
 
 def names_in(template: Any) -> Iterator[str]:
-    """The names of all placeholders."""
+    """The names of all placeholders in a template."""
     match template:
         case str():
             yield from _PLACEHOLDER.findall(template)
@@ -59,7 +59,7 @@ def names_in(template: Any) -> Iterator[str]:
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """An object's members under their paths (``Body.Title``), inner objects also as a whole."""
+    """The values of a nested object by dotted path (``Body.Title``); inner objects are also there as a whole."""
     flat: dict[str, Any] = {}
     for name, each in value.items():
         flat[prefix + name] = each

@@ -1,4 +1,4 @@
-"""A terminal's record, as the broker's hooks and the ingest path use it."""
+"""``Terminal``: a terminal's record, as the broker's hooks and ingest use it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     access: str = "all"  # all | pub | sub
     topic: str = "all"  # all | pub:r,a,v,p,i,n;sub:g/#
     is_route: bool = False
-    session_expiry_s: int = 0  # 0 leaves the client's
-    keep_alive_s: int = 0  # 0 leaves the client's
+    session_expiry_s: int = 0  # 0: the client's own
+    keep_alive_s: int = 0  # 0: the client's own
     encryption: bool = False
     dixie: bool = False  # SCRAM only
     rsa_privatekey: str = ""

@@ -1,15 +1,15 @@
-"""A terminal's ``topic``: which channels it may publish and what it may subscribe to (docs/terminals.md). Pure."""
+"""A terminal's column ``topic``: channels it may publish on, filters it may subscribe to (docs/terminals.md). Pure."""
 
 from __future__ import annotations
 
 import msgspec
 
 CHANNELS = "ravpin"
-"""Real-time values, alarms, versions, parameters, information, notices."""
+"""The channels: real-time values, alarms, versions, parameters, information, notices."""
 
 
 class TopicPermission(msgspec.Struct, frozen=True):
-    """A terminal's ``topic``: channels it may publish, filters it may subscribe to besides its own ``p2p/<uid>``."""
+    """Channels that a terminal may publish on, and filters that it may subscribe to besides its own ``p2p/<uid>``."""
 
     channels: frozenset[str] = frozenset()
     filters: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What happened to objects, as people see and handle it: events and labels, listed, counted, acknowledged, closed.
+"""Events and labels as users handle them: listed, counted, acknowledged, cleared, commented and closed.
 
-It raises nothing: the mapping engine does.
+They are raised and opened by the capability ``mapping``.
 """

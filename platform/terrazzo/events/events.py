@@ -1,4 +1,4 @@
-"""Events as people handle them: a state machine of three states, and comments.
+"""Events as users handle them: their three states, and comments.
 
 ==============  ==================================  =========================
 to              from                                otherwise
@@ -35,7 +35,7 @@ STEPS: Mapping[str, frozenset[str]] = {
     ACKNOWLEDGED: frozenset({RAISED}),
     CLEARED: frozenset({RAISED, ACKNOWLEDGED}),
 }
-"""The states that lead to each."""
+"""For each state, the states from which it can be reached."""
 
 _FIELDS: tuple[Field, ...] = (
     number("object_id"),
@@ -69,9 +69,9 @@ class EventRecords(CompanyRecords):
         self.changes: Listeners[Sequence[Happened]] = Listeners("changes of events")
 
     async def move(self, actor: Actor, event_id: int, state: str, *, comment: str = "") -> Row:
-        """Brings an event into a state, and says why where there is a comment; the event as it is then.
+        """Acknowledges or clears an event, with an optional comment; returns the event's row after it.
 
-        One that can't get there any more stays as it is: whoever came first has done it.
+        An event that can't get into ``state`` any more stays as it is: somebody else was first.
 
         Raises:
             NotFound: no such event.
@@ -81,13 +81,13 @@ class EventRecords(CompanyRecords):
             moves = before["state"] in STEPS[state]
             if moves:
                 await self._set_state(connection, actor, event_id, state)
-            told = {"state": (before["state"], state)} if moves else {}
-            row = await self._settle(connection, actor, before, told, comment)
+            moved = {"state": (before["state"], state)} if moves else {}
+            row = await self._settle(connection, actor, before, moved, comment)
         self._tell([state] if moves else [COMMENTED] if comment else [], row)
         return row
 
     async def comment(self, actor: Actor, event_id: int, comment: str) -> Row:
-        """Adds a comment; the event with it.
+        """Adds a comment; returns the event's row with it.
 
         Raises:
             NotFound: no such event.
@@ -103,11 +103,11 @@ class EventRecords(CompanyRecords):
         await connection.execute(EVENT.update().where(EVENT.c.id == event_id).values(**change))
 
     async def _settle(
-        self, connection: AsyncConnection, actor: Actor, before: Row, told: Mapping[str, tuple[str, str]], comment: str
+        self, connection: AsyncConnection, actor: Actor, before: Row, moved: Mapping[str, tuple[str, str]], comment: str
     ) -> Row:
-        """Writes the comment and the line in the audit log; the event as it is then."""
+        """Stores the comment and the audit entry; returns the event's row after them."""
         now, event_id = self._clock(), before["id"]
-        after = {name: becomes for name, (_, becomes) in told.items()}
+        after = {name: becomes for name, (_, becomes) in moved.items()}
         if comment:
             after["comment"] = comment
             said = {"event_id": event_id, "user_id": actor.user_id, "username": actor.username, "created": now}
@@ -120,7 +120,7 @@ class EventRecords(CompanyRecords):
                 entity="event",
                 record_id=event_id,
                 uid=str(event_id),
-                before={name: was for name, (was, _) in told.items()} or None,
+                before={name: was for name, (was, _) in moved.items()} or None,
                 after=after,
             )
             await write_entries(connection, [entry], now)

@@ -1,4 +1,4 @@
-"""Labels as people see them, and closing one by hand."""
+"""Labels as users see them, and closing one by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import NotFound, Unavailable
 from terrazzo.times import now_us
 
-SETTLED_WITHIN_S = 10.0  # the store's and the database's time to take a closing
+SETTLED_WITHIN_S = 10.0  # how long store and database may take to store the closing
 
 _FIELDS: tuple[Field, ...] = (
     number("object_id"),
@@ -46,13 +46,13 @@ _DERIVED = {
 
 
 class LabelCloser(Protocol):
-    """Who keeps labels open."""
+    """What keeps labels open and can close them: the mapping engine."""
 
     def is_label_open(self, object_id: int, project_id: int, code: str) -> bool:
-        """Whether a label is open."""
+        """Whether the label ``code`` of a retainer script (``project_id``) is open on an object."""
 
     async def close_label(self, object_id: int, project_id: int, code: str) -> None:
-        """Closes a label; returns when the database has it.
+        """Closes a label; returns once the database has it.
 
         Raises:
             NotFound: no such label is open.
@@ -60,21 +60,21 @@ class LabelCloser(Protocol):
 
 
 class LabelRecords(CompanyRecords):
-    """The labels of all companies."""
+    """The labels of all companies, and closing one by hand."""
 
     def __init__(self, database: Database, closer: LabelCloser, *, zone: tzinfo) -> None:
         super().__init__(database, LABEL, _FIELDS, moment="opened_at", zone=zone, derived=_DERIVED)
         self._closer = closer
 
     async def close(self, actor: Actor, object_id: int, script: Row, code: str) -> Row:
-        """Closes an open label; the label as it is then. The line in the audit log stands before it is done.
+        """Closes an open label and returns its row after it. The audit entry is written first.
 
         Args:
-            script: the retainer script's row; it and the object are the actor's to see.
+            script: the row of its retainer script; the caller has checked that the actor sees it and the object.
 
         Raises:
             NotFound: no such label is open.
-            Unavailable: the label is closed, and it isn't in the database yet.
+            Unavailable: the label will close, but the database doesn't have it yet.
         """
         named = object_id, script["id"], code
         if not self._closer.is_label_open(*named):

@@ -1,1 +1,1 @@
-"""Uploaded files: what may be uploaded, where it is kept, and how it is served."""
+"""Uploaded files: the folder with their contents, and the library that also keeps their records."""

@@ -1,7 +1,7 @@
-"""Contents on disk: each in a file of its own, complete and synced, or not there at all.
+"""Contents of files on disk: each complete and synced, or not there at all.
 
-A content is written under a temporary name, synced and renamed; whatever goes wrong, the temporary file is removed.
-Names are the platform's own random ones, so that nothing a client says becomes a path.
+A content is written under a temporary name, synced and renamed; on any failure the temporary file is removed. Names are
+random and made by the platform, so that nothing a client says becomes a path.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from terrazzo.errors import BadParameter, Unavailable
 _log = logging.getLogger(__name__)
 
 PIECE_BYTES = 1 << 20  # written at once
-ORPHAN_AGE_S = 3_600.0  # younger ones may be another process's, under way
+ORPHAN_AGE_S = 3_600.0  # a younger one may be an upload in progress, of this or another process
 _TEMPORARY = ".part"
 _NAME = re.compile(r"[0-9a-f]{32}")
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class Content(NamedTuple):
-    """What was written."""
+    """A content that was written: its uid, size in bytes and SHA-256 in hexadecimal."""
 
     uid: str
     size: int
@@ -40,27 +40,27 @@ class Content(NamedTuple):
 
 
 class FileFolder:
-    """The folder of contents."""
+    """The folder of contents, each in a file named by its uid. Files are at most ``most_bytes`` long."""
 
     def __init__(self, folder: Path, *, most_bytes: int) -> None:
         self.folder = folder
         self.most_bytes = most_bytes
 
     def path(self, uid: str) -> Path:
-        """Where a content stands.
+        """The path of a content.
 
         Raises:
-            ValueError: no name that this folder gives.
+            ValueError: the uid has not the form of this folder's uids.
         """
         if not _NAME.fullmatch(uid):
             raise ValueError(f"not a file's uid: {uid[:64]!r}")
         return self.folder / uid
 
     async def write(self, pieces: AsyncIterator[bytes], check: Callable[[bytes], None]) -> Content:
-        """Keeps a content; durable when this returns.
+        """Writes a content; it is durable on return.
 
         Args:
-            check: looks at the first ``HEAD_BYTES``, or at all of a shorter content.
+            check: is called once with the first ``HEAD_BYTES`` (or all of a shorter content), and may raise.
 
         Raises:
             BadParameter: it is empty or too long, or ``check`` refuses it.
@@ -119,14 +119,14 @@ class FileFolder:
             os.close(handle)
 
     def remove(self, uid: str) -> None:
-        """Removes a content that nothing names any more; one that can't be removed now is an orphan."""
+        """Removes a content that no record refers to any more; on failure it is left for ``remove_orphans``."""
         try:
             self.path(uid).unlink(missing_ok=True)
         except OSError as error:
             _log.warning("%s stays until the next start: %s", self.path(uid), error)
 
     def old_names(self, *, now_s: float | None = None) -> dict[str, list[Path]]:
-        """The files that are older than ``ORPHAN_AGE_S``, by the uid that they are or were to be."""
+        """The files older than ``ORPHAN_AGE_S``, temporary ones too, by uid."""
         latest = (time.time() if now_s is None else now_s) - ORPHAN_AGE_S
         found: dict[str, list[Path]] = {}
         if not self.folder.is_dir():
@@ -138,7 +138,7 @@ class FileFolder:
         return found
 
     def remove_orphans(self, old: dict[str, list[Path]], known: Collection[str]) -> int:
-        """Removes old files that no record names, and uploads that never ended; how many."""
+        """Removes old files whose uid is not ``known``, and old temporary ones; returns how many."""
         doomed = [path for uid, paths in old.items() for path in paths if path.suffix == _TEMPORARY or uid not in known]
         for path in doomed:
             path.unlink(missing_ok=True)

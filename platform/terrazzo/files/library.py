@@ -1,4 +1,4 @@
-"""Uploaded files: a record of each in the database, its content on disk, both of one company."""
+"""``FileLibrary``: uploaded files, each a record in the database and a content on disk."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ USERS: Sequence[tuple[sa.Table, tuple[str, ...]]] = (
     (OBJECT.table, ("image",)),
     (CONFIGURATION.table, ("mcu_file", "remosu_file", "lua_file")),
 )
-"""The columns in which records name files, by uid or by an address that ends in it."""
+"""The columns in which records refer to files, by uid or by a URL that ends in it."""
 
 
 class FileLibrary:
-    """Takes, gives and removes uploaded files.
+    """Stores, opens and removes the uploaded files of all companies.
 
     Args:
-        allowed: endings of names, in lower case.
+        allowed: the allowed endings of names, in lower case.
     """
 
     def __init__(
@@ -47,15 +47,15 @@ class FileLibrary:
 
     @property
     def most_bytes(self) -> int:
-        """How long a file may be."""
+        """The longest file that is accepted, in bytes."""
         return self._folder.most_bytes
 
     async def add(self, actor: Actor, name: str, pieces: AsyncIterator[bytes]) -> Row:
-        """Keeps a file; its record, whose ``uid`` names it from then on.
+        """Stores a file; returns its record, whose ``uid`` names it from now on.
 
         Raises:
-            BadParameter: the name, the type or the content is refused; nothing was kept.
-            Unavailable: the disk is full or fails, or the database doesn't answer; nothing was kept.
+            BadParameter: the name, the type or the content is refused; nothing was stored.
+            Unavailable: the disk is full or fails, or the database doesn't answer; nothing was stored.
         """
         name = clean_name(name)
         kind = kind_of(name, self._allowed)
@@ -67,17 +67,17 @@ class FileLibrary:
             raise
 
     async def open(self, company_id: int, uid: str) -> StoredFile:
-        """A file of a company, by uid.
+        """The file of a company with this uid.
 
         Raises:
-            NotFound: the company has none of this uid.
+            NotFound: the company has none.
             Unavailable: its content is missing, after an incomplete restore for instance.
         """
         reader = Actor(user_id=0, username="system", company_id=company_id, role=Role.VIEWER)
         return await self.open_for(reader, uid)
 
     async def open_for(self, actor: Actor, uid: str) -> StoredFile:
-        """As ``open``, for a user."""
+        """As ``open``, for the company of a user."""
         row = await self._by_uid(actor, uid)
         stored = StoredFile(self._folder.path(row["uid"]), row["size"], row["sha256"], row["name"], row["type"])
         if not stored.path.is_file():
@@ -85,11 +85,11 @@ class FileLibrary:
         return stored
 
     async def remove(self, actor: Actor, uid: str) -> None:
-        """Deletes a file for good.
+        """Deletes a file, record and content.
 
         Raises:
             NotFound: there is none.
-            Conflict: a record names it.
+            Conflict: a record refers to it.
         """
         row = await self._by_uid(actor, uid)
         await self._check_unused(row["uid"])
@@ -97,7 +97,7 @@ class FileLibrary:
         self._folder.remove(row["uid"])
 
     async def remove_orphans(self) -> int:
-        """Removes what uploads left that a crash ended; how many files."""
+        """Removes contents that uploads left behind when the process died; returns how many."""
         old = self._folder.old_names()
         uids, known = list(old), set[str]()
         table = self._uploads.table
@@ -124,5 +124,5 @@ class FileLibrary:
 
 
 def parse_types(text: str) -> frozenset[str]:
-    """Endings of names, separated by commas."""
+    """The endings of names in a list separated by commas, in lower case."""
     return frozenset(each.strip().lower() for each in text.split(","))

@@ -1,1 +1,1 @@
-"""The registry on disk: tables, migrations, repositories, secrets at rest."""
+"""The stored entities (terminals, objects, users, rules, ...): definitions, repositories and the registry in memory."""

@@ -1,4 +1,4 @@
-"""All repositories in one hand, with the registry kept in step."""
+"""``Entities``: one repository for each entity, and the registry in memory that follows their changes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from terrazzo.metadata.repositories.users import UserRepository
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """The stored entities, a repository each."""
+    """All repositories, one for each entity."""
 
     companies: EntityRepository
     users: UserRepository
@@ -76,10 +76,10 @@ class Entities:
 
     @classmethod
     def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
-        """Repositories on a database; changes of terminals and objects reach ``registry`` after their commit.
+        """Makes the repositories; changes of terminals and objects are put into ``registry`` after their commit.
 
         Args:
-            zone: of times without an offset in conditions.
+            zone: the time zone of times without an offset in conditions.
         """
         parts: dict[str, Any] = {"database": database, "secrets": secrets, "entities": ENTITIES, "zone": zone}
         entities = cls(

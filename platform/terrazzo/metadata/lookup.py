@@ -1,4 +1,4 @@
-"""Finding records by id or uid, and finding out who needs them."""
+"""Queries that find records by id or uid, and the records that refer to them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SHOWN = 3  # users of a record that an error names
 
 
 def match_key(entity: Entity, key: int | str) -> tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]:
-    """The clause that finds a key, and the order that puts the record meant first.
+    """The SQL condition that a record has this key, and the order in which the record meant comes first.
 
-    Text that reads as a number is a uid first, then an id.
+    Text that reads as a number is taken for a uid first, then for an id.
     """
     record_id, uid = entity.table.c.id, entity.table.c[entity.uid_name]
     if isinstance(key, int):
@@ -30,17 +30,17 @@ def match_key(entity: Entity, key: int | str) -> tuple[sa.ColumnElement[bool], s
 
 
 def as_id(key: int | str) -> int | None:
-    """The id that a key may be, None for text that doesn't read as one."""
+    """The record id that a key can mean; None for text that doesn't read as an integer and for numbers out of range."""
     if isinstance(key, int):
         return key if 0 < key <= MAX_INTEGER else None
     return int(key) if key.isascii() and key.isdigit() and len(key) <= 18 else None
 
 
 async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, company: int, field: str) -> int:
-    """The id of a record of this company.
+    """The id of the company's record with this key (id or uid).
 
     Raises:
-        BadParameter: there is none; ``field`` is the column that names it.
+        BadParameter: there is none; its message starts with ``field``, the column that the key was given for.
     """
     clause, order = match_key(entity, key)
     query = sa.select(entity.table.c.id).where(clause, entity.table.c[entity.company] == company)
@@ -51,12 +51,16 @@ async def find_id(connection: AsyncConnection, entity: Entity, key: Any, *, comp
 
 
 def users_of(entity: Entity, others: Iterable[Entity]) -> list[tuple[Entity, Field]]:
-    """The columns of other entities that name this entity's records."""
+    """The columns of other entities that refer to this entity, each with its entity."""
     return [(other, field) for other in others for field in other.fields.values() if field.references == entity.name]
 
 
 async def refuse_if_used(connection: AsyncConnection, uses: sa.Select[Any], record: str, user: str) -> None:
-    """Raises ``Conflict`` when the query finds records; its first column is their uid."""
+    """Checks that no record refers to ``record``. ``uses``: a query for such records' uids; ``user``: their entity.
+
+    Raises:
+        Conflict: there are some; names the first of them.
+    """
     uids = (await connection.execute(uses.limit(_SHOWN))).scalars().all()
     if not uids:
         return
@@ -66,7 +70,7 @@ async def refuse_if_used(connection: AsyncConnection, uses: sa.Select[Any], reco
 
 
 def storable(key: str) -> str:
-    """A key that no database can hold names nothing, and must not reach one."""
+    """The key; an empty text, which matches nothing, where the key has characters that no database takes (NUL)."""
     try:
         check_storable(key)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Keeps the in-memory registry as the database is."""
+"""Fills the in-memory ``Registry`` from the database, and keeps it equal to it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from terrazzo.metadata.repositories.repository import Changed, EntityRepository
 
 
 async def load_registry(database: Database, secrets: Secrets) -> Registry:
-    """All terminals and the ``terminal_list`` of all objects.
+    """A registry with all terminals and the ``terminal_list`` of all objects.
 
     Raises:
         SecretUnreadable: the secrets were sealed with another key.
@@ -32,7 +32,7 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
 
 
 def terminal_of(row: Row) -> Terminal:
-    """A terminal's record as the hot path uses it."""
+    """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
     return Terminal(
         id=row["id"],
         uid=row["uid"],
@@ -66,7 +66,7 @@ class RegistryFeed:
         """A terminal was created, changed or deleted."""
         before = self._registry.terminal(changed.uid)
         if changed.row is None:
-            if before is not None and before.id == changed.record_id:  # not one made since under the same uid
+            if before is not None and before.id == changed.record_id:  # not a new one with the same uid
                 self._registry.drop_terminal(changed.uid)
             return
         after = terminal_of(changed.row)

@@ -1,4 +1,4 @@
-"""The rows that were asked for lately, kept right by the changes that are announced."""
+"""``RowCache``: the rows of one entity that were read lately."""
 
 from __future__ import annotations
 
@@ -11,29 +11,32 @@ Row = Mapping[str, Any]
 
 
 class RowCache:
-    """Rows by id and by uid. A row read while something changed is not kept: it may be the one before the change."""
+    """Rows by id and by uid, at most ``MAX_ROWS``; the least recently used goes first.
+
+    A row that was read while something changed is not kept: it may be the state before the change.
+    """
 
     def __init__(self, uid_name: str, *, most: int = MAX_ROWS) -> None:
         self._uid_name = uid_name
         self._most = most
         self._rows: dict[int, Row] = {}  # in the order of their last use
         self._ids: dict[str, int] = {}
-        self.changes = 0  # since the start: who reads remembers it, and says so to ``keep``
+        self.changes = 0  # counts changes; a reader passes its value before the read to ``keep``
 
     def by_id(self, record_id: int) -> Row | None:
-        """The row with this id, if it is kept."""
+        """The cached row with this id, None where it isn't cached."""
         row = self._rows.pop(record_id, None)
         if row is not None:
             self._rows[record_id] = row
         return row
 
     def by_uid(self, uid: str) -> Row | None:
-        """The row with this uid, if it is kept."""
+        """The cached row with this uid, None where it isn't cached."""
         record_id = self._ids.get(uid)
         return None if record_id is None else self.by_id(record_id)
 
     def keep(self, row: Row, *, read_at: int) -> None:
-        """Keeps a row; ``read_at`` is what ``changes`` was when the reading began."""
+        """Caches a row, unless something changed since ``read_at``: the value of ``changes`` when its reading began."""
         if read_at != self.changes:
             return
         self._put(row)
@@ -41,7 +44,7 @@ class RowCache:
             self._drop(next(iter(self._rows)))
 
     def change(self, record_id: int, row: Row | None) -> None:
-        """A record was changed, or deleted (None): a kept row becomes the new one."""
+        """Replaces a cached row after a change; ``row`` None removes it (the record was deleted)."""
         self.changes += 1
         if record_id in self._rows:
             self._drop(record_id)
@@ -49,7 +52,7 @@ class RowCache:
                 self._put(row)
 
     def forget(self, uid: str) -> None:
-        """A record was changed, and nobody has read it since."""
+        """Removes a cached row that another process changed: what it is now has not been read yet."""
         self.changes += 1
         record_id = self._ids.get(uid)
         if record_id is not None:

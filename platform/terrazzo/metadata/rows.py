@@ -1,4 +1,4 @@
-"""Between the rows of a table and the rows that callers see: JSON decoded, secrets in the clear."""
+"""``RowCodec``: converts rows between the table's form and the callers' (JSON decoded, secrets in the clear)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class RowCodec:
         self._json = [field.name for field in fields if field.kind is FieldKind.JSON]
         self._secret = {
             field.name: f"{entity.name}.{field.name}" for field in fields if field.kind is FieldKind.SECRET
-        }  # column -> what its secrets are bound to
+        }  # column -> place that its secrets are sealed for
         self._internal = [field.name for field in fields if field.internal]
         self._secrets = secrets
 
     def encode(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What is stored."""
+        """The values as the table stores them: JSON as text, secrets sealed."""
         stored = dict(values)
         for name in self._json:
             if stored.get(name) is not None:
@@ -37,20 +37,20 @@ class RowCodec:
         return stored
 
     def decode(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """A row with the internal columns.
+        """A stored row in callers' form, internal columns included.
 
         Raises:
-            SecretUnreadable: the key at hand is another one.
+            SecretUnreadable: a secret was sealed with another key.
         """
         row = dict(stored)
         self._open([row])
         return row
 
     def decode_page(self, found: Sequence[sa.Row[Any]]) -> list[dict[str, Any]]:
-        """The rows of one query without the internal columns: ``public(decode(row))`` of each, at half the cost.
+        """The rows of one query, each as ``public(decode(row))``, at half the cost.
 
         Raises:
-            SecretUnreadable: the key at hand is another one.
+            SecretUnreadable: a secret was sealed with another key.
         """
         names = found[0]._fields if found else ()
         rows = [dict(zip(names, row, strict=True)) for row in found]
@@ -68,7 +68,7 @@ class RowCodec:
         return shown
 
     def _open(self, rows: list[dict[str, Any]]) -> None:
-        """Stored forms become what callers see, column by column."""
+        """Converts the stored columns of these rows in place, column by column."""
         for name in self._json:
             for row in rows:
                 if row[name] is not None:

@@ -1,4 +1,4 @@
-"""All tables of the metadata: those of entities, and those that aren't any."""
+"""``TABLES``: all tables of the metadata database, those of entities and all others."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The seams: what the platform needs from stores, brokers, bridges, providers and whoever runs its tasks."""
+"""The ports: what the platform needs from stores, brokers, bridges, providers, and from whoever runs its tasks."""

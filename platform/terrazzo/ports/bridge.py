@@ -1,4 +1,4 @@
-"""The port to bridges: what one needs from the local broker, and what it shows.
+"""The port to bridges: what a bridge needs from the local broker, and the status it reports.
 
 A *bridge* carries messages between this platform's broker and a remote one. Everything is called on the platform's
 event loop.
@@ -18,7 +18,7 @@ _OVERHEAD_BYTES = 64
 
 
 class MessageProperties(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
-    """The MQTT 5 properties that travel with a message."""
+    """The MQTT 5 properties that are forwarded with a message."""
 
     payload_format_indicator: int = 0
     content_type: str | None = None
@@ -28,7 +28,7 @@ class MessageProperties(msgspec.Struct, frozen=True, array_like=True, kw_only=Tr
 
 
 class BridgeMessage(msgspec.Struct, frozen=True, array_like=True):
-    """A message on its way into or out of the local broker, under its local topic. ``expires_us``: 0 is never."""
+    """A message that crosses a bridge, under its local topic. ``expires_us``: UTC microseconds, 0 is never."""
 
     topic: str
     payload: bytes
@@ -39,17 +39,17 @@ class BridgeMessage(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes on disk."""
+        """The approximate size on disk in bytes."""
         given = self.properties
         extra = 0 if given is None else sum(len(name) + len(value) for name, value in given.user_properties)
         return len(self.topic) + len(self.payload) + extra + _OVERHEAD_BYTES
 
     def has_left(self, broker_id: str) -> bool:
-        """Whether it has left this broker over a bridge before."""
+        """Whether it has left this broker over a bridge before (it came back in a loop)."""
         return self.properties is not None and (MARK, broker_id) in self.properties.user_properties
 
     def marked(self, broker_id: str) -> BridgeMessage:
-        """The same, so that ``has_left`` this broker."""
+        """A copy marked with this broker's id in a user property, for ``has_left``."""
         given = self.properties or MessageProperties()
         if self.has_left(broker_id):
             return self
@@ -58,51 +58,53 @@ class BridgeMessage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BridgeRefused(Exception):
-    """The local broker will never take this message; ``str()`` says why."""
+    """The local broker refuses this message for good; ``str()`` says why."""
 
 
 class BridgeQueue(Protocol):
-    """Where the local broker puts what is to leave."""
+    """The queue of messages from the local broker that a bridge is to send."""
 
     def offer(self, message: BridgeMessage) -> bool:
-        """Takes a message; False: there is no room for it."""
+        """Appends a message; False if there is no room for it."""
 
     @property
     def is_durable(self) -> bool:
-        """Whether all of QoS 1 and 2 that was taken so far is on disk."""
+        """Whether all QoS 1 and 2 messages taken so far are on disk."""
 
     def when_durable(self, then: Callable[[], None]) -> None:
-        """Calls ``then`` once, when all that was taken so far is on disk."""
+        """Calls ``then`` once, when all messages taken so far are on disk."""
 
 
 class LocalBroker(Protocol):
-    """The side of a bridge that is here. ``id`` names this broker among all; it stays over restarts."""
+    """The local broker, as bridges use it. ``id`` names it among all brokers, and stays over restarts."""
 
     id: str
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
-        """Puts what the filters match, at most at their QoS, into the outbox of the bridge ``name``.
+    def subscribe(self, name: str, filters: Mapping[str, int], queue: BridgeQueue) -> None:
+        """Puts messages that match a filter into the queue of the bridge ``name``, at most at the filter's QoS.
 
-        Publishers of QoS 1 and 2 are answered when it is on disk there. What the bridge itself publishes is left out.
+        Publishers of QoS 1 and 2 are answered when the queue has it on disk. The bridge's own messages are left out.
         """
 
     def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None]) -> None:
-        """Publishes what the bridge ``name`` brought; ``on_taken`` follows once, when the message may be forgotten:
-        a terminal's report when it is stored, anything else when the subscribers' sessions have it.
+        """Publishes a message that the bridge ``name`` received.
+
+        ``on_taken`` is called once it may be acknowledged to the remote broker: a terminal's report when it is stored,
+        anything else when the subscribers' sessions have it.
 
         Raises:
-            BridgeRefused: nothing happened, and never will.
+            BridgeRefused: it was not published, and never will be.
         """
 
     def pause(self, name: str) -> None:
-        """Stops reading from all clients: the outbox of the bridge ``name`` is behind."""
+        """Stops reading from all clients, because the queue of the bridge ``name`` can't keep up."""
 
     def resume(self, name: str) -> None:
-        """Reads again."""
+        """Reads from the clients again, as far as the bridge ``name`` is concerned."""
 
 
 class BridgeStatus(msgspec.Struct, kw_only=True):
-    """What an operator wants to know of one bridge; counters since the start of the process."""
+    """The status of one bridge; counters since the start of the process."""
 
     connected_since_us: int | None = None  # UTC microseconds; None while the link is down
     last_error: str = ""  # why the link was last lost or not made, or what the remote broker refused
@@ -115,30 +117,30 @@ class BridgeStatus(msgspec.Struct, kw_only=True):
     expired: int = 0  # Message Expiry Interval passed while waiting
     refused_by_remote: int = 0
     refused_here: int = 0  # unknown terminals, topics that no rule names
-    looped: int = 0  # came back
+    looped: int = 0  # messages of this broker that came back
     spool_failures: int = 0  # writes that had to be tried again
 
 
 class Bridge(Protocol):
-    """One bridge, running."""
+    """One bridge to a remote broker."""
 
     name: str
 
     async def start(self) -> None:
-        """Opens what it keeps on disk, subscribes locally, and connects in the background, again and again.
+        """Opens the queue on disk, subscribes locally, and connects in the background until ``hang_up``.
 
         Raises:
-            StoreUnavailable: its folder can't be used.
+            StoreUnavailable: the queue's folder can't be used.
         """
 
     def status(self) -> BridgeStatus:
-        """How it fares now."""
+        """The present status."""
 
     async def hang_up(self) -> None:
-        """Ends the connection in order; from now on what is to leave waits on disk."""
+        """Disconnects in order; from now on messages to be sent stay on disk."""
 
     async def drain(self, timeout_s: float) -> None:
-        """Waits until all that was taken is on disk."""
+        """Waits until all messages that were taken are on disk."""
 
     async def close(self) -> None:
-        """Ends; what was taken is on disk."""
+        """Ends the bridge; all messages that were taken are on disk."""

@@ -1,4 +1,4 @@
-"""The port to a broker: ``MessageBus``, what the platform needs from whoever speaks MQTT to the terminals."""
+"""The port to a broker: ``MessageBus``, what the platform needs from the broker that terminals connect to."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 
 class Presence(msgspec.Struct, frozen=True, kw_only=True):
-    """One terminal's connection, present or past."""
+    """A terminal's connection, the present or the last one."""
 
     online: bool
     since_us: int | None = None  # of the present connection
@@ -23,7 +23,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fate(Enum):
-    """What became of a message to a terminal."""
+    """What became of a message that was sent to a terminal."""
 
     DELIVERED = "delivered"  # acknowledged by the terminal
     REFUSED = "refused"  # acknowledged with an MQTT 5 reason code of 0x80 or above
@@ -31,24 +31,24 @@ class Fate(Enum):
 
 
 class MessageBus(Protocol):
-    """Sends commands to terminals and says who is there. Everything is called on the platform's event loop."""
+    """Sends messages to terminals, and knows who is connected. Everything is called on the platform's event loop."""
 
     def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[Fate], None]) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, with Correlation Data and Response Topic ``g/<uid>/n`` for MQTT 5.
 
-        False when the terminal is not connected or not subscribed; nothing was sent then. Otherwise ``on_fate`` is
-        called once, on the PUBACK or when the session ends without one.
+        False when the terminal is not connected or not subscribed: nothing was sent. Otherwise ``on_fate`` is called
+        once, on the PUBACK or when the session ends without one.
         """
 
     def presence(self, uid: str) -> Presence:
-        """What is known of a terminal's connection; ``online=False`` alone for one never seen."""
+        """A terminal's connection; ``online=False`` and nothing else for one that never connected."""
 
     def disconnect(self, uid: str) -> None:
-        """Ends a terminal's live connection (v5 reason 0x98)."""
+        """Closes a terminal's connection (MQTT 5 reason code 0x98)."""
 
 
 class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
-    """One live MQTT connection."""
+    """One open MQTT connection."""
 
     client_id: str
     username: str
@@ -64,7 +64,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerSubscription(msgspec.Struct, frozen=True, kw_only=True):
-    """One subscription of one session, connected or not. ``filter`` with ``$share/<group>/`` where it is shared."""
+    """One subscription of a session, connected or not. ``filter`` includes ``$share/<group>/`` if it is shared."""
 
     client_id: str
     filter: str
@@ -74,16 +74,16 @@ class BrokerSubscription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokerView(Protocol):
-    """What operators may see and do of the broker itself."""
+    """What operators can see of the broker, and do to its clients."""
 
     def counters(self) -> Mapping[str, int]:
         """Connections and sessions now, messages and bytes since the start, refusals and drops."""
 
     def clients(self) -> Iterable[ConnectedClient]:
-        """All live connections."""
+        """All open connections."""
 
     def subscriptions(self) -> Iterable[BrokerSubscription]:
         """All subscriptions of all sessions."""
 
     def kick(self, client_id: str) -> bool:
-        """Ends a live connection (v5 reason 0x98); False where there is none."""
+        """Closes a connection (MQTT 5 reason code 0x98); False if there is none with this client id."""

@@ -1,7 +1,7 @@
-"""The ports to mail servers and HTTP providers: what is handed over, and what came of it.
+"""The ports to mail servers and HTTP providers: what is sent, and the outcome of an attempt.
 
-What matters of an attempt is whether another one is safe: ``LATER`` was certainly not accepted and may be tried again,
-``FAILED`` was refused for good, ``UNKNOWN`` may have been accepted.
+An outcome says whether another attempt is safe: after ``LATER`` it is, as nothing was accepted; ``FAILED`` was refused
+for good; ``UNKNOWN`` may have been accepted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 class Outcome(Enum):
-    """What came of one attempt."""
+    """The outcome of one attempt."""
 
     SENT = "sent"
     LATER = "later"
@@ -23,7 +23,7 @@ class Outcome(Enum):
 
 
 class Attachment(msgspec.Struct, frozen=True):
-    """A file that goes with an e-mail."""
+    """A file attached to an e-mail."""
 
     name: str
     media_type: str
@@ -31,7 +31,7 @@ class Attachment(msgspec.Struct, frozen=True):
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
-    """One e-mail. ``envelope`` are those that it is handed over for now, ``to`` the ones that its head names."""
+    """One e-mail. ``envelope``: the recipients of this attempt; ``to``: those named in its header."""
 
     message_id: str
     sender: str
@@ -44,7 +44,7 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What a server said about one recipient, or about all of a message."""
+    """A server's answer for one recipient, or for the whole message."""
 
     outcome: Outcome
     code: str = ""  # of SMTP
@@ -52,10 +52,10 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Mailer(Protocol):
-    """A mail server."""
+    """A mail server, as the messenger uses it."""
 
     async def send(self, mail: Mail) -> Mapping[str, Verdict]:
-        """Hands an e-mail over; a verdict for each of its ``envelope``. Never raises for what a server can do."""
+        """Sends an e-mail; returns a verdict for each address in ``envelope``. Never raises for a server's failures."""
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """``SENT``: there was an answer, whatever its ``status``; else ``reason`` says why there was none."""
+    """``SENT``: there was an answer, whatever its ``status``; otherwise ``reason`` says why there was none."""
 
     outcome: Outcome
     status: int = 0
@@ -79,7 +79,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpCaller(Protocol):
-    """The way to HTTP providers."""
+    """Sends requests to HTTP providers and webhooks."""
 
     async def call(self, call: HttpCall) -> HttpAnswer:
-        """Sends one request to an allowed address, follows no redirect. Never raises for what a server can do."""
+        """Sends one request to an allowed address, without redirects. Never raises for the server's failures."""

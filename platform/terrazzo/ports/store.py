@@ -30,10 +30,10 @@ import msgspec
 Value = float | int | str | bool | None
 
 Fn = Literal["mean", "min", "max", "sum", "last"]
-"""How the points of a bucket become one. Only ``last`` takes texts; for the others true is 1 and false 0."""
+"""How the points of a bucket become one value. Only ``last`` takes texts; for the others true is 1 and false 0."""
 
 MOST_BUCKETS = 1_000_000
-"""The most that one question may have."""
+"""The most buckets that one query may have."""
 
 
 class Record(NamedTuple):
@@ -51,14 +51,14 @@ NO_NOTES: Notes = MappingProxyType({})
 
 
 class Page(NamedTuple):
-    """Some records of a range, newest first, and how many the whole range has (exact)."""
+    """Some records of a range, newest first, and the exact number of records in the whole range."""
 
     records: list[Record]
     total: int
 
 
 class Buckets(NamedTuple):
-    """Some buckets of a range, newest first, and how many the whole range has (exact).
+    """Some buckets of a range, newest first, and the exact number of buckets in the whole range.
 
     ``starts_us``: where each begins. ``columns``: for each name the value of each bucket, None where it has no points;
     every bucket has at least one value.
@@ -70,29 +70,29 @@ class Buckets(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """Points that were chosen to be drawn, oldest first."""
+    """Points of one name chosen for drawing, oldest first."""
 
     times_us: list[int]
     values: list[float]
 
 
 class Seen(NamedTuple):
-    """Records of a range of these series all together, as somebody has read them: how many there were."""
+    """The number of records that a reader found in a range of these series together; ``replace`` compares it."""
 
     series: Sequence[str]
     total: int
 
 
 class StoreStats(msgspec.Struct, kw_only=True):
-    """What an operator wants to know of a store; counters since the start of the process.
+    """The status of a store for operators; counters since the start of the process.
 
     All are 0 for a store that keeps everything itself and has no spool.
     """
 
     spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
     refused_records: int = 0  # were acknowledged, and refused by the server for good when they left the spool
-    spool_batches: int = 0  # wait now
-    spool_bytes: int = 0  # wait now
+    spool_batches: int = 0  # waiting now
+    spool_bytes: int = 0  # waiting now
 
 
 class TooManyBuckets(ValueError):
@@ -100,11 +100,11 @@ class TooManyBuckets(ValueError):
 
 
 class StoreUnavailable(Exception):
-    """The store can't answer now; the caller may retry. ``str()`` is fit to show an operator."""
+    """The store can't answer now; the caller may retry. ``str()`` can be shown to an operator."""
 
 
 class NotReplaceable(Exception):
-    """The store can't put these records in the place of others; ``str()`` says why, fit to show an operator."""
+    """The store can't replace these records; ``str()`` says why, and can be shown to an operator."""
 
 
 class StoreFull(StoreUnavailable):
@@ -114,7 +114,7 @@ class StoreFull(StoreUnavailable):
 class RecordsRefused(Exception):
     """The store will never take ``records`` (older than the server's retention, say); the rest of the batch is stored.
 
-    Not to be retried. ``str()`` is fit to show an operator.
+    Not to be retried. ``str()`` can be shown to an operator.
     """
 
     def __init__(self, records: list[Record], reason: str) -> None:
@@ -123,7 +123,7 @@ class RecordsRefused(Exception):
 
 
 class TimeSeriesStore(Protocol):
-    """Appends durably and reads back. Every method may raise ``StoreUnavailable``."""
+    """Appends records durably and reads them back. Every method may raise ``StoreUnavailable``."""
 
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Stores all records and notes or none; on return they survive ``kill -9`` and power loss.
@@ -138,11 +138,11 @@ class TimeSeriesStore(Protocol):
         """
 
     def stats(self) -> StoreStats:
-        """How it fares now."""
+        """The present status and counters."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether questions see all that was appended; they don't while records wait for a server that was away."""
+        """Whether queries see all that was appended; they don't while records wait for a server that is away."""
 
     async def notes(self, prefix: str) -> dict[str, bytes]:
         """The notes whose names start with ``prefix``, sorted by name. Retention leaves them alone."""
@@ -215,20 +215,19 @@ class TimeSeriesStore(Protocol):
     async def extremes(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
     ) -> Mapping[str, Curve]:
-        """Of each name's points that are numbers (or true, false) the first, lowest, highest and last of each bucket.
+        """The first, lowest, highest and last number (or boolean) of each bucket, for each name.
 
         Names without such points are absent. Raises as ``resample``.
         """
 
     async def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record], *, given: Seen) -> bool:
-        """Puts records in the place of all that one series has from ``start_us`` to ``end_us`` (both inclusive).
+        """Replaces all records of one series from ``start_us`` to ``end_us`` (both inclusive) by ``records``.
 
-        All of it or nothing, durably, and only if the series of ``given`` have as many records in the range as it says,
-        at the moment of the change: so nobody's record goes that came after those were read. False: they have others,
-        and nothing was changed.
+        All of it or nothing, durably, and only if the series of ``given`` still have as many records in the range as it
+        says: no record that came after the reading is lost. Returns False, and changes nothing, if they have others.
 
-        A store on a server has no transaction for it: what it began it ends, after any crash, with all of it, but other
-        processes may briefly read the range half made; and a call that was cancelled or raised ``StoreUnavailable`` may
+        A store on a server has no transaction for it: what it began it completes, after any crash too, but other
+        processes may briefly read the range half done; and a call that was cancelled or raised ``StoreUnavailable`` may
         still be carried out, before anything that is appended after it.
 
         Raises:
@@ -238,13 +237,13 @@ class TimeSeriesStore(Protocol):
 
     @property
     def is_replaceable(self) -> bool:
-        """Whether ``replace`` works here, as far as is known before the store was reached for the first time."""
+        """Whether ``replace`` works with this store, as far as is known before it was reached for the first time."""
 
     async def drop_before(self, time_us: int) -> None:
-        """Retention: forgets all records earlier than ``time_us``."""
+        """Deletes all records earlier than ``time_us`` (retention)."""
 
     async def check(self) -> None:
-        """Returns when the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""
+        """Returns if the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""
 
     async def close(self) -> None:
-        """Commits what is under way and releases everything."""
+        """Completes what is under way and releases everything."""

@@ -1,4 +1,4 @@
-"""The port to whoever runs the long-lived tasks: each has a name, and a policy for its end."""
+"""The port to the supervisor of long-lived tasks: each has a name, and a policy for its failure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from terrazzo.retry import Retry
 
 Work = Callable[[], Awaitable[Any]]
-"""What a task does; called anew for each restart. One that returns has done what it was for."""
+"""The work of a task; called again for each restart. When it returns, the task has ended."""
 
 RESTART = Retry(first_s=0.2, most_s=5.0, jitter=0.2)
 
@@ -28,11 +28,11 @@ class OnFailure(enum.Enum):
 
 
 class Task(Protocol):
-    """A task that was spawned."""
+    """A task that was started by ``Tasks``."""
 
     @property
     def is_running(self) -> bool:
-        """Whether it works, neither waiting for a restart nor ended."""
+        """Whether it is running: it has not ended and is not waiting for a restart."""
         ...
 
     async def wait(self) -> None:
@@ -40,15 +40,15 @@ class Task(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Cancels it and waits for its end; more than once is not an error."""
+        """Cancels it and waits for its end; may be called again."""
         ...
 
 
 class Tasks(Protocol):
-    """Runs tasks. Their state, restarts and last errors are told in ``/metrics``, ``/readyz`` and ``doctor``."""
+    """Runs tasks. Their state, restarts and last errors are shown in ``/metrics``, ``/readyz`` and ``doctor``."""
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART) -> Task:
-        """Starts ``work``. ``name`` is the label under which it is told of; a bounded set of names in all.
+        """Starts ``work``. ``name`` labels it in metrics, so that names must come from a bounded set.
 
         What ``work`` raises is logged, counted, and answered as ``on_failure`` says. When the pauses of ``retry``
         are used up the process ends.

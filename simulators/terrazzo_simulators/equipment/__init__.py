@@ -1,4 +1,4 @@
-"""The machines that simulated terminals are attached to: one model a terminal type."""
+"""The machines that simulated terminals are attached to: one model for each terminal type."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MACHINES: dict[str, type[Machine]] = {"Adapter-II": Compressor, "Adapter-III": C
 
 
 def machine_of(terminal_type: str, *, seed: int, uid: str) -> Machine:
-    """The machine behind a terminal of this type; its signals follow from the seed, the uid and the time only."""
+    """The machine of a terminal of this type; its signals depend on the seed, the uid and the time only."""
     return MACHINES[terminal_type](seed=seed, uid=uid)
 
 

@@ -1,4 +1,4 @@
-"""Adapter-III: a water chiller."""
+"""``Chiller``: the water chiller of terminal type Adapter-III."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _WATER_KWH = 1.163  # kWh that a cubic metre of water carries per kelvin
 
 
 class Chiller(Machine):
-    """Cools water to a set temperature; the heat it takes away and the power it draws belong together."""
+    """Cools water to a set temperature; its cooling and electrical power are consistent."""
 
     defaults: ClassVar[dict[str, float]] = {"BOOT": 1.0, "SETPOINT": 7.0}
     limits: ClassVar[dict[str, tuple[float, float]]] = {"BOOT": (0, 1), "SETPOINT": (4, 20)}
@@ -41,7 +41,7 @@ class Chiller(Machine):
         return self.rated_flow * (0.7 + 0.3 * self.load(time_s)) * clogged * (1 + 0.01 * self.fine(time_s))
 
     def cooling(self, time_s: float) -> float:
-        """The heat taken away, in kW: flow times what the water warmed up by."""
+        """The cooling power in kW: flow times the difference of the water's temperatures."""
         return max(0.0, self.flow(time_s) * _WATER_KWH * (self.return_c - self.supply_c))
 
     def efficiency(self, time_s: float) -> float:

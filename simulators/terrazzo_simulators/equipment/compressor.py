@@ -1,4 +1,4 @@
-"""Adapter-II: an air compressor."""
+"""``Compressor``: the air compressor of terminal type Adapter-II."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Compressor(Machine):
         self.hours += elapsed_s / 3600 if self.running else 0.0
 
     def power(self, time_s: float) -> float:
-        """A quarter of the rated power idling, all of it at full load, more at a higher pressure."""
+        """The power in kW: a quarter of the rated power idling, all of it at full load, more at a higher pressure."""
         if not self.running:
             return 0.0
         return self.rated_kw * (0.25 + 0.75 * self.load(time_s)) * (0.55 + 0.06 * self.settings["SETPOINT"])
@@ -78,5 +78,5 @@ class Compressor(Machine):
         return self.ambient(time_s) + (10 + 45 * self.load(time_s) if self.running else 0)
 
     def _leaks(self) -> float:
-        """What an incident does to this unit, by its build: 1 a leak in the hose, 0 a fouled oil cooler."""
+        """What an incident does to this unit: 1 a leak in the hose, 0 a fouled oil cooler; fixed for each unit."""
         return float(self._noise["unit"].uniform(4) < 0.4)

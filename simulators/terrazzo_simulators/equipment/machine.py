@@ -1,4 +1,4 @@
-"""What all machines share: time that passes, a load with a daily cycle, energy that integrates power, alarms."""
+"""``Machine``: what all machines share (time, a load with a daily cycle, an energy counter, alarms, settings)."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _STEPS_MOST = 60
 
 
 class SettingError(ValueError):
-    """A value that a setting of a machine does not take; the text gives the reason."""
+    """A value that a setting of a machine does not accept; the text gives the reason."""
 
 
 @dataclass(slots=True)
 class Alarm:
-    """An alarm that rises above (or below) one threshold and clears only beyond another."""
+    """An alarm with hysteresis: it rises above (or below) one threshold and clears only beyond another."""
 
     raised_at: float
     cleared_at: float
     active: bool = False
 
     def judge(self, value: float) -> None:
-        """Follows the signal; between the two thresholds the alarm stays as it is."""
+        """Updates the alarm from the signal; between the thresholds it stays as it is."""
         upward = 1.0 if self.raised_at >= self.cleared_at else -1.0
         limit = self.cleared_at if self.active else self.raised_at
         self.active = upward * value > upward * limit
@@ -53,7 +53,7 @@ class Machine(ABC):
         self.hours = float(math.floor(self._noise["unit"].between(200, 20_000, 1)))
 
     def advance(self, time_s: float) -> None:
-        """Lets time pass until ``time_s``. A clock that was set back moves nothing, so that no counter falls."""
+        """Advances the machine to ``time_s``. A clock that was set back changes nothing, so that no counter falls."""
         if self.time_s is None:
             self.time_s = time_s
             self.settle(time_s)
@@ -67,7 +67,7 @@ class Machine(ABC):
         self.judge(self.time_s)
 
     def set(self, name: str, value: Any) -> None:
-        """Changes a setting. Raises SettingError for a value that it does not take."""
+        """Changes a setting. Raises ``SettingError`` for a value that it does not accept."""
         low, high = self.limits[name]
         try:
             number = float(value)
@@ -87,15 +87,15 @@ class Machine(ABC):
 
     @abstractmethod
     def settle(self, time_s: float) -> None:
-        """Takes the state of a machine that has been running before the first report."""
+        """Takes the state of a machine that was running before the first report."""
 
     @abstractmethod
     def pass_time(self, time_s: float, elapsed_s: float) -> None:
-        """Moves what has inertia by ``elapsed_s``, up to ``time_s``."""
+        """Updates what has inertia for ``elapsed_s`` seconds that end at ``time_s``."""
 
     @abstractmethod
     def judge(self, time_s: float) -> None:
-        """Raises and clears alarms by the present values of the signals."""
+        """Raises and clears alarms by the signals at ``time_s``."""
 
     @property
     def running(self) -> bool:
@@ -103,7 +103,7 @@ class Machine(ABC):
         return bool(self.settings.get("BOOT", 1.0))
 
     def load(self, time_s: float) -> float:
-        """The demand from 0.1 to 1: low at night, highest at three in the afternoon, wandering on the way."""
+        """The demand from 0.1 to 1: low at night, highest at 15:00 UTC, with a random drift."""
         return min(1.0, max(0.1, 0.5 + 0.3 * daily(time_s) + 0.2 * self._noise["load"].smooth(time_s, 900)))
 
     def ambient(self, time_s: float) -> float:
@@ -116,7 +116,7 @@ class Machine(ABC):
         return self._noise["fine"].smooth(time_s, period_s)
 
     def incident(self, time_s: float) -> float:
-        """0 in ordinary times; in one half-hour of twenty something builds up to 1 and goes away again."""
+        """How far an incident has developed, 0 to 1; it is 0 except in one half-hour of twenty."""
         cell, part = divmod(time_s / INCIDENT_S, 1.0)
         happens = self._noise["incident"].uniform(int(cell)) < 0.05
         return math.sin(math.pi * part) if happens else 0.0
@@ -128,12 +128,12 @@ def daily(time_s: float) -> float:
 
 
 def follow(value: float, target: float, *, elapsed_s: float, tau_s: float) -> float:
-    """A first-order lag: where ``value`` is on its way to ``target`` after ``elapsed_s``."""
+    """A first-order lag: the value after ``elapsed_s`` on its way to ``target``, with the time constant ``tau_s``."""
     return target + (value - target) * math.exp(-elapsed_s / tau_s)
 
 
 def _steps(start_s: float, end_s: float) -> Iterator[tuple[float, float]]:
-    """(time, elapsed) of the steps from start to end: about 10 s each, but never more than 60 of them."""
+    """The steps from start to end as (time, elapsed), in seconds: about 10 s each, but never more than 60 of them."""
     span_s = end_s - start_s
     if span_s <= 0:
         return

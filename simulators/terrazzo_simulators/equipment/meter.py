@@ -1,4 +1,4 @@
-"""Adapter-X: a three-phase meter with a breaker, whose points are nested objects."""
+"""``Meter``: the three-phase meter with a breaker of terminal type Adapter-X; its points are nested objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PHASES = ("L1", "L2", "L3")
 
 
 class Meter(Machine):
-    """Measures a feeder: the power is the sum over the phases of voltage, current and power factor."""
+    """Measures a feeder: its power is the sum over the phases of voltage, current and power factor."""
 
     defaults: ClassVar[dict[str, float]] = {"BREAKER": 1.0, "LIMIT": 90.0}
     limits: ClassVar[dict[str, tuple[float, float]]] = {"BREAKER": (0, 1), "LIMIT": (1, 500)}
@@ -34,19 +34,19 @@ class Meter(Machine):
         return bool(self.settings["BREAKER"])
 
     def voltage(self, phase: str, time_s: float) -> float:
-        """Volts to neutral; the grid sags with the load, and more in an incident."""
+        """The voltage to neutral in volts; it sags with the load, and more in an incident."""
         sag = 4 * self.load(time_s) + 18 * self.incident(time_s)
         return 232 + 2 * self._phases[phase].smooth(time_s, 60) - sag
 
     def current(self, phase: str, time_s: float) -> float:
-        """Amperes; each phase carries its own share of the load."""
+        """The current in amperes; each phase carries its own share of the load."""
         if not self.running:
             return 0.0
         share = 1 + 0.12 * self._phases[phase].smooth(time_s, 600)
         return self.rated_a * self.load(time_s) * share * (1 + 0.3 * self.incident(time_s))
 
     def factor(self, time_s: float) -> float:
-        """The power factor: poor at low load."""
+        """The power factor, which is poor at low load."""
         return 0.82 + 0.15 * self.load(time_s)
 
     def power(self, time_s: float) -> float:

@@ -1,4 +1,4 @@
-"""Alembic's entry point: works on the connection that ``metadata.migration`` hands over."""
+"""Alembic's entry point: runs on the connection that ``terrazzo.database.migration`` passes to it."""
 
 from alembic import context
 

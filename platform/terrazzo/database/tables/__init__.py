@@ -1,1 +1,1 @@
-"""Tables that are no entities."""
+"""Table definitions of records that aren't entities: journals, logs, results and links."""

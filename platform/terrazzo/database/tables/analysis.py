@@ -1,6 +1,6 @@
-"""The tables of statistics, calculations and balances: results, how far each script has come, what is to be done again.
+"""The tables of statistics, calculations and balances: results, progress of each script, ranges to compute again.
 
-Times are UTC microseconds. There are no foreign keys: what is left of a deleted script is cleared by the analysis.
+Times are UTC microseconds. There are no foreign keys: the analysis removes what is left of a deleted script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STATISTICS_PERIOD = sa.Table(
 
 
 def _results(name: str) -> sa.Table:
-    """A row for each variable of each period."""
+    """A table of results, one row for each variable of each period."""
     return sa.Table(
         name,
         METADATA,
@@ -89,9 +89,9 @@ ANALYSIS_PROGRESS = sa.Table(
     sa.Column("script_id", BIG, nullable=False),
     sa.Column("script_uid", sa.String(64), nullable=False),
     sa.Column("object_id", BIG, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),  # of what the script said when this was computed
+    sa.Column("digest", sa.String(64), nullable=False),  # hash of the script that this was computed with
     sa.Column("origin_us", BIG, nullable=False),  # where the results begin
-    sa.Column("done_us", BIG, nullable=False),  # up to where they are complete
+    sa.Column("done_us", BIG, nullable=False),  # the end of the complete ones
     sa.UniqueConstraint("kind", "script_id", "object_id"),
     sqlite_autoincrement=True,
 )

@@ -1,6 +1,6 @@
-"""The tables of what happened to objects: events and labels. Columns are named as the records in the documents.
+"""The tables ``event`` and ``label``, comments on events, and how far each store's effects have been written.
 
-Times are UTC microseconds. There are no foreign keys: what happened outlives the records that it happened to.
+Times are UTC microseconds. There are no foreign keys: events outlive the records that they are about.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ EVENT = sa.Table(
     sa.Column("label_cn", sa.Text, nullable=False),
     sa.Column("value", sa.Text, nullable=False),
     sa.Column("extension_key", sa.Text, nullable=False),  # the condition
-    sa.Column("extension_value", sa.Text, nullable=False),  # what met it
+    sa.Column("extension_value", sa.Text, nullable=False),  # the value that met it
     sa.Column("reference", sa.String(64), nullable=False, default=""),
     sa.Column("created", BIG, nullable=False),  # the time of the message
     sa.Column("is_available", sa.SmallInteger, nullable=False, default=1),
@@ -82,8 +82,8 @@ LABEL = sa.Table(
 EFFECT_MARK = sa.Table(
     "effect_mark",
     METADATA,
-    sa.Column("name", sa.String(64), primary_key=True),  # of the store whose notes they are
-    sa.Column("seq", BIG, nullable=False),  # the last effects that are in the tables above
+    sa.Column("name", sa.String(64), primary_key=True),  # of the store that the effects are noted in
+    sa.Column("seq", BIG, nullable=False),  # number of the last effects that have been written
 )
 
 EVENT_TABLES = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)

@@ -1,6 +1,6 @@
-"""What leaves the platform for people and other systems: messages with their files, and what rules have to tell.
+"""The tables of messages sent to people and other systems, their files, and the notifications that rules repeat.
 
-Times are UTC microseconds. There are no foreign keys: what was sent outlives the records that it was about.
+Times are UTC microseconds. There are no foreign keys: messages outlive the records that they were about.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MESSAGE = sa.Table(
     sa.Column("rule_id", BIG),
     sa.Column("channel", sa.String(16), nullable=False),  # email | sms | android | ios | wechat | webhook
     sa.Column("recipients", sa.Text, nullable=False),  # JSON array
-    sa.Column("pending", sa.Text, nullable=False),  # JSON array: those that it has still to be sent to
+    sa.Column("pending", sa.Text, nullable=False),  # JSON array: recipients that it has not been sent to yet
     sa.Column("content", sa.Text, nullable=False),  # JSON object
     sa.Column("request", sa.Text, nullable=False, default=""),  # of the last attempt, secrets masked
     sa.Column("response", sa.Text, nullable=False, default=""),
@@ -31,7 +31,7 @@ MESSAGE = sa.Table(
     sa.Column("reason", sa.Text, nullable=False, default=""),
     sa.Column("attempts", BIG, nullable=False, default=0),
     sa.Column("created", BIG, nullable=False),
-    sa.Column("next_us", BIG, nullable=False),  # not before
+    sa.Column("next_us", BIG, nullable=False),  # the earliest time of the next attempt
     sa.Column("expires_us", BIG, nullable=False),
     sa.Column("attempted_us", BIG),
     sa.Column("ended_us", BIG),
@@ -71,9 +71,9 @@ RULE_NOTICE = sa.Table(
     sa.Column("value", sa.Text, nullable=False),
     sa.Column("time_us", BIG, nullable=False),
     sa.Column("state", sa.String(16), nullable=False),  # waiting | told | done
-    sa.Column("told_us", BIG),  # last
+    sa.Column("told_us", BIG),  # when it was last sent
     sa.Column("again_us", BIG),  # the next repetition
-    sa.Column("told", BIG, nullable=False, default=0),  # times
+    sa.Column("told", BIG, nullable=False, default=0),  # how often it was sent
     sa.Index(None, "state", "again_us"),
     sa.Index(None, "rule_id", "state", "id"),
     sa.Index(None, "rule_id", "told_us"),

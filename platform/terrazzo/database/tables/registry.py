@@ -1,4 +1,4 @@
-"""The tables that aren't entities: links, the journal of commands, revoked tokens, and what changed."""
+"""The tables beside the registry's entities: links, the journal of commands, revoked tokens, change log, audit log."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ AUDIT = sa.Table(
     METADATA,
     sa.Column("id", BIG, primary_key=True, autoincrement=True),
     sa.Column("time", BIG, nullable=False),
-    sa.Column("company_id", BIG),  # whose the record is; no foreign keys: the log outlives what it tells of
+    sa.Column("company_id", BIG),  # whose the record is; no foreign keys: the log outlives the records
     sa.Column("user_id", BIG, nullable=False),  # 0: the platform
     sa.Column("username", sa.String(64), nullable=False),
     sa.Column("address", sa.String(64), nullable=False),

@@ -1,4 +1,4 @@
-"""The journal of replays. Times are UTC microseconds; there are no foreign keys: it outlives the objects."""
+"""The journal of replays. Times are UTC microseconds; no foreign keys: it outlives the objects."""
 
 from __future__ import annotations
 

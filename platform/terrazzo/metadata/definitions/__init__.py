@@ -1,1 +1,1 @@
-"""The entities of the registry: names, columns, rules."""
+"""The definitions of the entities: tables, columns and the values that they accept."""

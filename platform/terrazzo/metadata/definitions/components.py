@@ -1,4 +1,4 @@
-"""The entities of the component interfaces (section 2): service, offline data, files, groups, dashboards on objects."""
+"""Definitions of the component interfaces' entities (docs/components.md): service, offline data, files, groups."""
 
 from __future__ import annotations
 
@@ -20,16 +20,24 @@ _OPTION_LEVELS = (
     (("OptionValueID", "OptionValueName"), "Parameter"),
     (("ParameterID", "ParameterName", "ParameterValue"), None),
 )
-"""Of each level: what names an element, and where the next level stands (section 2 "Offline project")."""
+"""For each level: the keys of an element, and the key of its next level (section 2 "Offline project")."""
 
 
 def check_options(options: Any) -> None:
-    """An array of options, each with its values, each with its parameters."""
+    """Checks the options of an offline project: an array of options, each with values, each value with parameters.
+
+    Raises:
+        ValueError: names the element that is wrong.
+    """
     _check_level(options, 0, "option")
 
 
 def check_file_list(files: Any) -> None:
-    """A list of ``{name, url, uid}``."""
+    """Checks a list of attached files, each ``{name, url, uid}``.
+
+    Raises:
+        ValueError: names the file that is wrong.
+    """
     if not isinstance(files, list):
         raise ValueError("expected an array of {name, url, uid}")
     if len(files) > MAX_FILES:
@@ -156,6 +164,6 @@ UPLOAD = define(
     uid=Uid.GIVEN,
     key=text("uid", 32, default=None, required=True),
 )
-"""What was uploaded; the content stands in a file named after the uid."""
+"""The record of an uploaded file; its content is on disk, in a file named after the uid."""
 
 COMPONENTS = (SERVICE, COLLECT, COLLECTOS, GROUP, GROUP_MAP, OBJECT_DASHBOARD, FILE, UPLOAD)

@@ -1,4 +1,4 @@
-"""The entities of the registry. Names and lengths are those of the API documents."""
+"""Definitions of the registry's entities; names and lengths are those of the API documents, section 1."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ ROLES = ("viewer", "operator", "admin")
 
 
 def check_terminal_uid(uid: str) -> None:
-    """A terminal's uid is one level of its topics and its MQTT client id."""
+    """Checks a terminal's uid: it is one level of its MQTT topics and its MQTT client id.
+
+    Raises:
+        ValueError: it can't be either.
+    """
     _check_name(uid)
     for character in "/+#":
         if character in uid:
@@ -43,12 +47,16 @@ def check_terminal_uid(uid: str) -> None:
 
 
 def check_username(name: str) -> None:
-    """A user's name, as typed at a login."""
+    """Checks a login name. Raises ``ValueError`` when it isn't printable text without spaces at its ends."""
     _check_name(name)
 
 
 def check_rsa_key(pem: str) -> None:
-    """A PEM text with an unencrypted RSA private key."""
+    """Checks that a text is an unencrypted RSA private key in PEM form, of ``MIN_RSA_BITS`` or more.
+
+    Raises:
+        ValueError: it is not.
+    """
     try:
         key = load_pem_private_key(pem.encode(), password=None, unsafe_skip_rsa_key_validation=True)
     except TypeError:
@@ -62,14 +70,14 @@ def check_rsa_key(pem: str) -> None:
 
 
 def read_key_list(value: Any) -> Any:
-    """Keys separated by commas become a list; a list as such or as JSON text stays."""
+    """Splits text with keys separated by commas into a list; leaves lists and JSON text as they are."""
     if not isinstance(value, str) or value.lstrip().startswith("["):
         return value
     return [key.strip() for key in value.split(",")]
 
 
 def check_key_list(keys: Any) -> None:
-    """A list of uids or ids."""
+    """Checks that a value is a list of uids (text) or ids (integers). Raises ``ValueError``."""
     if not isinstance(keys, list):
         raise ValueError("expected an array of uids")
     if len(keys) > MAX_LISTED:
@@ -87,7 +95,7 @@ def _check_name(name: str) -> None:
 
 
 def _objects(**rules: Any) -> Field:
-    """The ids of objects, as texts, in order."""
+    """The column ``object_list``: ids of objects as texts, in order."""
     return structure("object_list", read=read_key_list, check=check_key_list, **rules)
 
 
@@ -308,7 +316,7 @@ CAMPAIGN = define(
 )
 
 SCRIPTS = (RETAINER, STATISTICS, CALCULATE, BALANCE)
-"""What is started and stopped, and names objects."""
+"""The entities that are started and stopped and have an ``object_list``."""
 
 ENTITIES: tuple[Entity, ...] = (
     COMPANY,

@@ -1,4 +1,4 @@
-"""The entity of rules: when which events and labels are told to whom, and how."""
+"""Definition of the entity ``rule``: which events and labels are sent to whom, over which channel, and when."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from terrazzo.database.field import Field, flag, number, secret, structure, text
 KINDS = ("event", "opened", "closed")
 CHANNELS = ("email", "sms", "android", "ios", "wechat", "webhook")
 PLACEHOLDERS = ("object", "object_id", "kind", "code", "label", "value", "time", "count")
-"""What templates of rules may name."""
+"""The placeholders that templates of rules may contain."""
 
 MOST_CODES = 1_000
 MOST_RECIPIENTS = 100
@@ -22,20 +22,24 @@ _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
 
 
 def check_template(template: str) -> None:
-    """Text with ``{name}`` for what is told."""
+    """Checks that a template names only placeholders of ``PLACEHOLDERS``. Raises ``ValueError``."""
     for name in _PLACEHOLDER.findall(template):
         if name not in PLACEHOLDERS:
             raise ValueError(f"{{{name}}}: unknown; there are {', '.join(PLACEHOLDERS)}")
 
 
 def check_clock(time: str) -> None:
-    """``HH:MM``, in ``time.zone``."""
+    """Checks a time of day, ``HH:MM`` in the zone ``time.zone``. Raises ``ValueError``."""
     if not _CLOCK.fullmatch(time):
         raise ValueError(f"expected HH:MM, got {time!r:.32}")
 
 
 def check_url(url: str) -> None:
-    """An address that a webhook may have; whether it is private is seen when it is called."""
+    """Checks the form of a webhook's URL; whether its address is a private one is checked at each call.
+
+    Raises:
+        ValueError: it is no http or https URL.
+    """
     try:
         parts = urlsplit(url)
         is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -46,13 +50,13 @@ def check_url(url: str) -> None:
 
 
 def check_kinds(kinds: Any) -> None:
-    """At least one of ``KINDS``."""
+    """Checks that a list has one or more of ``KINDS``, and nothing else. Raises ``ValueError``."""
     if not isinstance(kinds, list) or not kinds or any(kind not in KINDS for kind in kinds):
         raise ValueError(f"expected an array of {', '.join(KINDS)}")
 
 
 def check_texts(most: int) -> Any:
-    """A check for an array of at most ``most`` texts."""
+    """Makes a check for a column that holds an array of at most ``most`` texts."""
 
     def check(texts: Any) -> None:
         if not isinstance(texts, list):
@@ -67,7 +71,7 @@ def check_texts(most: int) -> Any:
 
 
 def check_secret(key: str) -> None:
-    """What webhooks are signed with."""
+    """Checks the key that webhooks are signed with. Raises ``ValueError``."""
     if len(key) < MIN_SECRET:
         raise ValueError(f"expected at least {MIN_SECRET} characters")
 
@@ -77,7 +81,7 @@ def _listed(name: str, check: Any, **more: Any) -> Field:
 
 
 def _read_list(value: Any) -> Any:
-    """Texts separated by commas become a list; a list as such or as JSON text stays."""
+    """Splits text with items separated by commas into a list; leaves lists and JSON text as they are."""
     if not isinstance(value, str) or value.lstrip().startswith("["):
         return value
     return [each.strip() for each in value.split(",")]
@@ -98,9 +102,9 @@ RULE = define(
     text("template", 4_096, default="{object}: {label} ({code}) = {value} at {time}", check=check_template),
     text("url", 1_024, check=check_url),
     secret("secret", 128, check=check_secret),
-    number("repeat_s", maximum=7 * 86_400),  # 0: told once
+    number("repeat_s", maximum=7 * 86_400),  # 0: sent once
     number("repeat_times", maximum=1_000),
-    number("window_s", default=60, maximum=86_400),  # what comes within is folded
+    number("window_s", default=60, maximum=86_400),  # events within it make one message
     text("quiet_start", 5, check=check_clock),
     text("quiet_end", 5, check=check_clock),
     *authors(),

@@ -1,1 +1,1 @@
-"""One repository for all entities, and what is special about some."""
+"""The repositories: ``EntityRepository`` for any entity, and subclasses for entities with rules of their own."""

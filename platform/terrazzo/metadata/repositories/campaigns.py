@@ -1,4 +1,4 @@
-"""What is special about firmware campaigns: their terminals are settled when they are created, and they have states."""
+"""The repository of firmware campaigns: terminals are fixed at creation, states follow ``MAY_BECOME``."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ _AT_ONCE = 1_000
 
 
 class CampaignRepository(EntityRepository):
-    """Campaigns; ``set_state`` starts, pauses, resumes and aborts them."""
+    """Firmware campaigns. The terminals, waves, file and version of one can't be changed after its creation."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(CAMPAIGN, **parts)
 
     async def set_state(self, actor: Actor, key: int | str, state: CampaignState, *, reason: str = "") -> Row:
-        """Brings a campaign into a state; one that is in it already stays as it is.
+        """Starts, pauses, resumes, aborts or ends a campaign; one that is in ``state`` already stays as it is.
 
         Raises:
-            Conflict: it can't come there from where it is.
+            Conflict: ``MAY_BECOME`` has no way from its present state to this one.
         """
         return await self._update(actor, key, {}, {"state": state.value, "reason": reason[:255]})
 
     async def set_wave(self, actor: Actor, key: int | str, wave: int) -> Row:
-        """Notes that a wave has begun."""
+        """Stores the number of the wave that has begun, from 1."""
         return await self._update(actor, key, {}, {"wave": wave})
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
@@ -100,7 +100,7 @@ class CampaignRepository(EntityRepository):
 
 
 def item_row(item: Item) -> dict[str, Any]:
-    """What the table keeps of a terminal's progress."""
+    """The columns of ``campaign_terminal`` for a terminal's progress."""
     return {
         "terminal_id": item.terminal_id,
         "wave": item.wave,
@@ -124,7 +124,11 @@ def read_item(row: sa.RowMapping) -> Item:
 
 
 def _require_same(name: str, value: Any, before: Row) -> None:
-    """What was settled may be sent back as it is."""
+    """Accepts for a column that is fixed at creation only its present value, or none.
+
+    Raises:
+        BadParameter: the value is another one.
+    """
     was = before[name]
     same = value in (None, was) or (name == "config_id" and str(value) in (str(was), before["config_uid"]))
     if not same and value not in ("", []):

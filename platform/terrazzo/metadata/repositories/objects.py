@@ -1,4 +1,4 @@
-"""What is special about objects: their ordered list of terminals, and who names them."""
+"""The repository of objects: their ordered list of terminals, and the scripts and rules that refer to them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from terrazzo.metadata.repositories.scripts import naming_object, resolve_object
 
 
 class ObjectRepository(EntityRepository):
-    """The objects. ``terminal_list`` is a list of uids in rows; uids or ids, in each form of lists, are accepted."""
+    """Objects. Rows show ``terminal_list`` as a list of uids; callers may give uids or ids, as a list or as text."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(OBJECT, **parts)
@@ -53,7 +53,11 @@ class ObjectRepository(EntityRepository):
 
 
 async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], company: int) -> list[str]:
-    """The uids behind a list of uids and ids, in order."""
+    """The uids of the terminals with these uids or ids, in order.
+
+    Raises:
+        BadParameter: the company has no such terminal, or it is listed twice.
+    """
     table = TERMINAL.table
     texts = [key for key in keys if isinstance(key, str)]
     numbers = [number for number in map(as_id, keys) if number is not None]

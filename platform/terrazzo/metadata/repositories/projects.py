@@ -1,4 +1,4 @@
-"""What is special about the pusher's projects: the first one is everybody's, and stays."""
+"""The repository of the pusher's projects (docs/components.md); the first serves all companies and can't be deleted."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from terrazzo.metadata.repositories.repository import Draft
 from terrazzo.metadata.repositories.scripts import ScriptRepository
 
 DEFAULT_PROJECT = 1
-"""Exists and is started from the first start, and serves the objects of every company."""
+"""The id of the first project: made and started at the first start, it serves the objects of every company."""
 
 
 class ProjectRepository(ScriptRepository):
-    """The pusher's projects, which are started and stopped."""
+    """Projects of the pusher; commands are sent only while their project is started."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(PROJECT, **parts)
 
     async def ensure_default(self) -> None:
-        """Makes the first project where there is none yet."""
+        """Creates the first project unless there is one."""
         if (await self.page(SYSTEM, page_size=1)).total:
             return
         row = await self.create(SYSTEM, {"name": "default", "description": "Made at the first start"})
         await self.set_active(SYSTEM, row["id"], True)
 
     async def for_command(self, actor: Actor, key: int | str) -> Row:
-        """The project that a command is sent in: one of the actor's company, or the first.
+        """The project that a command is sent in: one that the actor sees, or the first, which serves everybody.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is none with this key.
         """
         try:
             return await self.item(actor, key)

@@ -1,4 +1,4 @@
-"""One repository for all entities: works from an ``Entity``; what is special about one overrides the hooks below."""
+"""``EntityRepository``: stores the records of any ``Entity``. Subclasses override its hooks for rules of their own."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Changed(NamedTuple):
 
 ChangeListener = Callable[[Changed], None]
 Draft = dict[str, Any]
-"""Parsed values on their way into the table."""
+"""Parsed values that are about to be stored, by column."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A transaction on somebody's behalf, its lines in the audit log, and what to announce once it is committed."""
+    """One transaction on an actor's behalf, with its audit entries and the changes to announce after its commit."""
 
     connection: AsyncConnection
     actor: Actor
@@ -61,7 +61,7 @@ class _Unit:
 
 
 class EntityRepository:
-    """Implements ``metadata.port.Repository``.
+    """The records of one entity; implements ``terrazzo.database.port.Repository``.
 
     Changes of one entity are made and announced one after the other, so that ``changes`` tells of them in the order of
     their commits, and after ``refresh``.
@@ -94,11 +94,11 @@ class EntityRepository:
     # The port
 
     async def create(self, actor: Actor, values: Mapping[str, Any]) -> Row:
-        """A new record, in the actor's company unless a super user names another."""
+        """Stores a new record, in the actor's company unless a super user names another; returns its row."""
         return await self._create(actor, values, {})
 
     async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
-        """Changes the given columns, leaves the others. A record's uid, company and author stay for good."""
+        """Changes the given columns, leaves the others. A record's uid, company and author can't be changed."""
         return await self._update(actor, key, values, {})
 
     async def delete(self, actor: Actor, key: int | str) -> Row:
@@ -112,7 +112,7 @@ class EntityRepository:
         return self._codec.public(row)
 
     async def item(self, actor: Actor, key: int | str) -> Row:
-        """One record, from memory where it was asked for before."""
+        """One record by id or uid, from the cache where it was read before."""
         row = self._cached(key)
         if row is None or not self._sees(actor, row):
             read_at = self._cache.changes
@@ -130,7 +130,7 @@ class EntityRepository:
         conditions: Conditions = EVERYTHING,
         order_by: tuple[str, bool] | None = None,
     ) -> Rows:
-        """One page, by default in order of creation, and the exact total."""
+        """One page of records, by default in order of creation, and the exact total."""
         _check_page(page_index, page_size)
         where = [*self._visible(actor), *self._selection.where(conditions)]
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
@@ -140,10 +140,10 @@ class EntityRepository:
             )
         return Rows([*self._codec.decode_page(found)], total)
 
-    # Keeping others in step
+    # Changes by other processes, and all records
 
     async def refresh(self, changes: Sequence[MetadataChange]) -> None:
-        """Reads records again that another process may have changed, and announces them."""
+        """Reads records again that another process changed, and announces them to the watchers."""
         query = self._rows.where(self.table.c.id.in_([change.record_id for change in changes]))
         async with self._turn:
             async with self._database.reading() as connection:
@@ -168,27 +168,27 @@ class EntityRepository:
             last = found[-1]["id"]
 
     def public(self, row: Row) -> Row:
-        """The row without what never leaves the platform."""
+        """The row without internal columns, such as password hashes."""
         return self._codec.public(row)
 
-    # Hooks: what is special about an entity
+    # Hooks for subclasses
 
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
-        """Refuses or completes a change; ``before`` is None at creation, ``draft`` is empty at deletion."""
+        """Hook: refuses or completes a change. ``before`` is None at creation, ``draft`` is empty at deletion."""
         if self.entity.company == "id" and not actor.is_super:
             raise NotPermitted(f"{self.entity.name}: only a super user may change this")
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
-        """Turns references into ids of records of the company."""
+        """Hook: replaces the references in a draft (uid or id) by the ids of records of the company."""
         for name, other in self._referenced.items():
             if draft.get(name) is not None:
                 draft[name] = await find_id(connection, other, draft[name], company=company, field=name)
 
     async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
-        """Writes what belongs to a record besides its row."""
+        """Hook: writes what belongs to a record in other tables, after its row."""
 
     async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
-        """Refuses to delete a record that others need."""
+        """Hook: raises ``Conflict`` when other records refer to the one that is to be deleted."""
         record = f"{self.entity.name} {row[self.entity.uid_name]}"
         for other, column in users_of(self.entity, self._entities.values()):
             uses = sa.select(other.table.c[other.uid_name]).where(other.table.c[column.name] == row["id"])
@@ -211,7 +211,7 @@ class EntityRepository:
                 await self._tell(unit.changed)
 
     async def _tell(self, changes: Sequence[Changed]) -> None:
-        """In the order of the commits, by the turn; everybody else goes on meanwhile."""
+        """Updates the cache and calls the watchers, in order of the commits; yields to the event loop now and then."""
         self._remember(changes)
         for number, changed in enumerate(changes, 1):
             self.changes.tell(changed)
@@ -261,7 +261,7 @@ class EntityRepository:
         return {each.name: each.parse(values.get(each.name)) for each in fields}
 
     def _sign(self, actor: Actor, draft: Draft, *columns: str) -> None:
-        """Whoever isn't named as the author is the actor."""
+        """Puts the actor into author columns that the caller left empty."""
         for name in columns:
             if name in self.entity.fields and not draft.get(name):
                 draft[name] = actor.user_id
@@ -341,7 +341,10 @@ class EntityRepository:
         return actor.is_super or row[self.entity.company] == actor.company_id
 
     def _cached(self, key: int | str) -> Row | None:
-        """The kept row that a key means; of text that may be another record's uid only the database can say."""
+        """The cached row that a key means, if any.
+
+        Text that could also be another record's uid is looked up in the database: None.
+        """
         if isinstance(key, int):
             return self._cache.by_id(key)
         row = self._cache.by_uid(key)

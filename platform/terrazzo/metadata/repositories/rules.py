@@ -1,4 +1,4 @@
-"""What is special about rules: which of their columns need each other, and where their webhooks go."""
+"""The repository of rules: checks which columns go together and whether the messenger has the channel."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Vet = Callable[[int, int, str], object]
 
 
 class RuleRepository(ScriptRepository):
-    """Rules, which are started and stopped."""
+    """Rules, which can be started and stopped."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(RULE, **parts)
         self._vet: Vet | None = None
 
     def vet_with(self, vet: Vet) -> None:
-        """Has rules refused that the messenger can't follow."""
+        """Sets the check that refuses rules whose project or channel the messenger doesn't have."""
         self._vet = vet
 
     async def webhook(self, rule_id: int) -> tuple[str, str] | None:
-        """The address and the secret of a rule's webhook; None where there is no such rule."""
+        """The URL and the signing secret of a rule's webhook; None where there is no such rule."""
         try:
             row = await self.item(SYSTEM, rule_id)
         except NotFound:

@@ -1,4 +1,4 @@
-"""What is special about scripts: the objects they name, and that they are started and stopped."""
+"""The repository of scripts (retainer, statistics, calculation, balance), which name objects and can be started."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 
 class ScriptRepository(EntityRepository):
-    """Retainer, statistics, calculation or balance scripts. ``object_list`` is a list of object ids as texts."""
+    """The scripts of one kind. ``object_list`` is a list of object ids as texts."""
 
     async def set_active(self, actor: Actor, key: int | str, is_active: bool) -> Row:
-        """Starts or stops a script; one that runs already, or doesn't, stays as it is."""
+        """Starts or stops a script; without effect where it is so already."""
         return await self._update(actor, key, {}, {"is_active": int(is_active)})
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
@@ -29,7 +29,7 @@ class ScriptRepository(EntityRepository):
 
 
 async def resolve_objects(connection: AsyncConnection, draft: Draft, company: int) -> None:
-    """Turns a draft's ``object_list`` into ids as texts.
+    """Replaces the uids and ids in a draft's ``object_list`` by ids as texts.
 
     Raises:
         BadParameter: an object isn't the company's, or is listed twice.
@@ -53,5 +53,5 @@ async def resolve_objects(connection: AsyncConnection, draft: Draft, company: in
 
 
 def naming_object(table: sa.Table, row: Row) -> sa.ColumnElement[Any]:
-    """The clause that finds records whose ``object_list`` names an object: ids stand in it as JSON texts."""
+    """The SQL condition that a record's ``object_list`` (a JSON array of ids as texts) has this object."""
     return table.c.object_list.contains(f'"{row["id"]}"')

@@ -1,4 +1,4 @@
-"""What is special about service and offline records: the platform notes when they were made."""
+"""The repository of service and offline records, which show the time of their creation in a column of their own."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 
 class StampedRepository(EntityRepository):
-    """Records with a time of their own, which is that of their creation."""
+    """Records with a time column that is set at creation (``service_at``, ``collect_at``)."""
 
     def __init__(self, entity: Entity, stamp: str, **parts: Any) -> None:
-        """``stamp``: the column of the time."""
+        """``stamp``: the name of the time column."""
         super().__init__(entity, **parts)
         self._stamp = stamp
 
     async def tally(self, actor: Actor, days: Days, conditions: Conditions, *, by: str) -> dict[tuple[Any, ...], int]:
-        """How many records there are of each day and each value of the column ``by``: ``(day, value)`` to count."""
+        """Counts records by day and by the values of the column ``by``.
+
+        Returns:
+            ``(day, value)`` to count; ``day`` is a place in ``days``.
+        """
         where = [*self._visible(actor), *self._selection.where(conditions)]
         async with self._database.reading() as connection:
             return await tally_by_day(connection, self.table.c[self._stamp], days, where, self.table.c[by])

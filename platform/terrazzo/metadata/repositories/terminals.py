@@ -1,4 +1,4 @@
-"""What is special about terminals: objects list them, and their first login is noted."""
+"""The repository of terminals: keeps the time of their first login, and refuses to delete one that an object lists."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AT_ONCE = 1_000  # first logins in one statement
 
 
 class TerminalRepository(EntityRepository):
-    """The terminals."""
+    """The terminals, with their secrets sealed at rest."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)

@@ -1,4 +1,4 @@
-"""What is special about users: passwords, super users, and tokens that end with them."""
+"""The repository of users: hashes passwords, guards super users, and ends tokens on a new password or deactivation."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 
 class UserRepository(EntityRepository):
-    """The users. ``password`` is written only; a new one, or deactivation, ends the user's tokens."""
+    """The users. ``password`` can be written and never read; a new one, or deactivation, ends the user's tokens."""
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(USER, **parts)
 
     async def create(self, actor: Actor, values: Mapping[str, Any]) -> Row:
-        """A new user; ``password`` is required."""
+        """Stores a new user; ``password`` is required and stored as a hash."""
         rest, internal = await _take_password(values, required=True)
         return await self._create(actor, rest, internal)
 
     async def create_hashed(self, actor: Actor, values: Mapping[str, Any], password_hash: str) -> Row:
-        """A new user whose password is known by its hash only."""
+        """Stores a new user with the hash of a password that was made before."""
         return await self._create(actor, values, {"password_hash": password_hash})
 
     async def update(self, actor: Actor, key: int | str, values: Mapping[str, Any]) -> Row:
@@ -38,7 +38,7 @@ class UserRepository(EntityRepository):
         return await self._update(actor, key, rest, internal)
 
     async def by_name(self, username: str) -> Row | None:
-        """The user of any company, password hash and token epoch included."""
+        """The user of any company with this name, password hash and token epoch included; None where there is none."""
         async with self._database.reading() as connection:
             found = await connection.execute(self._rows.where(self.table.c.username == storable(username)))
             row = found.mappings().first()
@@ -64,7 +64,7 @@ class UserRepository(EntityRepository):
 
 
 async def _take_password(values: Mapping[str, Any], *, required: bool) -> tuple[dict[str, Any], Draft]:
-    """The values without the password, and its hash."""
+    """Splits a caller's values into those without the password, and the draft with its hash."""
     rest = dict(values)
     password = rest.pop("password", None)
     if password is None and not required:

@@ -1,4 +1,4 @@
-"""The registry, the journal of commands, revoked tokens, and the record of changes."""
+"""Creates the registry, the journal of commands, revoked tokens and the change log."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What the gateway manages besides the registry: customers, scripts, dashboards."""
+"""Creates what the gateway manages besides the registry: customers, scripts, dashboards."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def _create_dashboard() -> None:
 
 
 def _change_object() -> None:
-    """``customer_id`` names a record, and ``secret`` is sealed: nothing could be written to either until now."""
+    """Makes ``customer_id`` a reference and ``secret`` sealed text; nothing could be written to either before."""
     if op.get_bind().dialect.name == "sqlite":
         _remake_object()
     else:
@@ -69,7 +69,7 @@ def _change_object() -> None:
 
 
 def _remake_object() -> None:
-    """SQLite makes the table anew; what refers to it stands aside, and ids stay used up."""
+    """SQLite: recreates the table, with its links kept in a temporary table and its ids never used again."""
     last = op.get_bind().execute(sa.text("SELECT seq FROM sqlite_sequence WHERE name = 'object'")).scalar()
     op.execute("CREATE TEMPORARY TABLE links AS SELECT * FROM object_terminal")
     op.execute("DELETE FROM object_terminal")
@@ -83,7 +83,7 @@ def _remake_object() -> None:
 
 
 def _retype(table: Any) -> None:
-    """The same steps on ``op``, which wants the table's name first, and on a batch, which knows it."""
+    """The same steps for ``op`` (PostgreSQL), which takes the table's name first, and for a batch (SQLite)."""
     name = () if table is not op else ("object",)
     table.drop_column(*name, "customer_id")
     table.add_column(*name, sa.Column("customer_id", BIG, nullable=True))
@@ -93,7 +93,7 @@ def _retype(table: Any) -> None:
 
 
 def _create(name: str, *columns: sa.Column[Any]) -> None:
-    """A table as every entity with a name has it."""
+    """Creates a table with the columns that every named entity has."""
     op.create_table(
         name,
         sa.Column("id", BIG, autoincrement=True, nullable=False),

@@ -1,4 +1,4 @@
-"""The audit log."""
+"""Creates the audit log."""
 
 import sqlalchemy as sa
 from alembic import op

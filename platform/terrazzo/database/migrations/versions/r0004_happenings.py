@@ -1,4 +1,4 @@
-"""Events and labels."""
+"""Creates the tables of events and labels."""
 
 import sqlalchemy as sa
 from alembic import op

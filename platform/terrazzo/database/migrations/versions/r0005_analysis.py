@@ -1,4 +1,4 @@
-"""Results of statistics, calculations and balances."""
+"""Creates the results of statistics, calculations and balances."""
 
 import sqlalchemy as sa
 from alembic import op

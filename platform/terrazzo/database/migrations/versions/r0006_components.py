@@ -1,4 +1,4 @@
-"""What the component interfaces keep: service, offline data, files, groups."""
+"""Creates what the component interfaces keep: service, offline data, files, groups."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""What leaves the platform: messages sent, rules, firmware campaigns."""
+"""Creates messages, their files, rules and rule notices."""
 
 import sqlalchemy as sa
 from alembic import op

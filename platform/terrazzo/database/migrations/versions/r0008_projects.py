@@ -1,4 +1,4 @@
-"""The pusher's projects."""
+"""Creates the pusher's projects."""
 
 import sqlalchemy as sa
 from alembic import op

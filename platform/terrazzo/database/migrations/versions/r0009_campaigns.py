@@ -1,4 +1,4 @@
-"""Firmware campaigns and their terminals."""
+"""Creates firmware campaigns and their terminals."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The journal of replays."""
+"""Creates the journal of replays."""
 
 import sqlalchemy as sa
 from alembic import op

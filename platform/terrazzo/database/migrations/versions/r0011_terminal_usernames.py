@@ -1,4 +1,4 @@
-"""Indexes for lists of terminals in the order of their usernames."""
+"""Adds indexes for lists of terminals in the order of their usernames."""
 
 from alembic import op
 

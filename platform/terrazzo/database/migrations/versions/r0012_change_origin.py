@@ -1,4 +1,4 @@
-"""Which process made a change, so that it doesn't hear of its own again."""
+"""Adds the process that made a change to the change log, so that it doesn't apply its own changes twice."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -28,7 +28,7 @@ class OnObject(msgspec.Struct, kw_only=True):
     object_id: Key
 
 
-class AddDashboard(OnObject):
+class AddObjectDashboard(OnObject):
     """The dashboard becomes the object's of this category; the newest of a category counts."""
 
     category: Category
@@ -47,7 +47,7 @@ class DashboardLinks:
 
     dashboards: EntityPaths
 
-    async def handle_add(self, services: Services, actor: Actor, request: AddDashboard) -> Empty:
+    async def handle_add(self, services: Services, actor: Actor, request: AddObjectDashboard) -> Empty:
         """Puts a dashboard on an object.
 
         Raises:
@@ -87,7 +87,7 @@ def dashboard_paths(objects: EntityPaths, dashboards: EntityPaths) -> Iterable[O
     """The rows of the three paths."""
     links, record = DashboardLinks(dashboards), dashboards.record_type
     yield objects.change(
-        "/object/api/v1/object/addDashboard", "Puts a dashboard on an object", AddDashboard, links.handle_add
+        "/object/api/v1/object/addDashboard", "Puts a dashboard on an object", AddObjectDashboard, links.handle_add
     )
     yield objects.change(
         "/object/api/v1/object/deleteDashboard", "Takes a dashboard off an object", OnObject, links.handle_delete

@@ -10,8 +10,8 @@ from prometheus_client.registry import Collector
 Numbers = Mapping[str, float]
 
 
-class Numbered(Collector):
-    """A part's numbers under ``<prefix>_<name>``; those named in ``gauges`` may fall, the others only rise."""
+class CounterCollector(Collector):
+    """A part's numbers as ``<prefix>_<name>``: gauges where ``gauges`` names them, all others counters."""
 
     def __init__(self, prefix: str, read: Callable[[], Numbers], *, gauges: frozenset[str] = frozenset()) -> None:
         self._prefix = prefix
@@ -19,13 +19,13 @@ class Numbered(Collector):
         self._gauges = gauges
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
+        """The part's metrics, read when Prometheus scrapes."""
         for name, value in self._read().items():
             kind = GaugeMetricFamily if name in self._gauges else CounterMetricFamily
             yield kind(f"{self._prefix}_{name}", name.replace("_", " "), value=value)
 
 
-class Labelled(Collector):
+class LabelledCollector(Collector):
     """One counter with one label from a closed set: messages dropped by reason, commands by state."""
 
     def __init__(self, name: str, label: str, read: Callable[[], Numbers]) -> None:
@@ -34,7 +34,7 @@ class Labelled(Collector):
         self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
+        """The counter with all its labels, read when Prometheus scrapes."""
         family = CounterMetricFamily(self._name, f"by {self._label}", labels=[self._label])
         for value, count in self._read().items():
             family.add_metric([value], count)

@@ -1,4 +1,4 @@
-"""Which of the parts' counters ``/metrics`` shows, and how it calls them."""
+"""The parts' counters that ``/metrics`` shows, and their names there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import GAUGES, LiveStats
 from terrazzo.objects.flag_watch import FLAG_GAUGES
 from terrazzo.ports.store import STORE_GAUGES, StoreStats
-from terrazzo.runtime.assembly.collectors import Labelled, Numbered
+from terrazzo.runtime.assembly.collectors import CounterCollector, LabelledCollector
 from terrazzo_broker.stats import Stats
 
 _BROKER_GAUGES = frozenset({"connections", "clients", "subscriptions", "backlog", "backlog_bytes"})
@@ -39,22 +39,22 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
-        Numbered("terrazzo_store", lambda: _numbers(store()), gauges=STORE_GAUGES),
-        Numbered("terrazzo_broker", broker.counters, gauges=_BROKER_GAUGES),
-        Labelled("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
-        Numbered("terrazzo_ingest", lambda: _numbers(ingest), gauges=_INGEST_GAUGES),
-        Labelled("terrazzo_ingest_rejects", "kind", lambda: ingest.rejects),
-        Numbered("terrazzo_mapping", lambda: _numbers(engine)),
-        Numbered("terrazzo_effects", lambda: _numbers(effect_queue), gauges=frozenset({"waiting"})),
-        Numbered("terrazzo_messenger", lambda: _numbers(messenger)),
-        Numbered("terrazzo_rules", lambda: _numbers(rules)),
-        Numbered("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
-        Labelled("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
-        Labelled("terrazzo_commands", "state", lambda: commands.steps),
-        Numbered("terrazzo_login", lambda: _numbers(login)),
-        Numbered("terrazzo_analysis", lambda: _numbers(analysis)),
-        Numbered("terrazzo_live", lambda: _numbers(live), gauges=GAUGES),
-        Numbered("terrazzo_flags", lambda: _numbers(flags), gauges=FLAG_GAUGES),
+        CounterCollector("terrazzo_store", lambda: _numbers(store()), gauges=STORE_GAUGES),
+        CounterCollector("terrazzo_broker", broker.counters, gauges=_BROKER_GAUGES),
+        LabelledCollector("terrazzo_broker_dropped", "reason", lambda: broker.dropped),
+        CounterCollector("terrazzo_ingest", lambda: _numbers(ingest), gauges=_INGEST_GAUGES),
+        LabelledCollector("terrazzo_ingest_rejects", "kind", lambda: ingest.rejects),
+        CounterCollector("terrazzo_mapping", lambda: _numbers(engine)),
+        CounterCollector("terrazzo_effects", lambda: _numbers(effect_queue), gauges=frozenset({"waiting"})),
+        CounterCollector("terrazzo_messenger", lambda: _numbers(messenger)),
+        CounterCollector("terrazzo_rules", lambda: _numbers(rules)),
+        CounterCollector("terrazzo_campaigns", lambda: _numbers(campaigns), gauges=frozenset({"running"})),
+        LabelledCollector("terrazzo_campaign_terminals", "state", lambda: campaigns.terminals),
+        LabelledCollector("terrazzo_commands", "state", lambda: commands.steps),
+        CounterCollector("terrazzo_login", lambda: _numbers(login)),
+        CounterCollector("terrazzo_analysis", lambda: _numbers(analysis)),
+        CounterCollector("terrazzo_live", lambda: _numbers(live), gauges=GAUGES),
+        CounterCollector("terrazzo_flags", lambda: _numbers(flags), gauges=FLAG_GAUGES),
     ]
 
 

@@ -17,10 +17,10 @@ from migrated import seed
 from terrazzo.config.sections import Config
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import Tasks
-from terrazzo.runtime.serve import Addresses, Platform, Ports, new_caller, new_mailer, open_store
+from terrazzo.runtime.serve import ListenAddresses, Platform, Ports, new_caller, new_mailer, open_store
 
 __all__ = [
-    "Addresses",
+    "ListenAddresses",
     "Platform",
     "Ports",
     "config_in",
@@ -63,7 +63,7 @@ def store_through(wrap: Callable[[TimeSeriesStore], Any]) -> Callable[[Config, T
 @asynccontextmanager
 async def own_platform(
     folder: Path, *, ports: Ports | None = None, **sections: Mapping[str, Any]
-) -> AsyncIterator[tuple[Platform, Addresses]]:
+) -> AsyncIterator[tuple[Platform, ListenAddresses]]:
     """A started platform on a data folder and where it listens; a second one on the same folder is a restart."""
     platform = Platform(config_in(seed(folder), **sections), ports)
     addresses = await platform.start()

@@ -16,7 +16,7 @@ import pytest
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from own_platform import Addresses, Platform, Ports, own_platform
+from own_platform import ListenAddresses, Platform, Ports, own_platform
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.ports.store import Record
 from waiting import until
@@ -27,7 +27,7 @@ ROOT = Actor(user_id=1, username="root", company_id=1, role=Role.ADMIN, is_super
 class Site:
     """One running platform on a data folder, its parts at hand; a second one on the same folder is a restart."""
 
-    def __init__(self, platform: Platform, addresses: Addresses) -> None:
+    def __init__(self, platform: Platform, addresses: ListenAddresses) -> None:
         self.platform = platform
         self.port = addresses.mqtt_port
         self.store = platform.store

@@ -95,7 +95,7 @@ def _run(work: Coroutine[None, None, None]) -> None:
 
 
 async def serve(settings: BrokerSettings, options: argparse.Namespace) -> None:
-    """Listens, says where on standard output, and ends in order on a signal."""
+    """Opens the listeners, prints their addresses, and serves until SIGTERM or SIGINT."""
     broker = Broker(settings, OpenHooks(anonymous=options.allow_anonymous), _storage(options))
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -140,7 +140,7 @@ async def _listen(broker: Broker, options: argparse.Namespace) -> list[str]:
 
 
 def _reload_certificates(broker: Broker) -> None:
-    """What SIGHUP asks for; files that can't be used leave everything as it was."""
+    """Reads the TLS files again, on SIGHUP; files that can't be used change nothing."""
     try:
         broker.reload_certificates()
     except CertificateError as error:

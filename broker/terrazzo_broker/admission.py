@@ -1,4 +1,4 @@
-"""How many clients may come in, and how fast."""
+"""Admission control: limits on connections, on logins a second, and on connections that have not logged in."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from .stats import Stats
 log = limited_logger("terrazzo_broker.admission")
 
 Refusal = tuple[ConnAckReasonCode, str]
+"""The reason code of a CONNACK, and its text."""
 
 
 class ListenerAdmission:
-    """One listener's way in: its name, and how many CONNECTs have come through it in the current second."""
+    """One listener's name, and its count of CONNECTs in the current second."""
 
     __slots__ = ("count", "name", "second")
 
@@ -25,7 +26,7 @@ class ListenerAdmission:
 
 
 class Admission:
-    """Counts the sockets that haven't logged in yet by address, and CONNECTs by listener and second."""
+    """Counts the connections that haven't logged in yet by address, and CONNECTs by listener and second."""
 
     __slots__ = ("_half_open", "_settings", "_stats")
 
@@ -35,9 +36,9 @@ class Admission:
         self._half_open: dict[str, int] = {}
 
     def enter(self, address: str) -> bool:
-        """Counts a socket until ``leave``; False: its address has too many that haven't logged in.
+        """Counts a connection until ``leave``; False: its address has too many that haven't logged in.
 
-        A Unix socket's peers have no address and no bound; the mode of the socket's file is theirs.
+        Peers of a Unix socket have no address and no limit; the mode of the socket's file limits them.
         """
         count = self._half_open.get(address, 0) + 1
         self._half_open[address] = count
@@ -48,7 +49,7 @@ class Admission:
         return False
 
     def leave(self, address: str) -> None:
-        """A socket that was counted has logged in or gone."""
+        """Counts a connection no longer: it has logged in or ended."""
         count = self._half_open.get(address, 0) - 1
         if count > 0:
             self._half_open[address] = count
@@ -56,7 +57,10 @@ class Admission:
             self._half_open.pop(address, None)
 
     def admit(self, listener: ListenerAdmission, now_s: float, *, takes_over: bool) -> Refusal | None:
-        """None lets the CONNECT go on to the hooks. ``takes_over``: it replaces a connection that counts already."""
+        """Counts a CONNECT; None lets it go on to the hooks, else it is refused.
+
+        ``now_s``: monotonic seconds; ``takes_over``: it replaces a connection that counts already.
+        """
         if listener.second != int(now_s):
             listener.second, listener.count = int(now_s), 0
         listener.count += 1

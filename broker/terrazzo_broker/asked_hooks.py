@@ -1,4 +1,4 @@
-"""The hooks, asked so that an error of theirs stays theirs."""
+"""Calls the embedding program's hooks so that an exception from one refuses or is counted, and goes no further."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ log = limited_logger("terrazzo_broker.broker")
 
 
 class AskedHooks:
-    """The embedding program's hooks. One that raises allows nothing by it; it is counted, and logged once a while."""
+    """The embedding program's hooks. One that raises refuses what it was asked; it is counted, and logged sparsely."""
 
     __slots__ = ("_hooks", "_may_receive", "_stats")
 
@@ -25,11 +25,11 @@ class AskedHooks:
         self._stats = stats
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
-        """The verdict on a CONNECT, or on a re-authentication."""
+        """The verdict on a CONNECT, or on a re-authentication; an error refuses."""
         return await self.conclude(request.client_id, lambda: self._hooks.authenticate(request))
 
     async def conclude(self, client_id: str, ask: Callable[[], Any]) -> Verdict:
-        """The verdict that ``ask`` leads to; an error refuses."""
+        """The verdict that ``ask`` returns; an error refuses with 0x88 (Server unavailable)."""
         try:
             verdict: Verdict = await ask()
         except Exception:  # noqa: BLE001 - the hook may raise anything, and lets nobody in by it
@@ -38,7 +38,7 @@ class AskedHooks:
         return verdict
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
-        """The grant; ``$SYS`` is the broker's own."""
+        """The grant, None where the publish is refused; ``$SYS`` is the broker's own, and an error refuses."""
         if topic.startswith("$SYS/") or topic == "$SYS":
             return None
         try:
@@ -48,7 +48,7 @@ class AskedHooks:
             return None
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """The answer; an error refuses."""
+        """Whether the subscription is granted; an error refuses."""
         try:
             return self._hooks.authorize_subscribe(client, topic_filter)
         except Exception:  # noqa: BLE001 - the hook may raise anything, and allows nothing by it
@@ -57,7 +57,7 @@ class AskedHooks:
 
     @property
     def may_receive(self) -> MayReceive | None:
-        """Who is sent what; an error keeps the message from that client. None: whoever has subscribed."""
+        """Whether a client may be sent a topic; an error keeps the message from it. None: whoever has subscribed."""
         ask = self._may_receive
         if ask is None:
             return None
@@ -82,15 +82,15 @@ class AskedHooks:
         return True
 
     def tell_connected(self, client: Client) -> None:
-        """The CONNACK has been sent."""
+        """Calls ``on_connected``: the CONNACK has been sent."""
         self._tell(client.client_id, "on_connected", client)
 
     def tell_disconnected(self, client: Client, reason: str) -> None:
-        """The connection has ended."""
+        """Calls ``on_disconnected``: the connection has ended."""
         self._tell(client.client_id, "on_disconnected", client, reason)
 
     def tell_subscribed(self, client: Client, filters: list[str]) -> None:
-        """Filters were granted or restored."""
+        """Calls ``on_subscribed``: filters were granted or restored."""
         self._tell(client.client_id, "on_subscribed", client, filters)
 
     def _tell(self, client_id: str, name: str, *arguments: object) -> None:
@@ -100,7 +100,7 @@ class AskedHooks:
             self._failed(client_id, name)
 
     def told(self, client_id: str, on_outcome: Delivery) -> Delivery:
-        """The same, without what it raises."""
+        """``on_outcome``, wrapped so that what it raises is counted and logged."""
 
         def tell(outcome: Outcome) -> None:
             try:

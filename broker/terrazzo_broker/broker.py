@@ -27,8 +27,9 @@ from .topics.tree import TopicSubscription
 class Broker:
     """An MQTT 3.1.1 and 5.0 broker on the running event loop.
 
-    ``hooks`` decide everything; ``stats`` counts. All methods are called on the loop. ``may_receive`` narrows who is
-    sent what within their subscriptions. ``tasks`` runs the broker's long-lived tasks, and restarts those that fail.
+    ``hooks`` decide on clients, publishes and subscriptions; ``stats`` are the counters. All methods are called on the
+    loop. ``may_receive`` narrows what clients are sent within their subscriptions. ``tasks`` runs the broker's
+    long-lived tasks, and restarts those that fail. ``storage``: None keeps everything in memory.
 
     Raises:
         StorageError: what is stored can't be read.
@@ -112,7 +113,7 @@ class Broker:
         self._start()
 
     def reload_certificates(self) -> None:
-        """Reads all TLS files again, for connections still to come; those that stand are left alone.
+        """Reads all TLS files again, for new connections; open ones are left alone.
 
         Raises:
             CertificateError: a file can't be used; then nothing has changed.
@@ -150,19 +151,19 @@ class Broker:
 
     @property
     def intake_paused(self) -> bool:
-        """Whether reading has been stopped."""
+        """Whether reading from clients is stopped by ``pause_intake``."""
         return self.core.connections.is_paused
 
     def pause_intake(self) -> None:
-        """Stops reading from all sockets, those still to come included."""
+        """Stops reading from all clients, those that connect later included."""
         self.core.connections.pause()
 
     def resume_intake(self) -> None:
-        """Reads again."""
+        """Reads from all clients again."""
         self.core.connections.resume()
 
     async def close(self, timeout_s: float) -> None:
-        """Stops accepting, says goodbye (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
+        """Stops accepting, disconnects clients (v5: 0x8B), flushes, closes; aborts what is left after ``timeout_s``."""
         self.core.connections.refuse_more()
         await self._listeners.close()
         await self.core.connections.close(timeout_s)
@@ -241,7 +242,10 @@ class Broker:
         return connection.send_each([message], self.core.now_us(), None) is None
 
     def disconnect(self, client_id: str, reason: int, *, end_session: bool = False) -> bool:
-        """Ends a client's connection, with a reason code (0x98, ...) in MQTT 5; False where it has none."""
+        """Ends a client's connection, with a reason code (0x98, ...) in MQTT 5; False where it is not connected.
+
+        ``end_session``: its session is forgotten, too.
+        """
         session = self.sessions.get(client_id)
         if session is None:
             return False
@@ -254,7 +258,7 @@ class Broker:
         return connection is not None
 
     def client(self, client_id: str) -> Client | None:
-        """The connected client of this id."""
+        """The connected client of this id; None where it is not connected."""
         return self.core.client(client_id)
 
     def clients(self) -> Iterable[Client]:
@@ -263,7 +267,7 @@ class Broker:
         return [each.client for each in open_ones if each.client is not None]
 
     def forget_grants(self, client_id: str | None = None) -> None:
-        """Has publishes authorized anew, of one client or of all."""
+        """Drops cached publish grants, of one client or of all, so that the hooks are asked again."""
         if client_id is None:
             for connection in self.core.connections:
                 connection.forget_grants()

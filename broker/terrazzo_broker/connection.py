@@ -1,4 +1,4 @@
-"""One network connection: bytes in, bytes out, and what it means when either ends."""
+"""One network connection: reads bytes and hands them to the packet loop, acknowledges publishes, closes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
 
 class Connection(ConnectionWriter):
-    """The protocol object of one socket. ``handle_packets`` is the packet loop: it handles what has arrived.
+    """The ``asyncio.Protocol`` of one socket. ``handle_packets`` is the packet loop; it gets the bytes of each read.
 
-    Its attributes in groups: given at birth; bytes in; the client and its session; what is cached about its publishes.
+    Its attributes in groups: given at the start; bytes in; the client and its session; caches for its publishes.
     """
 
     __slots__ = (
@@ -123,13 +123,13 @@ class Connection(ConnectionWriter):
         return self.process(data)
 
     def _let_others(self) -> None:
-        """uvloop reads one socket up to 32 times before it looks at the next: that's for them to wait."""
+        """Pauses reading for one turn of the loop, as uvloop reads one socket up to 32 times before the next one."""
         self.burst = 0
         self.hold(ReadHold.TURN)
         asyncio.get_running_loop().call_soon(self.release, ReadHold.TURN)
 
     def _await_decision(self, data: bytes) -> None:
-        """A client may send on before it has its CONNACK (section 3.1.4); within bounds."""
+        """Keeps what a client sends before its CONNACK (section 3.1.4), up to the packet limit."""
         self.partial = (self.partial or bytearray()) + data
         if len(self.partial) > self.core.settings.packet_bytes:
             self.hold(ReadHold.DECIDING)
@@ -159,7 +159,7 @@ class Connection(ConnectionWriter):
             self.needed = needed
 
     def proceed(self) -> None:
-        """The hooks have decided: handles what arrived meanwhile."""
+        """Handles what arrived while the hooks decided on the client."""
         data, self.partial = self.partial, None
         self.release(ReadHold.DECIDING)
         if data and self.state is not ConnectionState.CLOSED:
@@ -168,7 +168,7 @@ class Connection(ConnectionWriter):
     # Acknowledgements of publishes
 
     def acknowledge(self, data: bytes) -> None:
-        """Sends a PUBACK or PUBREC, behind those of earlier publishes."""
+        """Sends an encoded PUBACK or PUBREC after those of earlier publishes."""
         if self.batch is not None:
             self.batch.trail(data)
         else:
@@ -194,7 +194,7 @@ class Connection(ConnectionWriter):
             self.write(data)
 
     def finish_read(self) -> None:
-        """The end of one read: acknowledgements leave, the batch goes to the embedding program."""
+        """Ends one read: sends its acknowledgements, and hands its batch to the embedding program."""
         self.acknowledge_so_far()
         batch, self.batch = self.batch, None
         if batch is None:
@@ -207,7 +207,7 @@ class Connection(ConnectionWriter):
         self.core.take(batch)
 
     def limit_rate(self, count: int, elapsed_s: float) -> None:
-        """Takes ``count`` publishes off what the client may send; one that has sent too many isn't read for a while."""
+        """Takes ``count`` publishes off the client's token bucket; a client without tokens isn't read for a while."""
         limit = self.core.settings.publish_per_second
         self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
         if self.tokens < 0 and not self.holds & ReadHold.RATE:
@@ -216,7 +216,7 @@ class Connection(ConnectionWriter):
             asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, ReadHold.RATE)
 
     def settled(self) -> None:
-        """A batch of this connection is durable: its acknowledgements leave, unless earlier ones wait."""
+        """Sends the acknowledgements of a batch that is durable, unless earlier batches still wait."""
         if self.state is ConnectionState.CLOSED or self.waiting is None:
             return
         data = self.waiting.release()
@@ -226,13 +226,13 @@ class Connection(ConnectionWriter):
     # Reading on and off
 
     def hold(self, why: ReadHold) -> None:
-        """Stops reading for one more reason."""
+        """Adds a reason for not reading from the socket."""
         if not self.holds and not self.transport.is_closing():
             self.transport.pause_reading()
         self.holds |= why
 
     def release(self, why: ReadHold) -> None:
-        """One reason less; reads again when none is left."""
+        """Removes a reason for not reading; reads again when none is left."""
         if self.holds & why:
             self.holds &= ~why
             self.seen_s = self.core.clock()
@@ -259,7 +259,7 @@ class Connection(ConnectionWriter):
 
     @property
     def largest_packet_bytes(self) -> int | None:
-        """The Maximum Packet Size of the client; None is any."""
+        """The client's Maximum Packet Size in bytes; None: no limit."""
         return self.encoder.packet_bytes if self.connect_packet is None else self.connect_packet.max_packet_size
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
@@ -305,8 +305,8 @@ class Connection(ConnectionWriter):
         self.ended(why)
 
     def _hang_up(self, *, waits_for_peer: bool) -> None:
-        """Closes the socket; after a last word only our half of it, where that can be done: bytes from a peer that
-        talks on would have its system throw away what it hasn't read yet. The sweep ends it if the peer doesn't.
+        """Closes the socket; while last bytes are on their way only our half of it, where the transport can do that:
+        a reset would have the peer's system drop what it hasn't read yet. The sweep ends it if the peer doesn't.
 
         [MQTT-3.14.4-2]
         """
@@ -324,7 +324,7 @@ class Connection(ConnectionWriter):
         return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))
 
     def _tellable(self, why: str) -> str | None:
-        """The reason in words, where the client takes a packet that long. [MQTT-3.2.2-19] [MQTT-3.14.2-3]
+        """The Reason String, None where it would exceed the client's packet limit. [MQTT-3.2.2-19] [MQTT-3.14.2-3]
 
         Only CONNACK and DISCONNECT carry it, as they may for each client. [MQTT-3.1.2-29]
         """
@@ -339,7 +339,7 @@ class Connection(ConnectionWriter):
             self.ended("connection lost" if exc is None else f"connection lost: {exc}")
 
     def ended(self, why: str) -> None:
-        """Lets go of the session and of all that is cached; happens once."""
+        """Detaches the session and drops all caches; happens once, when the connection has ended."""
         self.partial = self.waiting = self.batch = None
         self.out.clear()
         self.acks.clear()
@@ -350,7 +350,7 @@ class Connection(ConnectionWriter):
             self.core.leave_session(session, client, self.will, why)
 
     def forget_grants(self) -> None:
-        """Has each topic authorized anew."""
+        """Drops cached grants and routes, so that the hooks are asked again for each topic."""
         self.routes.clear()
         self.grants = None
 

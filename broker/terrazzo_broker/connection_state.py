@@ -1,4 +1,4 @@
-"""Where a connection stands, and why it may not be read from."""
+"""The states of a connection, the reasons for not reading from it, and what of its output is withheld."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, IntEnum, IntFlag
 
 
 class ConnectionState(Enum):
-    """The life of a connection, in order."""
+    """The states of a connection, in their order."""
 
     NEW = "waiting for CONNECT"
     DECIDING = "the hooks decide"
@@ -27,7 +27,7 @@ class ReadHold(IntFlag):
 
 
 class Withheld(IntEnum):
-    """What of a connection's output waits until the disk has what it promises."""
+    """The part of a connection's output that waits for the commit of what it acknowledges."""
 
     NOTHING = 0
     PACKETS = 1

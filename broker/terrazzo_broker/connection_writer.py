@@ -1,4 +1,4 @@
-"""The writing half of a connection: what is collected for its client, and when it leaves."""
+"""The writing half of a connection: collects bytes for its client, and writes them once a turn of the loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the en
 
 
 class ConnectionWriter(asyncio.Protocol):
-    """The half of a connection that writes: bytes collected until the end of the loop's turn, unless the client
+    """The writing half of a connection: collects bytes until the end of the loop's turn, and longer while the client
     doesn't read or a commit has to come first."""
 
     __slots__ = (
@@ -55,7 +55,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.wrote(len(data))
 
     def wrote(self, count: int) -> None:
-        """Sees to it that what was put into ``out`` leaves."""
+        """Has ``count`` bytes that were added to ``out`` flushed: at the end of the turn, or at once if many wait."""
         self.out_bytes += count
         if not self.dirty:
             self.dirty = True
@@ -64,7 +64,7 @@ class ConnectionWriter(asyncio.Protocol):
             self.flush()
 
     def flush(self) -> None:
-        """Writes everything collected, unless the peer doesn't read or the disk isn't that far yet."""
+        """Writes everything collected, unless the peer doesn't read or a commit has to come first."""
         if self.write_paused or self.withheld or not self.out:
             return
         data = self.out[0] if len(self.out) == 1 else b"".join(self.out)
@@ -85,17 +85,17 @@ class ConnectionWriter(asyncio.Protocol):
     # Bytes that promise something: they wait for a commit
 
     def withhold(self) -> None:
-        """Lets nothing more leave until ``let_go``."""
+        """Withholds all further output until ``let_go``: it acknowledges what isn't committed yet."""
         what = Withheld.PACKETS if self.state is ConnectionState.OPEN else Withheld.CONNACK
         self.withheld = max(self.withheld, what)
 
     def take_withheld(self) -> list[bytes]:
-        """What the commit that starts now makes true."""
+        """Takes the withheld output that acknowledges what is in the commit that starts now."""
         taken, self.out = self.out, []
         return taken
 
     def let_go(self, taken: list[bytes], *, more: bool) -> None:
-        """The commit is done: ``taken`` leaves; what was collected since then waits for the next, if ``more``."""
+        """Sends ``taken`` after its commit; what was collected since then waits for the next commit if ``more``."""
         if self.state is ConnectionState.CLOSED:
             return
         rest, self.out = self.out, taken
@@ -112,7 +112,7 @@ class ConnectionWriter(asyncio.Protocol):
     # Messages out
 
     def send_raw(self, raw: bytes, count: int) -> None:
-        """Sends QoS 0 publishes as they are; a slow client loses them."""
+        """Sends ``count`` QoS 0 publishes, encoded already; for a slow client they are dropped."""
         if (self.write_paused or self.withheld) and self.out_bytes + len(raw) > self.core.settings.queued_bytes:
             self.core.stats.drop("slow consumer", count)
             return
@@ -121,7 +121,7 @@ class ConnectionWriter(asyncio.Protocol):
         self._count_out(count)
 
     def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
-        """Sends or queues messages; the indexes of those that there is no room for."""
+        """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""
         session = self.session
         assert session is not None
         if self.is_stuck:
@@ -137,7 +137,7 @@ class ConnectionWriter(asyncio.Protocol):
         return refused
 
     def send_each(self, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None) -> list[int] | None:
-        """``send_rendered`` for a client with wishes of its own."""
+        """``send_rendered`` for a client with an encoder of its own (aliases, a packet limit, a mark)."""
         session = self.session
         assert session is not None
         if self.is_stuck:
@@ -148,7 +148,7 @@ class ConnectionWriter(asyncio.Protocol):
         return [index for index, taken in enumerate(accepted) if not taken] or None
 
     def pump(self) -> None:
-        """Sends what has waited for acknowledgements or for the socket."""
+        """Sends queued messages, as far as the client's quota and the socket allow."""
         session = self.session
         if session is None or self.is_stuck or not (session.queue or session.redeliver):
             return

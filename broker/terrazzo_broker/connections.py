@@ -1,4 +1,4 @@
-"""All connections of a broker, before and after their CONNECT: counting, holding, flushing and ending them."""
+"""All connections of a broker, before and after their CONNECT: counts, pauses, flushes and ends them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _SPARE = 1024  # connections beyond the limit that may be told that there are to
 
 
 class CollectedOutput(Protocol):
-    """What a connection has collected to be written."""
+    """A connection with output that waits to be flushed."""
 
     dirty: bool  # it will be flushed at the end of this turn of the loop
     transport: asyncio.Transport
 
     def flush(self) -> None:
-        """Writes everything collected, unless the peer doesn't read or the disk isn't that far yet."""
+        """Writes everything collected, unless the peer doesn't read or a commit has to come first."""
 
 
 class NetworkConnection(SessionConnection, Protocol):
-    """One connection as the broker has it from the accepting of its socket on."""
+    """One connection, as the broker needs it from the accepting of its socket on; times in monotonic seconds."""
 
     state: ConnectionState
     transport: asyncio.Transport
@@ -63,7 +63,7 @@ class Connections:
     # Coming and going
 
     def on_opened(self, connection: NetworkConnection) -> None:
-        """A socket has been accepted."""
+        """Adds an accepted connection; aborts it where there are too many."""
         self._all.add(connection)
         self._stats.accepted += 1
         self._stats.connections += 1
@@ -75,13 +75,13 @@ class Connections:
             connection.hold(ReadHold.INTAKE)
 
     def on_logged_in(self, connection: NetworkConnection) -> None:
-        """It counts no longer among those that haven't logged in."""
+        """Counts a connection no longer among those that haven't logged in."""
         if connection.is_half_open:
             connection.is_half_open = False
             self._admission.leave(connection.address)
 
     def on_closed(self, connection: NetworkConnection) -> None:
-        """A socket is gone."""
+        """Removes a connection whose socket is closed."""
         self._all.discard(connection)
         self._stats.connections -= 1
         self.on_logged_in(connection)
@@ -91,13 +91,13 @@ class Connections:
     # Reading
 
     def pause(self) -> None:
-        """Stops reading from all, those still to come included."""
+        """Stops reading from all connections, those that are accepted later included."""
         self.is_paused = True
         for connection in self:
             connection.hold(ReadHold.INTAKE)
 
     def resume(self) -> None:
-        """Reads again."""
+        """Reads from all connections again."""
         self.is_paused = False
         for connection in self:
             connection.release(ReadHold.INTAKE)
@@ -124,11 +124,11 @@ class Connections:
     # The end
 
     def refuse_more(self) -> None:
-        """Closes connections that are still to come at once."""
+        """Has connections that are accepted from now on aborted at once."""
         self._is_closing = True
 
     async def close(self, timeout_s: float) -> None:
-        """Says goodbye to all (v5: 0x8B), flushes, closes; what hasn't gone by ``timeout_s`` is cut off."""
+        """Disconnects all clients (v5: 0x8B), flushes, closes; aborts what is left after ``timeout_s``."""
         for connection in self:
             connection.close("server shutting down", reason=DisconnectReasonCode.SERVER_SHUTTING_DOWN)
         if self._all:

@@ -1,4 +1,4 @@
-"""The broker core: sessions, subscriptions, retained messages and wills, whoever is connected; it has no sockets."""
+"""The broker core: sessions, subscriptions, retained messages, wills, and the routing of messages; no sockets."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from .wills import PendingWill, will_properties
 
 
 class BrokerCore:
-    """What connections, their packets and the embedding program work on.
+    """The broker's state and what changes it, used by packet handlers and by ``Broker``.
 
-    ``origin``, where a method takes it, is the connection whose packet brings the change about: its answer waits until
-    the change is durable.
+    ``origin``, where a method takes it, is the connection whose packet causes the change: its answer waits until the
+    change is durable.
     """
 
     def __init__(
@@ -58,19 +58,19 @@ class BrokerCore:
         return time.time_ns() // 1000
 
     def client(self, client_id: str) -> Client | None:
-        """The connected client of this id."""
+        """The connected client of this id; None where it is not connected."""
         session = self.sessions.get(client_id)
         return session.connection.client if session is not None and session.connection is not None else None
 
     # Bridges
 
     def mark_bridged(self, name: str, broker_id: str) -> None:
-        """Clients whose CONNECT has a user property of this name are bridges: what they are sent gets it as a mark."""
+        """Has each message to a bridge marked with a user property; a bridge is who has one of this name in CONNECT."""
         self.loop_mark = PublishProperties(user_properties=((name, broker_id),)).encode()
         self._loop_name = name
 
     def mark_for(self, user_properties: Iterable[tuple[str, str]]) -> bytes:
-        """What each message to a client with these user properties in its CONNECT gets."""
+        """The encoded mark for messages to a client with these user properties in its CONNECT; empty for no bridge."""
         return self.loop_mark if any(name == self._loop_name for name, _ in user_properties) else b""
 
     # Sessions
@@ -98,7 +98,7 @@ class BrokerCore:
         return self.storage.create(client_id, self.settings, self.stats, outlives=outlives), False
 
     def leave_session(self, session: Session, client: Client, will: mqtt5.Will | None, why: str) -> None:
-        """A connection is over: its session waits or ends, its will goes out or waits."""
+        """Detaches the session of a connection that has ended: keeps or ends it, publishes or delays the will."""
         now_us = self.now_us()
         session.close(now_us)
         self.stats.clients -= 1
@@ -129,7 +129,7 @@ class BrokerCore:
         self.add_receiver(session, subscription)
 
     def add_receiver(self, receiver: MessageReceiver, subscription: TopicSubscription) -> None:
-        """Has messages routed to whoever has subscribed."""
+        """Adds a receiver with a subscription to the tree that messages are routed by."""
         shared = split_shared(subscription.filter)
         assert shared is not None
         self.tree.add(shared.filter, shared.group, receiver, subscription)
@@ -148,7 +148,7 @@ class BrokerCore:
     # Retained messages
 
     def retain(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
-        """Keeps a message for later subscribers; one topic too many is counted and not kept. [MQTT-3.3.1-5] of both"""
+        """Retains a message; beyond ``retained_messages`` topics it is counted and dropped. [MQTT-3.3.1-5] of both"""
         if not self.retained.put(topic, message, limit=self.settings.retained_messages, origin=origin):
             self.stats.drop("too many retained messages")
 
@@ -205,7 +205,7 @@ class BrokerCore:
         properties: PublishProperties,
         publisher: str | None,
     ) -> ApplicationMessage:
-        """A message that comes from no PUBLISH packet. Its expiry counts from now."""
+        """Makes a message of the broker's own or of a will; its expiry counts from now."""
         expiry_s = properties.message_expiry_s
         return ApplicationMessage(
             topic=grant.topic.encode(),

@@ -1,4 +1,4 @@
-"""Things that fall due: will delays and session expiries."""
+"""A timer queue: the due times of will delays and session expiries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 
 class Deadlines:
-    """Names by due time, one a name; setting one again moves it."""
+    """Names and their due times, UTC microseconds; one due time a name."""
 
     __slots__ = ("_due", "_heap")
 
@@ -16,7 +16,7 @@ class Deadlines:
         self._heap: list[tuple[int, str]] = []
 
     def set(self, name: str, due_us: int) -> None:
-        """Makes ``name`` fall due at ``due_us`` and at no other time."""
+        """Sets, or moves, the due time of ``name``."""
         self._due[name] = due_us
         heapq.heappush(self._heap, (due_us, name))
         if len(self._heap) > 2 * len(self._due) + 64:
@@ -24,11 +24,11 @@ class Deadlines:
             heapq.heapify(self._heap)
 
     def cancel(self, name: str) -> None:
-        """Forgets ``name``."""
+        """Removes ``name``; nothing happens where it isn't set."""
         self._due.pop(name, None)
 
     def pop_due(self, now_us: int) -> Iterator[str]:
-        """The names that are due, earliest first; they are forgotten."""
+        """Removes and yields the names that are due at ``now_us``, earliest first."""
         while self._heap and self._heap[0][0] <= now_us:
             due_us, name = heapq.heappop(self._heap)
             if self._due.get(name) == due_us:

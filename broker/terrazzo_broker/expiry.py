@@ -1,4 +1,4 @@
-"""What time alone brings about: silent clients, expired sessions, wills whose delay has passed."""
+"""The sweep: ends silent connections and expired sessions, and publishes wills whose delay has passed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was wr
 
 
 def sweep(core: BrokerCore) -> None:
-    """Looks at every connection and at whatever is due; one timer for all."""
+    """Checks every connection and every deadline once; called every ``sweep_interval_s``."""
     now_s = core.clock()
     for connection in core.connections:
         try:

@@ -1,4 +1,4 @@
-"""What an embedding program decides for the broker, and what it is told.
+"""The hooks: what an embedding program decides for the broker, and what it is told.
 
 The broker knows nothing of terminals: it asks a ``Hooks`` object who may connect, what they may publish and
 subscribe to, hands over publishes that must be made durable, and reports what happens to connections.
@@ -40,12 +40,12 @@ class Accept:
     identity: Any = None
     keep_alive_s: int | None = None  # Server Keep Alive; in 3.1.1 enforced without being announced
     session_expiry_s: int | None = None  # overrides the client's Session Expiry Interval
-    auth_data: bytes | None = None  # the server's last word of an enhanced authentication
+    auth_data: bytes | None = None  # the server's last data of an enhanced authentication
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Turns the client away. In 3.1.1 the broker translates the reason: 0x86 to return code 4, other refusals to 5
+    """Refuses the client. In 3.1.1 the broker translates the reason: 0x86 to return code 4, other refusals to 5
     (0x88, 0x89, 0x9F to 3, 0x85 to 2)."""
 
     reason: ConnAckReasonCode
@@ -61,11 +61,12 @@ class Challenge:
 
 
 Verdict = Accept | Refuse | Challenge
+"""What ``Hooks.authenticate`` decides."""
 
 
 @dataclass(slots=True, eq=False)
 class Client:
-    """A connected client, one object a connection, alive as long as the connection."""
+    """A connected client: one object for each connection, with its counters. Times in UTC microseconds."""
 
     client_id: str
     username: str | None
@@ -124,13 +125,16 @@ class Hooks(Protocol):
         """Decides on a CONNECT or a re-authentication; an exception counts as 0x88 Server unavailable."""
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
-        """None refuses: 0x87 Not authorized in MQTT 5 at QoS 1 and 2, dropped and counted otherwise."""
+        """Decides on publishes to a topic; None refuses: 0x87 (MQTT 5, QoS 1 and 2), else dropped and counted."""
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """False refuses: 0x87 in MQTT 5, 0x80 in 3.1.1. A shared subscription is asked for with its whole filter."""
+        """Decides on a subscription; False refuses: 0x87 in MQTT 5, 0x80 in 3.1.1.
+
+        A shared subscription is asked for with its whole filter (``$share/...``).
+        """
 
     def take(self, batch: Batch) -> None:
-        """Takes over a batch; ``batch.settle`` answers later. Use ``Broker.pause_intake`` when behind."""
+        """Takes a batch, to be acknowledged later by ``batch.settle``. Use ``Broker.pause_intake`` when behind."""
 
     def on_connected(self, client: Client) -> None:
         """The CONNACK has been sent."""
@@ -148,13 +152,14 @@ and asked again when any subscription changes."""
 
 
 class Delivery(Protocol):
-    """How a message sent with ``Broker.send`` fared; called once, on the loop."""
+    """The callback for the outcome of a message sent with ``Broker.send``; called once, on the loop."""
 
-    def __call__(self, outcome: Outcome) -> None: ...
+    def __call__(self, outcome: Outcome) -> None:
+        """Takes the outcome."""
 
 
 class Outcome(NamedTuple):
-    """``acknowledged``: PUBACK arrived, with its reason code. Otherwise the message was lost with its session."""
+    """What became of a message: ``acknowledged`` by PUBACK with a reason code, or else lost with its session."""
 
     acknowledged: bool
     reason: int = 0

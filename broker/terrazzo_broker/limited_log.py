@@ -1,4 +1,4 @@
-"""Log lines that peers can provoke, held to a rate."""
+"""Rate-limited loggers, for log lines that peers can provoke."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _TEMPLATES = 256
 
 
 class RateLimit(logging.Filter):
-    """Lets one record of each message template through in ``interval_s``; the next one tells how many it stands for."""
+    """Passes one record of each message template every ``interval_s``; the next one says how many were left out."""
 
     def __init__(self, interval_s: float = INTERVAL_S, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -20,7 +20,7 @@ class RateLimit(logging.Filter):
         self._seen: dict[str, tuple[float, int]] = {}  # template: not before, left out since
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record may be written."""
+        """Whether the record is written; as ``logging.Filter.filter``."""
         template, now_s = str(record.msg), self._clock()
         next_s, left_out = self._seen.get(template, (now_s, 0))
         if now_s < next_s:
@@ -35,7 +35,7 @@ class RateLimit(logging.Filter):
 
 
 def limited_logger(name: str) -> logging.Logger:
-    """The logger of this name, with the usual rate."""
+    """The logger of this name, limited to one line of each template every ``INTERVAL_S``."""
     logger = logging.getLogger(name)
     if not any(isinstance(each, RateLimit) for each in logger.filters):
         logger.addFilter(RateLimit())

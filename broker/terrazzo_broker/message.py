@@ -1,4 +1,4 @@
-"""An application message on its way through the broker."""
+"""Application messages inside the broker, and the MQTT 5 properties of a publish."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
     """One message; shared by all receivers that get it in the same form.
 
     ``properties``: the encoded MQTT 5 properties that travel with it, apart from the expiry.
-    ``expires_us``: UTC microseconds, 0 is never. ``publisher``: whose it is, by client id; known of retained messages.
+    ``expires_us``: UTC microseconds, 0 is never. ``publisher``: the sender's client id, set on retained messages only.
     """
 
     topic: bytes  # UTF-8
@@ -34,7 +34,7 @@ class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
 
 
 class TrackedMessage(ApplicationMessage, frozen=True, gc=True, kw_only=True):
-    """A message whose sender is told how it fared."""
+    """A message sent with ``Broker.send``, whose sender is told the outcome."""
 
     on_outcome: Delivery
 
@@ -56,7 +56,7 @@ class PublishProperties:
     user_properties: tuple[tuple[str, str], ...] = ()
 
     def encode(self) -> bytes:
-        """The properties as they stand in a PUBLISH, apart from the expiry."""
+        """The encoded properties of a PUBLISH, without their length and without the expiry."""
         parts = [b"\x01\x01"] if self.payload_format_indicator else []
         for number, text in ((b"\x03", self.content_type), (b"\x08", self.response_topic)):
             if text is not None:

@@ -1,4 +1,4 @@
-"""The packet loop: from the bytes of one read to handled packets. The hot path.
+"""The packet loop: splits the bytes of one read into packets and has them handled. The hot path.
 
 Publishes come in runs, consecutive packets to the same receivers that need nothing special; a run is taken in one
 loop and goes to its receivers at once. So do acknowledgements. Every other packet is read and handled one by one.

@@ -1,4 +1,4 @@
-"""What an operator can set on a broker."""
+"""The settings of a broker: limits and timings."""
 
 from __future__ import annotations
 

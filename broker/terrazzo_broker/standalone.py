@@ -1,4 +1,4 @@
-"""The hooks of a broker that runs alone: everybody and everything, or nobody."""
+"""The hooks of a standalone broker: everything is allowed, or nothing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from .hooks import Accept, Batch, Client, ConnectRequest, PublishGrant, Refuse, 
 
 
 class OpenHooks:
-    """Lets everybody in and everything through, if ``anonymous``; nobody otherwise."""
+    """Accepts every client, publish and subscription if ``anonymous``; otherwise refuses every client."""
 
     def __init__(self, *, anonymous: bool) -> None:
         self.anonymous = anonymous
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
-        """Enhanced authentication is refused: there is nothing to check it against. [MQTT-4.12.0-1]"""
+        """Accepts if ``anonymous``; refuses enhanced authentication, for which there are no keys. [MQTT-4.12.0-1]"""
         if request.auth_method is not None:
             return Refuse(ConnAckReasonCode.BAD_AUTHENTICATION_METHOD, "no authentication method is offered")
         if not self.anonymous:
@@ -24,15 +24,15 @@ class OpenHooks:
         return Accept()
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
-        """Every topic."""
+        """Grants every topic."""
         return PublishGrant(topic)
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """Every filter."""
+        """Grants every filter."""
         return True
 
     def take(self, batch: Batch) -> None:
-        """Never called: no grant asks for it."""
+        """Acknowledges at once; not called, as no grant is durable."""
         batch.settle()
 
     def on_connected(self, client: Client) -> None:

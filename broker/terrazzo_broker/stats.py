@@ -1,4 +1,4 @@
-"""What the broker counts."""
+"""The counters of the broker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 
 @dataclass(slots=True)
 class Stats:
-    """Counters since the start, bumped once a batch; read by ``$SYS`` and by whoever serves metrics."""
+    """Counters since the start, and present numbers where marked "now"; read for ``$SYS`` and for metrics."""
 
     connections: int = 0  # open now, before and after CONNECT
     clients: int = 0  # open now, after CONNACK

@@ -1,4 +1,4 @@
-"""The port to where the broker keeps what outlives a connection."""
+"""The port of the broker's storage (sessions, retained messages, wills), and the one in memory."""
 
 from __future__ import annotations
 
@@ -20,15 +20,14 @@ from .wills import PendingWill
 
 
 class StorageError(Exception):
-    """What is stored can't be read or written: who has it, what is wrong with it."""
+    """The storage can't be read or written; the text says why (in use by another process, damaged, full)."""
 
 
 class Storage(Protocol):
-    """Sessions, retained messages and wills.
+    """Keeps sessions, retained messages and wills.
 
-    A persistent one gives its sessions and its retained messages a journal, which writes down each change. What a
-    connection's packets change must be durable before that connection is answered: the change is told with its
-    ``Origin``.
+    A persistent storage gives sessions and retained messages a journal, which stores each change. A change caused by a
+    connection's packet must be durable before that connection is answered, and so comes with its ``Origin``.
     """
 
     sessions: dict[str, Session]  # by client id [MQTT-3.1.3-2] of both; until they end [MQTT-4.1.0-1] of 3.1.1
@@ -37,7 +36,7 @@ class Storage(Protocol):
 
     @property
     def is_failing(self) -> bool:
-        """Whether nothing can be written now; what would have to be is refused meanwhile."""
+        """Whether writes fail now; meanwhile whatever would have to be stored is refused."""
 
     def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
         """Loads what was stored; called once, before anything else.
@@ -53,22 +52,22 @@ class Storage(Protocol):
         """Forgets a session that has ended."""
 
     def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
-        """The will of a client that is connected now: it is published if the broker is killed.
+        """Stores the will of a connected client, to be published by the next start if the broker is killed.
 
-        ``origin``: the connection whose CONNACK waits until it is written down.
+        ``origin``: the connection whose CONNACK waits until the will is stored.
         """
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:
-        """Keeps the will of a client that has gone, until ``due_us``."""
+        """Keeps the will of a client that is no longer connected, until ``due_us`` (UTC microseconds)."""
 
     def take_will(self, client_id: str) -> PendingWill | None:
-        """Forgets a client's will; the one that waited."""
+        """Removes a client's will; returns it where its client is no longer connected."""
 
     def on_sweep(self, now_us: int) -> None:
-        """Called a few times a second."""
+        """Does regular work; called every ``sweep_interval_s``."""
 
     async def close(self) -> None:
-        """Writes what isn't written yet; nothing may be changed after it."""
+        """Writes what isn't written yet, and closes; nothing may be changed afterwards."""
 
 
 class MemoryStorage:
@@ -83,7 +82,7 @@ class MemoryStorage:
         self._wills: dict[str, PendingWill] = {}
 
     def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
-        """There is nothing yet."""
+        """Does nothing: memory starts empty."""
 
     def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
         """A new session, kept under its client id."""
@@ -95,16 +94,16 @@ class MemoryStorage:
         self.sessions.pop(session.client_id, None)
 
     def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
-        """The connection has it."""
+        """Does nothing: the connection has the will as long as the process lives."""
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:
-        """Keeps the will of a client that has gone, until ``due_us``."""
+        """Keeps the will of a client that is no longer connected, until ``due_us`` (UTC microseconds)."""
         client_id = pending.client.client_id
         self._wills[client_id] = pending
         self.deadlines.set("w" + client_id, due_us)
 
     def take_will(self, client_id: str) -> PendingWill | None:
-        """Forgets a client's will; the one that waited."""
+        """Removes a client's will; returns it where its client is no longer connected."""
         pending = self._wills.pop(client_id, None)
         if pending is not None:
             self.deadlines.cancel("w" + client_id)

@@ -1,4 +1,4 @@
-"""The broker's own figures under ``$SYS/broker/``, retained."""
+"""The broker's statistics as topics under ``$SYS/broker/``, published as retained messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def broker_version() -> str:
 
 
 def sys_topics(stats: Stats, *, uptime_s: float, sessions: int, retained: int) -> Iterator[tuple[str, str]]:
-    """Topic and value of each figure, named as Mosquitto names them."""
+    """Yields topic and value of each figure, named as in Mosquitto."""
     figures = {
         "version": broker_version(),
         "uptime": f"{uptime_s:.0f} seconds",

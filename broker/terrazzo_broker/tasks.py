@@ -48,12 +48,12 @@ class Tasks(Protocol):
     """Runs the broker's long-lived tasks: the sweep, and the accepting of each listener that isn't the loop's own."""
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure) -> Task:
-        """Starts ``work``, and starts it again after a pause whenever it raises; each failure is told to somebody."""
+        """Starts ``work``, and starts it again after a pause whenever it raises; each failure is counted and logged."""
         ...
 
 
 class RestartedTask:
-    """One task of ``RestartingTasks``."""
+    """One task of ``RestartingTasks``: runs ``work``, and again after each failure, until ``stop``."""
 
     def __init__(self, name: str, work: Work, stats: Stats) -> None:
         self._name = name
@@ -93,7 +93,7 @@ class RestartingTasks:
         self._stats = stats
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure) -> RestartedTask:
-        """As the port says, with a pause of 0.2 s that doubles up to 30 s."""
+        """Starts a task, as ``Tasks.spawn``; the pause is 0.2 s and doubles up to 30 s."""
         return RestartedTask(name, work, self._stats)
 
 
@@ -120,7 +120,7 @@ class PeerTasks:
             on_failure()
 
     def cancel(self) -> None:
-        """Gives up all of them."""
+        """Cancels all of them."""
         for task in self._tasks:
             task.cancel()
 

@@ -1,4 +1,4 @@
-"""Wills: what is published when a client goes without saying goodbye. [MQTT-3.1.2-8]"""
+"""Will messages, which are published when a connection ends without DISCONNECT. [MQTT-3.1.2-8]"""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ _STOP_S = 5.0
 
 
 class DemoTerminal(msgspec.Struct, frozen=True, kw_only=True):
-    """One terminal of the demo: its record's fields, and how the simulator plays it."""
+    """One terminal of the demo: fields of its record, and options (``device``) of its simulation."""
 
     uid: str
     type: str
@@ -51,7 +51,7 @@ OBJECTS = {
 
 
 async def prepare_demo(entities: Entities) -> None:
-    """Makes the company, users, terminals and objects that are not there yet."""
+    """Creates the demo's company, users, terminals and objects where they do not exist yet."""
     company = await _ensure(entities.companies, SYSTEM, "name", {"name": COMPANY, "description": "Made by --demo"})
     actor = Actor(user_id=1, username="demo", company_id=company["id"], role=Role.ADMIN)
     files = {"lua_file": "http://127.0.0.1/demo.lua", "lua_version": "1.1", "mcu_version": "2.0"}
@@ -80,7 +80,7 @@ def _credentials(uid: str) -> dict[str, str]:
 
 
 class DemoFleet:
-    """The simulated terminals, in a process of their own; its output goes to ``<data>/demo-fleet.log``."""
+    """Runs the demo's simulated terminals in a process of their own, whose output goes to ``<data>/demo-fleet.log``."""
 
     def __init__(self, data_dir: Path, mqtt_port: int) -> None:
         self._file = data_dir / "demo-fleet.json"
@@ -99,7 +99,7 @@ class DemoFleet:
             )
 
     async def stop(self) -> None:
-        """Ends the simulator."""
+        """Ends the simulator, after five seconds by force."""
         process = self._process
         if process is None or process.returncode is not None:
             return
@@ -117,7 +117,7 @@ def _device(terminal: DemoTerminal) -> dict[str, Any]:
 
 
 def write_curl_headers(data_dir: Path, token: str) -> Path:
-    """A file for curl's ``-H @file``, so that the printed lines work as they stand."""
+    """Writes the headers for curl's ``-H @file`` (mode 0600), so that the printed lines work as they are; its path."""
     path = data_dir.resolve() / "demo-curl-headers"
     path.unlink(missing_ok=True)
     write_private(path, f"Content-Type: application/json\nAuthorization: Bearer {token}\n")
@@ -125,7 +125,7 @@ def write_curl_headers(data_dir: Path, token: str) -> Path:
 
 
 def curl_lines(http_address: str, headers: Path) -> list[str]:
-    """Three lines to paste: log in, read, command."""
+    """Three curl commands to paste into a shell: log in, read records, send a command."""
     login = {"action": "login", "username": "demo-operator", "password": PASSWORD}
     read = {"action": "get_last_grid_list", "terminal_id": "demo-pwd-1", "topic": ["r"], "items": 3}
     command = {"action": "publish_terminal_command", "terminal_id": "demo-pwd-1", "command": "Diag", "value": ""}

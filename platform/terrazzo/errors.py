@@ -1,4 +1,4 @@
-"""What an operation answers when it can't do what was asked; the APIs turn these into codes in one place."""
+"""The errors of operations that clients are told of; the APIs turn them into answer codes in one place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class OperationError(Exception):
 class BadParameter(OperationError):
     """A parameter is missing, of the wrong type or out of range. Gateway 10401, components 500.
 
-    ``result``: what there is to say beside field and reason, such as the errors of a whole file.
+    ``result`` is answered beside field and reason where it is set, such as the errors of a whole file.
     """
 
     result: Any = None
@@ -44,11 +44,11 @@ class Conflict(OperationError):
 
 
 class Skipped(OperationError):
-    """A command that no terminal is sent, and which condition it was (section 2, Pusher, rule 8). 500."""
+    """A command is not sent; names the condition that prevents it (section 2, Pusher, rule 8). 500."""
 
 
 class ServiceFailed(OperationError):
-    """A provider of the messenger did not take a message; ``svc_`` is what it said. 500."""
+    """A provider of the messenger did not take a message; ``svc_*`` are its code and message. 500."""
 
     def __init__(self, reason: str, *, svc_code: str, svc_ext: str, svc_msg: str) -> None:
         super().__init__(reason)

@@ -1,4 +1,4 @@
-"""Who is to be told when something happens. One that raises doesn't keep it from the others."""
+"""Callbacks that are told when something happens; one that raises doesn't keep the others from being told."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _log = logging.getLogger(__name__)
 
 
 class Listeners(Generic[P]):
-    """Callbacks for one kind of news, called in the order in which they came.
+    """The callbacks for one kind of event, called in the order in which they were added; ``P``: their parameters.
 
-    ``name`` says what they hear of, in the log and as the label of ``terrazzo_listener_failures_total``.
+    ``name`` is what they listen to, in the log and as the label of ``terrazzo_listener_failures_total``.
     """
 
     __slots__ = ("_callbacks", "_log", "_wanted", "failures", "name")
@@ -33,20 +33,20 @@ class Listeners(Generic[P]):
 
     @property
     def are_wanted(self) -> bool:
-        """Whether anybody cares at the moment: news that cost something to work out need not be, otherwise."""
+        """Whether any listener wants to be told now; if none does, what is expensive to work out can be left out."""
         return any(is_wanted() for is_wanted in self._wanted)
 
     def listen(self, callback: Callable[P, object], *, wanted: Callable[[], bool] = lambda: True) -> None:
-        """Has ``callback`` called with all later news, synchronously and after those that listen already.
+        """Adds a callback; it is called synchronously by each later ``tell``, after those added before.
 
-        ``wanted`` says whether it cares at the moment, where whoever tells asks ``are_wanted`` first. It is told of
-        what others want, too.
+        ``wanted`` says whether it wants to be told at the moment; it counts only where ``are_wanted`` is asked first,
+        and the callback is also told of what others want.
         """
         self._callbacks = (*self._callbacks, callback)
         self._wanted = (*self._wanted, wanted)
 
     def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
-        """Calls all of them; whatever one raises is counted, and logged at most every ten seconds."""
+        """Calls all callbacks; what one raises is counted, and logged at most every ten seconds."""
         for callback in self._callbacks:
             try:
                 callback(*args, **kwargs)

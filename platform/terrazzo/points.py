@@ -14,24 +14,24 @@ _POSITION = re.compile(r"\$AdapterID-([0-9]{1,6})(?:\.(.*))?", re.DOTALL)
 
 
 class Point(NamedTuple):
-    """A key of what a terminal reports or is told; an empty ``key`` is the terminal itself."""
+    """A terminal (by uid) and a key of its reports or commands; an empty ``key`` is the terminal itself."""
 
     terminal_id: str
     key: str
 
 
 class PointText(NamedTuple):
-    """A reference as it is written, before it is known which terminals there are."""
+    """A reference as it is written, not yet resolved to a terminal."""
 
     position: int | None  # from 1, None where the terminal is named
     rest: str  # the key after a position; uid, or uid and key, where the terminal is named
 
 
 def parse_point(text: str) -> PointText:
-    """Reads a reference.
+    """Reads a reference; terminals are looked up by ``find_point``.
 
     Raises:
-        ValueError: what is wrong with it.
+        ValueError: it is malformed; says how.
     """
     text = text.strip()
     found = _POSITION.fullmatch(text)

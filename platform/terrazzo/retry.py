@@ -1,4 +1,4 @@
-"""When to try again: one schedule for whatever waits for something that is away."""
+"""Backoff: how long to wait before trying again something that failed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A pause after each failure in a row, each ``factor`` times the one before, up to ``most_s``.
+    """A backoff schedule: ``first_s`` after the first failure, then ``factor`` times the last pause, up to ``most_s``.
 
     ``jitter`` is the share of a pause that chance may take away, so that many who failed together don't come back
     together. After ``attempts`` failures (``None``: never) there is no further pause: give up.
@@ -31,7 +31,7 @@ class Retry:
 
 
 class Attempts:
-    """Failures in a row of one thing, and the pause that each asks for."""
+    """Counts the failures in a row of one thing, and gives the pause after each by its ``Retry``."""
 
     __slots__ = ("failures", "retry")
 
@@ -45,5 +45,5 @@ class Attempts:
         return self.retry.pause_s(self.failures)
 
     def succeeded(self) -> None:
-        """The next failure is the first again."""
+        """Resets the count: the next failure is the first again."""
         self.failures = 0

@@ -1,4 +1,4 @@
-"""A log line for what may happen thousands of times a second."""
+"""A rate-limited logger, for what may happen thousands of times a second."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 
 
 class SparseLog:
-    """Writes at most one line per ``interval_s`` and says how many it left out."""
+    """Writes at most one line per ``interval_s``; the next one says how many were left out."""
 
     __slots__ = ("_interval_s", "_logger", "_next_s", "_skipped")
 

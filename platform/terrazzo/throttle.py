@@ -1,4 +1,4 @@
-"""Counts failures by key and says when there were too many: brute force gets slow, memory stays bounded."""
+"""A limit on failures (of logins, say) by key, against brute force; bounded in memory."""
 
 from __future__ import annotations
 

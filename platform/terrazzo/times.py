@@ -1,4 +1,4 @@
-"""Time inside is UTC microseconds; this file is the one place where it is read and written as text."""
+"""Times, which are UTC microseconds (``int``) inside the platform, read from and written as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 DAY_US = 86_400 * 1_000_000
 
 LATEST_US = 2**62
-"""Later than any time that can be written."""
+"""UTC microseconds later than any time that can be written as text."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -51,10 +51,10 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
 
 
 def format_spaced(time_us: int, zone: tzinfo = UTC) -> str:
-    """``YYYY-MM-DD HH:MM:SS`` in ``zone``: grid, mosaic, events and labels."""
+    """``YYYY-MM-DD HH:MM:SS`` in ``zone``, as in grid, mosaic, events and labels."""
     return to_datetime(time_us, zone).isoformat(" ", "seconds")[:19]
 
 
 def format_iso(time_us: int, zone: tzinfo = UTC) -> str:
-    """``YYYY-MM-DDTHH:MM:SS+hh:mm``: statistics, calculations, retainer scripts, offline projects."""
+    """``YYYY-MM-DDTHH:MM:SS+hh:mm`` in ``zone``, as in statistics, calculations, retainer scripts, offline projects."""
     return to_datetime(time_us, zone).isoformat(timespec="seconds")

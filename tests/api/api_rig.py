@@ -12,7 +12,7 @@ from typing import Any
 
 import aiohttp
 
-from own_platform import PASSWORD, Addresses, Platform, Ports, own_platform
+from own_platform import PASSWORD, ListenAddresses, Platform, Ports, own_platform
 from terrazzo.api.kernel.services import Services
 from terrazzo.config.sections import LimitsSection
 from terrazzo.crypto.passwords import hash_password
@@ -31,7 +31,7 @@ class Rig:
     """A running platform, a client, and what stands behind."""
 
     platform: Platform
-    addresses: Addresses
+    addresses: ListenAddresses
     http: aiohttp.ClientSession
     tokens: Mapping[str, str]  # root, admin, operator, viewer; stranger is another company's admin
 

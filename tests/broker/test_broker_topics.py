@@ -143,7 +143,7 @@ def test_overlapping_subscriptions_become_one_target():
         ],
         "someone",
     )
-    assert [each.shape for each in targets] == [(2, True, b"\x0b\x03\x0b\xc8\x01")]
+    assert [each.options for each in targets] == [(2, True, b"\x0b\x03\x0b\xc8\x01")]
     assert merge([(who, TopicSubscription("a", 1, no_local=True))], "c") == []
 
 

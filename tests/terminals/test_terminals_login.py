@@ -14,7 +14,7 @@ from scramp import ScramClient, ScramException
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.terminals.login import Login
+from terrazzo.terminals.login import TerminalLogin
 from terrazzo.throttle import Throttle
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse
 
@@ -39,7 +39,7 @@ class Door:
         self.registry = Registry()
         self.terminal = msgspec.structs.replace(TERMINAL, **changes)
         self.registry.put_terminal(self.terminal)
-        self.login = Login(self.registry, failures=Throttle(failures, 300), clock=self.clock)
+        self.login = TerminalLogin(self.registry, failures=Throttle(failures, 300), clock=self.clock)
 
     async def knock(self, username="user", password=b"pin", client_id="t1", address="10.0.0.1", **more):
         request = ConnectRequest(client_id=client_id, username=username, password=password, address=address, **more)

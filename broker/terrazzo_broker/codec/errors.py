@@ -1,4 +1,4 @@
-"""What a peer can do wrong; the reason code is the error."""
+"""The errors of peers: a reason code of MQTT 5 and a text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class PacketError(Exception):
 
 
 class UnsupportedProtocol(Exception):
-    """A CONNECT of a protocol that isn't spoken here. ``level``: what the client named."""
+    """A CONNECT of another protocol than MQTT 3.1.1 or 5.0. ``level``: the protocol level that the client named."""
 
     def __init__(self, name: bytes, level: int) -> None:
         super().__init__(f"protocol {name!r} level {level} is not supported")
@@ -23,10 +23,10 @@ class UnsupportedProtocol(Exception):
 
 
 def malformed(text: str) -> PacketError:
-    """0x81: the bytes can't be read as the packet they claim to be."""
+    """The error 0x81 (Malformed Packet): the bytes can't be read as the packet that they claim to be."""
     return PacketError(DisconnectReasonCode.MALFORMED_PACKET, text)
 
 
 def protocol_error(text: str) -> PacketError:
-    """0x82: readable, and not allowed there or then."""
+    """The error 0x82 (Protocol Error): the packet can be read, but isn't allowed there or then."""
     return PacketError(DisconnectReasonCode.PROTOCOL_ERROR, text)

@@ -10,7 +10,7 @@ from .wire import Cursor
 
 
 class Property(NamedTuple):
-    """One row: the keyword that ``mqtt5`` gives it, how it is read, where it may stand."""
+    """One row of the table: the property's keyword in ``mqtt5``, how it is read, the packets that it may stand in."""
 
     name: str
     read: Callable[[Cursor], Any]

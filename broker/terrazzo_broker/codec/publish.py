@@ -1,4 +1,4 @@
-"""PUBLISH as a client sends it, with all that may stand in it."""
+"""Decodes a PUBLISH from a client, with all that may stand in it. MQTT, section 3.3."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ RETAIN = 0x01
 
 
 class Publish(msgspec.Struct, frozen=True):
-    """A PUBLISH as the client sent it. ``topic`` is empty where an alias stands for it."""
+    """A decoded PUBLISH. ``topic`` (UTF-8) is empty where an alias stands for it; ``packet_id`` is 0 at QoS 0.
+
+    ``properties``: those passed on to subscribers, encoded. ``is_text``: Payload Format Indicator 1.
+    """
 
     topic: bytes
     payload: bytes

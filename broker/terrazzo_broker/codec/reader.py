@@ -1,4 +1,4 @@
-"""Every packet that a client may send, except PUBLISH, from bytes; 3.1.1 packets are 5.0 packets without properties.
+"""Decodes every packet that a client may send, except PUBLISH; 3.1.1 packets are 5.0 packets without properties.
 
 The values are ``mqtt5``'s packet classes. Its own reader is not used on a peer's bytes: it panics on strings that
 are not UTF-8 and lets reserved bits, packet identifier 0 and empty filter lists pass. Its classes refuse some texts

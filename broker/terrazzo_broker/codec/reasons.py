@@ -1,4 +1,4 @@
-"""Reason codes from one packet's set to another's; ``mqtt5``'s enumerations are no integers and don't mix."""
+"""Translates reason codes between packets; ``mqtt5``'s enumerations are no integers and don't mix."""
 
 from __future__ import annotations
 

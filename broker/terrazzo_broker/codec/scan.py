@@ -1,4 +1,4 @@
-"""Packets of one kind that follow each other in the bytes of one read, found in one pass; no I/O, no state."""
+"""Finds consecutive packets of one kind in the bytes of one read, in one pass; no I/O, no state."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _CHUNK_BYTES = 4096  # looked at in one go
 
 
 class TopicRoute(Protocol):
-    """Where publishes on one topic go."""
+    """A route (``delivery.routing.Route``), as scanning needs it."""
 
     @property
     def fan(self) -> object | None:
-        """The same object in routes that lead to the same receivers."""
+        """The receivers: the same object in routes that lead to the same ones; None: never the same."""
         ...
 
 

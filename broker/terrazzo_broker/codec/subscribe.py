@@ -1,5 +1,5 @@
-"""SUBSCRIBE and UNSUBSCRIBE as values of our own: ``mqtt5``'s refuse a malformed filter, and the answers to both have
-a code for it."""
+"""Decodes SUBSCRIBE and UNSUBSCRIBE, as values of our own: ``mqtt5``'s classes raise for a malformed filter, where
+SUBACK and UNSUBACK answer with a reason code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitive fields of MQTT: integers, strings, binary data, lengths."""
+"""Encodes and decodes the data types of MQTT: integers, strings, binary data, lengths. MQTT, section 1.5."""
 
 from __future__ import annotations
 

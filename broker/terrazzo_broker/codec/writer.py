@@ -1,4 +1,4 @@
-"""Every packet that a server sends, except PUBLISH, to bytes: 5.0 by ``mqtt5``, 3.1.1 by what it leaves out."""
+"""Encodes every packet that a server sends, except PUBLISH: for 5.0 by ``mqtt5``, for 3.1.1 here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connack_return_code(reason: int) -> int:
 
 
 def ack(first: int, packet_id: int, reason: int, version: int) -> bytes:
-    """A PUBACK, PUBREC, PUBREL or PUBCOMP; 3.1.1 has no place for the reason.
+    """A PUBACK, PUBREC, PUBREL or PUBCOMP, by its first byte; 3.1.1 has no place for the reason.
 
     Neither a reason string nor user properties stand in any of them. [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2]
     [MQTT-3.5.2-3] [MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3]

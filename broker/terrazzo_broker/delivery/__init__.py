@@ -1,1 +1,1 @@
-"""Who gets a message, in which form, and what of it they have acknowledged; no I/O."""
+"""Delivery of messages: routing to sessions, encoding, queues, QoS 1 and 2; no I/O."""

@@ -1,4 +1,4 @@
-"""Acknowledgements that may have to wait, and leave in the order of the publishes all the same."""
+"""Acknowledgements of a client's publishes: those of durable ones wait for their batch, and all leave in order."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from .session import Session
 
 
 class PublishingConnection(Protocol):
-    """The connection that a batch came from."""
+    """The connection that a batch came from, as the batch needs it."""
 
     def settled(self) -> None:
-        """A batch is durable: what it and those before it are answered with may leave."""
+        """Sends the acknowledgements of a batch that is durable, and of those before it."""
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Ends the connection: the batch can't be acknowledged."""
 
 
 class Segment:
-    """Some acknowledgements, joined; ``ready`` when they may leave."""
+    """Encoded acknowledgements that leave together, once they are ``ready``."""
 
     __slots__ = ("data", "ready")
 
@@ -64,24 +64,24 @@ class DurableBatch(Segment):
         self.unsettled = 0
 
     def add(self, message: Inbound, acknowledgement: bytes) -> None:
-        """Takes a publish in, with the acknowledgement that it gets when all is well."""
+        """Adds a publish and the encoded acknowledgement that it gets on success."""
         self._collected.append(message)
         self.acks.append(acknowledgement)
         self.unsettled += acknowledgement != b""
 
     def extend(self, messages: list[Inbound], acknowledgements: list[bytes]) -> None:
-        """``add`` for a run of publishes at one QoS."""
+        """``add`` for several publishes of one QoS."""
         self._collected += messages
         self.acks += acknowledgements
         if acknowledgements[0]:
             self.unsettled += len(acknowledgements)
 
     def trail(self, acknowledgement: bytes) -> None:
-        """Lets an acknowledgement of something else follow the last message's."""
+        """Appends an encoded acknowledgement of another publish after that of the last message."""
         self.acks[-1] += acknowledgement
 
     def settle(self, refusals: Mapping[int, int] | None = None) -> None:
-        """Acknowledges all messages, with a reason code those named in ``refusals``.
+        """Acknowledges all messages; ``refusals``: the reason codes of those refused, by index.
 
         Raises:
             RuntimeError: settled before.
@@ -133,13 +133,13 @@ class Acknowledgements:
         self.unsettled = 0  # publishes that count against Receive Maximum
 
     def add(self, segment: Segment) -> None:
-        """Puts a segment behind all others."""
+        """Appends a segment."""
         self._waiting.append(segment)
         if isinstance(segment, DurableBatch):
             self.unsettled += segment.unsettled
 
     def release(self) -> bytes:
-        """What may leave now."""
+        """Removes the leading segments that are ready; their bytes."""
         parts = []
         while self._waiting and self._waiting[0].ready:
             segment = self._waiting.popleft()

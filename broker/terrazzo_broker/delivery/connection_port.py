@@ -1,4 +1,4 @@
-"""What the parts below the connections know of one: ports, which ``Connection`` fits."""
+"""The ports through which sessions, routing and storage use a connection; ``Connection`` implements them."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ from .encoder import PublishEncoder, Rendered
 
 
 class Origin(Protocol):
-    """The connection whose packets change something: its answers wait until the change is durable.
+    """The connection whose packet causes a change: its answers wait until the change is durable.
 
-    Whoever changes something is handed it, or None where no client's packet is behind the change.
+    It is passed to whatever makes a change; None where no client's packet causes it.
     """
 
     def withhold(self) -> None:
-        """Lets nothing more leave until ``let_go``."""
+        """Withholds all further output until ``let_go``."""
 
     def take_withheld(self) -> list[bytes]:
-        """What the commit that starts now makes true."""
+        """Takes the withheld output that acknowledges what is in the commit that starts now."""
         ...
 
     def let_go(self, taken: list[bytes], *, more: bool) -> None:
-        """The commit is done: ``taken`` leaves; what was collected since then waits for the next, if ``more``."""
+        """Sends ``taken`` after its commit; what was collected since then waits for the next commit if ``more``."""
 
     def hold(self, why: ReadHold) -> None:
-        """Stops reading for one more reason."""
+        """Adds a reason for not reading from the socket."""
 
     def release(self, why: ReadHold) -> None:
-        """One reason less; reads again when none is left."""
+        """Removes a reason for not reading; reads again when none is left."""
 
     def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
         """Ends the connection; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""
 
 
 class SessionConnection(Origin, Protocol):
-    """The connection of a session's client."""
+    """The connection of a session's client, as delivery needs it."""
 
     client: Client | None
     version: int
@@ -50,15 +50,15 @@ class SessionConnection(Origin, Protocol):
         """Sends bytes at the end of the loop's turn."""
 
     def send_raw(self, raw: bytes, count: int) -> None:
-        """Sends ``count`` QoS 0 publishes as they are; a slow client loses them."""
+        """Sends ``count`` QoS 0 publishes, encoded already; for a slow client they are dropped."""
 
     def send_rendered(self, rendered: Rendered, origin: Origin | None) -> list[int] | None:
-        """Sends or queues messages; the indexes of those that there is no room for."""
+        """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""
         ...
 
     def send_each(self, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None) -> list[int] | None:
-        """``send_rendered`` for a client with wishes of its own."""
+        """``send_rendered`` for a client with an encoder of its own (aliases, a packet limit, a mark)."""
         ...
 
     def forget_grants(self) -> None:
-        """Has each topic authorized anew."""
+        """Drops cached grants and routes, so that the hooks are asked again for each topic."""

@@ -1,4 +1,4 @@
-"""PUBLISH as subscribers get it: encoded once for all who take the same bytes, or for one with wishes of its own."""
+"""Encodes PUBLISH for subscribers: once for all that take the same bytes, or for one with settings of its own."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Wire = tuple[int, bytes, bytes, ApplicationMessage]
 
 
 def render(message: ApplicationMessage, version: int, now_us: int) -> tuple[bytes, bytes]:
-    """The bytes before and after the place of the packet identifier."""
+    """Encodes a PUBLISH without its packet identifier: the bytes before and after the place of that."""
     return render_as(message, message.topic, message.properties, version, now_us)
 
 
 def render_as(
     message: ApplicationMessage, topic: bytes, properties: bytes, version: int, now_us: int
 ) -> tuple[bytes, bytes]:
-    """``render`` under another topic field and other properties than the message's own."""
+    """``render`` with another topic field (an empty one for an alias) and other properties than the message's own."""
     tail = message.payload
     if version == 5:
         if message.expires_us:
@@ -34,12 +34,12 @@ def render_as(
 
 @lru_cache(maxsize=8192)
 def _head(first: int, topic: bytes, rest: int) -> bytes:
-    """First byte, remaining length, topic field; kept, because one topic's messages are much of a length."""
+    """First byte, remaining length, topic field; cached, because messages on one topic often have the same length."""
     return bytes((first,)) + encode_length(2 + len(topic) + rest) + len(topic).to_bytes(2, "big") + topic
 
 
 class Rendered:
-    """Messages ready to be sent to any plain receiver of one protocol version.
+    """Messages encoded for all receivers of one protocol version that have no settings of their own.
 
     ``is_acknowledged``: none of them is of QoS 0.
     """
@@ -54,7 +54,7 @@ class Rendered:
         self._joined = b""
 
     def joined(self, first: int) -> bytes:
-        """All packets, their identifiers counted from ``first`` on; kept for the next receiver."""
+        """All packets, with identifiers from ``first`` on; cached for the next receiver at the same identifier."""
         if first != self._first:
             self._first = first
             numbered = enumerate(self.wires, first)
@@ -65,7 +65,7 @@ class Rendered:
 
 
 class PublishEncoder:
-    """Writes publishes to one receiver that has wishes of its own: topic aliases, a maximum packet size, a mark (an
+    """Encodes publishes for one receiver with settings of its own: topic aliases, a maximum packet size, a mark (an
     encoded property that each message gets). ``alias_maximum`` 0: no aliases. [MQTT-3.1.2-27]"""
 
     __slots__ = ("alias_maximum", "aliases", "mark", "packet_bytes", "version")
@@ -81,7 +81,7 @@ class PublishEncoder:
 
     @property
     def is_plain(self) -> bool:
-        """Whether every receiver of this version could get the same bytes."""
+        """Whether it has no settings of its own, so that all such receivers of a version get the same bytes."""
         return not self.alias_maximum and self.packet_bytes is None and not self.mark
 
     def encode(
@@ -114,5 +114,5 @@ _PLAIN = {4: PublishEncoder(4), 5: PublishEncoder(5)}
 
 
 def plain_encoder(version: int) -> PublishEncoder:
-    """The encoder that all receivers of a version without special wishes share."""
+    """The encoder shared by all receivers of a version that have no settings of their own."""
     return _PLAIN[version]

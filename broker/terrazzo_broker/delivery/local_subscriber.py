@@ -1,4 +1,4 @@
-"""A subscriber inside the embedding program."""
+"""The subscriber behind ``Broker.subscribe_local``: a callback in the embedding program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .connection_port import Origin, SessionConnection
 class LocalSubscriber:
     """A ``MessageReceiver`` that hands each message to ``take`` at once, in the order of the publishes.
 
-    False from ``take``: there is no room. It has neither a connection nor a queue, and is in no list of sessions.
+    ``take`` returns False where there is no room. It has neither a connection nor a queue, and is no session.
     """
 
     __slots__ = ("client_id", "connection", "take")
@@ -25,5 +25,5 @@ class LocalSubscriber:
         self.take = take
 
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
-        """Hands it over; whether it was taken."""
+        """Calls ``take``; returns what it does."""
         return self.take(message)

@@ -15,7 +15,7 @@ from ..codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL
 
 
 class Sent(IntEnum):
-    """What is due from the client for an identifier; the first three are the QoS of the message that it stands for."""
+    """The packet due from the client for a packet identifier; the first three equal the QoS of its message."""
 
     FREE = 0
     PUBACK_DUE = 1
@@ -24,7 +24,7 @@ class Sent(IntEnum):
 
 
 class SenderStep(Enum):
-    """What an acknowledgement from the client brings about."""
+    """What the broker does on an acknowledgement from the client."""
 
     IGNORE = "nothing: the identifier isn't in use"
     DONE = "the identifier is free, and one more message may be on its way"
@@ -33,21 +33,21 @@ class SenderStep(Enum):
     ERROR = "the connection ends: another packet is due"  # [MQTT-4.13.1-1]
 
 
-Steps = tuple[SenderStep, SenderStep, SenderStep, SenderStep]  # by ``Sent``
+SenderSteps = tuple[SenderStep, SenderStep, SenderStep, SenderStep]  # by ``Sent``
 
-SENDER: Mapping[int, Steps] = {
+SENDER: Mapping[int, SenderSteps] = {
     #        FREE, PUBACK_DUE, PUBREC_DUE, PUBCOMP_DUE
     # [MQTT-4.3.2-3] [MQTT-4.3.3-4] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
     PUBACK: (SenderStep.IGNORE, SenderStep.DONE, SenderStep.ERROR, SenderStep.ERROR),
     PUBREC: (SenderStep.NOT_FOUND, SenderStep.ERROR, SenderStep.RELEASE, SenderStep.RELEASE),
     PUBCOMP: (SenderStep.IGNORE, SenderStep.ERROR, SenderStep.ERROR, SenderStep.DONE),
 }
-REFUSED: Steps = (SenderStep.IGNORE, SenderStep.ERROR, SenderStep.DONE, SenderStep.DONE)
+REFUSED: SenderSteps = (SenderStep.IGNORE, SenderStep.ERROR, SenderStep.DONE, SenderStep.DONE)
 """A PUBREC with a reason of 0x80 or above: the client doesn't take the message, and the exchange is over."""
 
 
-def steps_of(kind: int, reason: int = 0) -> Steps:
-    """The row of an acknowledgement: ``kind`` is the packet's first byte."""
+def steps_of(kind: int, reason: int = 0) -> SenderSteps:
+    """The table's row for an acknowledgement: ``kind`` is the packet's first byte."""
     return REFUSED if kind == PUBREC and reason >= 0x80 else SENDER[kind]
 
 
@@ -55,7 +55,7 @@ def steps_of(kind: int, reason: int = 0) -> Steps:
 
 
 class Received(IntEnum):
-    """Where a QoS 2 publish from the client stands."""
+    """The states of a QoS 2 publish from the client."""
 
     NEW = 0  # the identifier isn't in use
     STORING = 1  # it waits for its batch to be made durable, and PUBREC hasn't been sent
@@ -63,7 +63,7 @@ class Received(IntEnum):
 
 
 class ReceiverStep(Enum):
-    """What a packet about a QoS 2 publish is answered with."""
+    """What the broker does on a packet about a QoS 2 publish from the client."""
 
     TAKE = "the message is passed on, PUBREC follows"
     NOTHING = "PUBREC follows when the message is durable"

@@ -1,4 +1,4 @@
-"""From a topic name to the sessions that get a message, and the message in the form that each gets."""
+"""Routes messages: finds the receivers of a topic, and hands each its messages in the form that it subscribed to."""
 
 from __future__ import annotations
 
@@ -14,40 +14,40 @@ from .encoder import Rendered
 
 
 class MessageReceiver(Protocol):
-    """Whoever has subscribed: a client's session, or the embedding program itself."""
+    """A subscriber: a client's session, or a callback of the embedding program."""
 
     @property
     def client_id(self) -> str:
-        """Its name."""
+        """The client id, or the local subscriber's name."""
         ...
 
     @property
     def connection(self) -> SessionConnection | None:
-        """Where messages go; None: they are queued."""
+        """Where messages are sent; None: they are queued."""
         ...
 
     @property
     def is_local(self) -> bool:
-        """Whether it is the embedding program's own."""
+        """Whether it belongs to the embedding program."""
         ...
 
     @property
     def is_persistent(self) -> bool:
-        """Whether what waits for it is on disk."""
+        """Whether its queue is on disk."""
         ...
 
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
-        """Keeps a message for it; False: there is no room."""
+        """Queues a message; False: there is no room."""
         ...
 
 
-Shape = tuple[int, bool, bytes]
-"""Granted QoS, retain as published, encoded subscription identifiers."""
-Fan = tuple[bool, bool, tuple[tuple[MessageReceiver, Shape], ...]]
-"""What routes have in common whose publishes can be delivered together: durable, raw, and who gets them how."""
+DeliveryOptions = tuple[int, bool, bytes]
+"""The granted QoS, Retain As Published, and the encoded subscription identifiers. MQTT, section 3.8.3.1."""
 
+Fan = tuple[bool, bool, tuple[tuple[MessageReceiver, DeliveryOptions], ...]]
+"""A fan-out, equal in routes whose publishes can be delivered together: durable, raw, receivers with their options."""
 
-_FANS = 10_000  # sets of receivers known at a time
+_FANS = 10_000  # fan-outs cached at a time
 
 
 class Target:
@@ -56,11 +56,11 @@ class Target:
     [MQTT-3.3.4-2]; [MQTT-3.3.5-1] of 3.1.1
     """
 
-    __slots__ = ("session", "shape")
+    __slots__ = ("options", "session")
 
     def __init__(self, session: MessageReceiver, subscriptions: Sequence[TopicSubscription]) -> None:
         self.session = session
-        self.shape: Shape = (
+        self.options: DeliveryOptions = (
             max(each.qos for each in subscriptions),
             any(each.retain_as_published for each in subscriptions),
             # [MQTT-3.3.4-3] [MQTT-3.3.4-4] [MQTT-3.3.4-5]
@@ -69,10 +69,10 @@ class Target:
 
 
 class Route:
-    """Where publishes of one client on one topic go, worked out once.
+    """The receivers of one client's publishes on one topic, found once and cached by its connection.
 
-    ``is_raw``: a QoS 0 publish can leave as the bytes that came in. ``fan``: the same object in routes whose publishes
-    can be delivered together; None where they go to different members of a share.
+    ``is_raw``: a QoS 0 publish can be sent as the bytes that came in. ``is_unheard``: there are no receivers. ``fan``:
+    the same object in routes whose publishes can be delivered together; None for a shared subscription.
     """
 
     __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
@@ -87,13 +87,13 @@ class Route:
         self.targets = targets
         self.groups = groups
         self.is_unheard = not targets and not groups
-        self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.shape[2] for each in targets)
+        self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.options[2] for each in targets)
         self.fan: Fan | None = None
 
     @property
     def is_stored(self) -> bool:
         """Whether a receiver's session is on disk."""
-        sessions = [target.session for target in self.targets if target.shape[0]]
+        sessions = [target.session for target in self.targets if target.options[0]]
         sessions.extend(member for group in self.groups for member in group.members)
         return any(session.is_persistent for session in sessions)
 
@@ -101,7 +101,7 @@ class Route:
 class Router:
     """Finds the receivers of messages and hands the messages to their sessions.
 
-    ``may_receive``: asked with a client id and a topic, once a route; None: whoever has subscribed.
+    ``may_receive``: asked with a client id and a topic, once a route; None: every subscriber may.
     """
 
     __slots__ = ("_epoch", "_fans", "may_receive", "tree")
@@ -113,7 +113,7 @@ class Router:
         self._epoch = 0
 
     def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None) -> Route:
-        """The way of publishes by ``publisher`` (a client id) that came under the topic ``sent_as``."""
+        """The route of publishes by ``publisher`` (a client id); ``sent_as``: the topic in its packets, UTF-8."""
         plain, groups = self.tree.match(grant.topic)
         may_receive = self.may_receive
         if may_receive is not None:
@@ -132,11 +132,11 @@ class Router:
         if self._epoch != self.tree.epoch or len(self._fans) >= _FANS:
             self._fans.clear()
             self._epoch = self.tree.epoch
-        fan = route.durable, route.is_raw, tuple((target.session, target.shape) for target in route.targets)
+        fan = route.durable, route.is_raw, tuple((target.session, target.options) for target in route.targets)
         return self._fans.setdefault(fan, fan)
 
     def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
-        """Passes on ``count`` QoS 0 publishes as they came; a receiver of another version gets them rewritten."""
+        """Sends ``count`` QoS 0 publishes on as the bytes that came; encodes anew for other protocol versions."""
         messages: list[ApplicationMessage] | None = None
         for target in route.targets:
             connection = target.session.connection
@@ -156,7 +156,7 @@ class Router:
         """
         if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
             return self._deliver(route.targets[0], messages, {} if len(messages) > 1 else None, now_us, origin)
-        rendered: dict[tuple[Shape, int], Rendered] = {}
+        rendered: dict[tuple[DeliveryOptions, int], Rendered] = {}
         results = [self._deliver(target, messages, rendered, now_us, origin) for target in route.targets]
         for group in route.groups:
             results.append(self._deliver_shared(group, messages, now_us, origin))
@@ -169,19 +169,19 @@ class Router:
         self,
         target: Target,
         messages: Sequence[ApplicationMessage],
-        rendered: dict[tuple[Shape, int], Rendered] | None,
+        rendered: dict[tuple[DeliveryOptions, int], Rendered] | None,
         now_us: int,
         origin: Origin | None,
     ) -> list[int] | None:
         session, connection = target.session, target.session.connection
         if connection is None:  # [MQTT-4.5.0-1] of both
-            return _indexes(session.enqueue(each, origin) for each in shape_all(messages, target.shape))
+            return _indexes(session.enqueue(each, origin) for each in with_options(messages, target.options))
         if rendered is None or not connection.encoder.is_plain:
-            return connection.send_each(shape_all(messages, target.shape), now_us, origin)
-        key = target.shape, connection.version
+            return connection.send_each(with_options(messages, target.options), now_us, origin)
+        key = target.options, connection.version
         ready = rendered.get(key)
         if ready is None:
-            ready = rendered[key] = Rendered(shape_all(messages, target.shape), connection.version, now_us)
+            ready = rendered[key] = Rendered(with_options(messages, target.options), connection.version, now_us)
         return connection.send_rendered(ready, origin)
 
     def _deliver_shared(
@@ -209,20 +209,20 @@ def merge(matches: Iterable[tuple[MessageReceiver, TopicSubscription]], publishe
     return [Target(session, subscriptions) for session, subscriptions in found.items()]
 
 
-def shape_all(messages: Sequence[ApplicationMessage], shape: Shape) -> Sequence[ApplicationMessage]:
-    """The messages as a receiver of this shape gets them; the same objects where nothing differs."""
-    granted, as_published, identifiers = shape
+def with_options(messages: Sequence[ApplicationMessage], options: DeliveryOptions) -> Sequence[ApplicationMessage]:
+    """The messages with a receiver's options applied; the same objects where nothing differs."""
+    granted, as_published, identifiers = options
     if not identifiers:
         for each in messages:
             if each.qos > granted or each.retain:
                 break
         else:
             return messages
-    return [shaped(each, granted, as_published, identifiers) for each in messages]
+    return [with_qos(each, granted, as_published, identifiers) for each in messages]
 
 
-def shaped(message: ApplicationMessage, granted: int, keep_retain: bool, identifiers: bytes) -> ApplicationMessage:
-    """One message at the lower QoS of the two, with the receiver's subscription identifiers."""
+def with_qos(message: ApplicationMessage, granted: int, keep_retain: bool, identifiers: bytes) -> ApplicationMessage:
+    """A message with a receiver's options applied: the lower QoS of the two, the retain flag, the identifiers."""
     return ApplicationMessage(
         topic=message.topic,
         payload=message.payload,
@@ -234,7 +234,7 @@ def shaped(message: ApplicationMessage, granted: int, keep_retain: bool, identif
 
 
 def split_raw(raw: bytes, version: int) -> list[ApplicationMessage]:
-    """The messages of a run of QoS 0 publishes without properties."""
+    """Decodes consecutive QoS 0 publishes without properties."""
     messages, position = [], 0
     while (frame := parse_frame(raw, position)) is not None:
         start, position = frame

@@ -1,4 +1,4 @@
-"""What a client is owed across connections: subscriptions, unacknowledged and queued messages. [MQTT-4.1]"""
+"""A client's session: subscriptions, unacknowledged and queued messages, across connections. [MQTT-4.1]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..stats import Stats
 from ..topics.tree import TopicSubscription
 from .connection_port import Origin, SessionConnection
 from .encoder import PublishEncoder, Rendered, Wire
-from .qos import Received, SenderStep, Sent, Steps
+from .qos import Received, SenderStep, SenderSteps, Sent
 
 _HIGHEST_ID = 65_535
 _UNKNOWN: Any = object()
@@ -23,57 +23,57 @@ _DONE, _RELEASE = SenderStep.DONE, SenderStep.RELEASE
 
 
 class SessionJournal(Protocol):
-    """Is told of each change to one session, and writes it down.
+    """Makes the changes of one session durable.
 
-    ``origin``: the connection whose packet brought the change about; ``connection``: the session's own. What they are
-    answered with waits until the change is durable, where that is promised.
+    ``origin``: the connection whose packet caused the change; ``connection``: the session's own. Where the protocol
+    promises durability, their answers wait for the commit.
     """
 
     def opened(self, session: Session) -> None:
-        """A connection has it."""
+        """A connection has taken the session over."""
 
     def closed(self, session: Session) -> None:
-        """Its connection has gone, and its expiry counts."""
+        """The session's connection has ended; its expiry interval begins."""
 
     def expiry_set(self, session: Session, origin: Origin | None) -> None:
-        """It has another Session Expiry Interval."""
+        """The Session Expiry Interval was set."""
 
     def ended(self, origin: Origin | None) -> None:
-        """It is forgotten, with all that it has."""
+        """The session has ended: all its records are deleted."""
 
     def subscribed(self, subscription: TopicSubscription, connection: Origin | None) -> None:
-        """It has this subscription, in the place of one to the same filter."""
+        """A subscription was added, in the place of one to the same filter."""
 
     def unsubscribed(self, pattern: str, connection: Origin | None) -> None:
-        """It has no such subscription any more."""
+        """The subscription to this filter was removed."""
 
     def received(self, identifier: int, connection: Origin | None) -> None:
-        """A QoS 2 publish from the client is to be answered with PUBREC."""
+        """A QoS 2 publish from the client was taken; PUBREC follows."""
 
     def released(self, identifier: int, connection: Origin | None) -> None:
-        """The client has released it."""
+        """The client has released a QoS 2 publish (PUBREL); PUBCOMP follows."""
 
     def storable(self, message: ApplicationMessage) -> ApplicationMessage:
-        """The message as the session keeps it."""
+        """The message in the form in which the session keeps it: with a key, if it is to be stored."""
         ...
 
     def queued(self, message: ApplicationMessage, origin: Origin | None) -> None:
-        """A message, as ``storable`` gave it, waits to be sent."""
+        """A message, as ``storable`` returned it, was queued."""
 
     def sent(
         self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
     ) -> ApplicationMessage:
-        """A message is sent under a packet identifier; the message as the session keeps it."""
+        """A message is sent with a packet identifier; returns the message in the form in which the session keeps it."""
         ...
 
     def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
-        """PUBREC: only the identifier is left of it."""
+        """PUBREC has come for a QoS 2 message: only its identifier is kept."""
 
     def done(self, message: ApplicationMessage | None, identifier: int) -> None:
-        """The exchange is over; None: the message was ``confirmed`` before."""
+        """The message is acknowledged in full; None: it was ``confirmed`` before."""
 
     def lost(self, message: ApplicationMessage) -> None:
-        """The message won't be delivered."""
+        """The message won't be delivered: its record is deleted."""
 
 
 class Session:
@@ -83,8 +83,8 @@ class Session:
     that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
     [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
 
-    ``journal`` is told of each change; None: the session is in memory only. ``origin``, where a method takes it, is
-    the connection whose packet brings the change about.
+    ``journal`` makes changes durable; None: the session is in memory only. ``origin``, where a method takes it, is the
+    connection whose packet causes the change.
     """
 
     is_local = False  # whether it is the embedding program's own
@@ -131,12 +131,12 @@ class Session:
 
     @property
     def is_persistent(self) -> bool:
-        """Whether it is on disk, beside memory."""
+        """Whether it is kept on disk as well."""
         return self.journal is not None
 
     @property
     def queued(self) -> int:
-        """How many messages wait for the client."""
+        """How many messages are queued for the client."""
         return len(self.queue) if self.queue else 0
 
     def subscribe(self, subscription: TopicSubscription) -> None:
@@ -162,7 +162,7 @@ class Session:
         return len(set(identifiers)) == len(identifiers) and self.incoming.keys().isdisjoint(identifiers)
 
     def received(self, identifier: int) -> Received:
-        """Where the QoS 2 publish with this identifier stands."""
+        """The state of the QoS 2 publish with this identifier."""
         batch = self.incoming.get(identifier, _UNKNOWN)
         return Received.NEW if batch is _UNKNOWN else Received.TAKEN if batch is None else Received.STORING
 
@@ -173,14 +173,14 @@ class Session:
             self.journal.received(identifier, self.connection)
 
     def release(self, identifier: int) -> None:
-        """The identifier is free again."""
+        """Frees the identifier of a QoS 2 publish."""
         if self.incoming.pop(identifier, _UNKNOWN) is not _UNKNOWN and self.journal is not None:
             self.journal.released(identifier, self.connection)
 
     # To the client
 
     def transmit(self, wires: Sequence[Wire], out: list[bytes], origin: Origin | None) -> list[int] | None:
-        """Sends rendered messages, or queues them; the indexes of those that there is no room for."""
+        """Sends rendered messages, or queues them; the indexes of those without room, None where all had room."""
         refused: list[int] | None = None
         for index, (qos, head, tail, message) in enumerate(wires):
             if not qos:  # [MQTT-3.3.4-10] [MQTT-4.9.0-3]
@@ -192,10 +192,10 @@ class Session:
         return refused
 
     def transmit_all(self, rendered: Rendered) -> bytes | None:
-        """The packets of messages that can all be sent now, joined; None: it takes ``transmit``, as it does where each
-        is written down.
+        """The joined packets of messages that can all be sent now; None where ``transmit`` has to be used, because some
+        would be queued or each has to be journaled.
 
-        Receivers that stand at the same identifier, as those of a fan-out do, are sent the same bytes.
+        Receivers whose next identifier is the same, as in a fan-out, share the bytes.
         """
         if self.journal is not None:
             return None
@@ -213,7 +213,7 @@ class Session:
     def send(
         self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
     ) -> bool:
-        """Sends one message to a receiver with wishes of its own, or queues it; False where there is no room."""
+        """Sends one message by the receiver's own encoder, or queues it; False where there is no room."""
         if message.qos and (self.quota <= 0 or self.queue):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
             return self.enqueue(message, origin)
         self._send(message, encoder, out, now_us, origin)
@@ -232,7 +232,7 @@ class Session:
         out.append(packet)
 
     def _assign(self, message: ApplicationMessage, origin: Origin | None) -> bytes:
-        """The identifier that goes between head and tail, which have no DUP. [MQTT-4.3.2-2] [MQTT-4.3.3-2]"""
+        """Assigns a message its packet identifier; as two bytes. DUP is 0. [MQTT-4.3.2-2] [MQTT-4.3.3-2]"""
         identifier = self._next_id()
         self._note_sent(message, identifier, origin)
         return identifier.to_bytes(2, "big")
@@ -252,7 +252,7 @@ class Session:
         return identifier
 
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
-        """Queues a message; a full queue gives up its oldest QoS 0 message first. False: no room.
+        """Queues a message; a full queue drops its oldest QoS 0 message first. False: no room.
 
         [MQTT-3.1.2-5] of 3.1.1
         """
@@ -291,7 +291,7 @@ class Session:
         return False
 
     def open(self, window: int) -> None:
-        """Starts over on a new connection that takes ``window`` unacknowledged messages at a time."""
+        """Continues on a new connection; ``window``: how many unacknowledged messages the client takes at a time."""
         self.window = self.quota = window  # [MQTT-4.9.0-1]
         self.expires_us = 0
         self.redeliver = deque(self.inflight) if self.inflight else None
@@ -337,9 +337,9 @@ class Session:
         self.quota -= 1
         out.append(packet)
 
-    def acknowledge(self, steps: Steps, identifiers: Sequence[int], reason: int = 0) -> tuple[set[int], int]:
-        """Several acknowledgements of one kind, whose row of the table is ``steps``: the identifiers that it calls not
-        found, and the first that another packet is due for (those after it aren't looked at), or 0.
+    def acknowledge(self, steps: SenderSteps, identifiers: Sequence[int], reason: int = 0) -> tuple[set[int], int]:
+        """Applies acknowledgements of one kind, whose row of the table is ``steps``; returns the identifiers that are
+        not found, and the first one for which another packet is due (those after it are not applied), or 0.
 
         A message that is done goes to nobody else. [MQTT-4.4.0-2] [MQTT-4.8.2-6]
         """
@@ -370,7 +370,7 @@ class Session:
         return unknown, 0
 
     def lose(self, message: ApplicationMessage, reason: str) -> None:
-        """Counts a message that won't be delivered, and tells its sender."""
+        """Drops a message: counts it by ``reason``, and tells the sender of a tracked one."""
         if self.journal is not None:
             self.journal.lost(message)
         self.stats.drop(reason)
@@ -378,7 +378,7 @@ class Session:
             message.on_outcome(Outcome(acknowledged=False))
 
     def end(self, origin: Origin | None) -> None:
-        """Loses all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""
+        """Drops all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""
         if self.journal is not None:
             self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
@@ -397,7 +397,8 @@ class Session:
             self.journal.expiry_set(self, origin)
 
     def close(self, now_us: int) -> None:
-        """The connection has gone; from now on the expiry counts."""  # what was begun waits for it [MQTT-4.8.2-4]
+        """Detaches the connection, which has ended; the expiry interval begins at ``now_us``."""
+        # what was begun waits for the client to come back [MQTT-4.8.2-4]
         self.connection = None
         self.redeliver = None
         self.expires_us = 0 if self.expiry_s == NEVER_EXPIRES_S else now_us + self.expiry_s * 1_000_000

@@ -1,4 +1,4 @@
-"""What each packet from a client does: one file a packet or family of packets, chosen by the tables below."""
+"""The handlers of clients' packets: one file for each kind or family, chosen by the tables below."""
 
 from __future__ import annotations
 

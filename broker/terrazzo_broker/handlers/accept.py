@@ -1,4 +1,4 @@
-"""A client that may come in: its session, its settings, its CONNACK."""
+"""Accepts a client after its login: its session, its settings, its CONNACK. MQTT, section 3.2."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ..hooks import Accept, Client
 
 
 def is_takeable(connection: Connection, verdict: Accept) -> bool:
-    """Whether the client takes a packet as large as its CONNACK has to be. [MQTT-3.1.2-24]"""
+    """Whether the CONNACK fits the client's Maximum Packet Size. [MQTT-3.1.2-24]"""
     largest = connection.largest_packet_bytes
     return largest is None or len(_connack(connection, verdict, session_present=False).write()) <= largest
 
 
 def accept(connection: Connection, verdict: Accept) -> None:
-    """Gives the connection its session, answers, and sends what has waited."""
+    """Attaches the session to the connection, sends CONNACK, then the queued messages."""
     core, packet, request = connection.core, connection.connect_packet, connection.request
     assert packet is not None
     assert request is not None
@@ -68,7 +68,10 @@ def _announce(connection: Connection, client: Client) -> None:
 
 
 def session_expiry_s(connection: Connection, verdict: Accept) -> int:
-    """Server's word before client's; a clean session of 3.1.1 ends with its connection. [MQTT-3.1.2-6] of 3.1.1"""
+    """The Session Expiry Interval: the verdict's before the client's, within the limit.
+
+    A clean session of 3.1.1 ends with its connection. [MQTT-3.1.2-6] of 3.1.1
+    """
     request, longest_s = connection.request, connection.core.settings.max_session_expiry_s
     assert request is not None
     if verdict.session_expiry_s is None or (request.protocol == 4 and request.clean_start):
@@ -77,7 +80,10 @@ def session_expiry_s(connection: Connection, verdict: Accept) -> int:
 
 
 def _keep_alive(connection: Connection, packet: mqtt5.ConnectPacket, verdict: Accept) -> int:
-    """Server Keep Alive where there is one, else the client's. [MQTT-3.1.2-21] [MQTT-3.2.2-22]"""
+    """The Keep Alive in seconds: the verdict's or the limit where they apply, else the client's.
+
+    [MQTT-3.1.2-21] [MQTT-3.2.2-22]
+    """
     keep_alive_s = packet.keep_alive if not verdict.keep_alive_s else verdict.keep_alive_s
     longest_s = connection.core.settings.max_keepalive_s
     if longest_s and connection.version == 5 and not 0 < keep_alive_s <= longest_s:

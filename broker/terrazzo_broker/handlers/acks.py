@@ -1,4 +1,4 @@
-"""PUBACK, PUBREC, PUBREL and PUBCOMP: what they bring about stands in the tables of ``qos.py``."""
+"""Handles PUBACK, PUBREC, PUBREL and PUBCOMP, by the tables in ``delivery/qos.py``. [MQTT-4.3]"""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _NOT_FOUND = 0x92  # the one reason besides success [MQTT-3.6.2-1] [MQTT-3.7.2-1
 
 
 def handle_acks(connection: Connection, kind: int, packet_ids: Sequence[int], reason: int = 0) -> None:
-    """Takes one acknowledgement, or several of one kind (the first byte) that follow each other and have no reason.
+    """Handles one acknowledgement, or several consecutive ones of one kind (the first byte) without a reason.
 
-    What they are answered with leaves together, in their order. [MQTT-4.6.0-4] of both
+    Their answers are sent together, in their order. [MQTT-4.6.0-4] of both
     """
     session = connection.session
     assert session is not None
@@ -34,14 +34,14 @@ def handle_acks(connection: Connection, kind: int, packet_ids: Sequence[int], re
 
 
 def _release(packet_ids: Sequence[int], not_found: set[int], version: int) -> bytes:
-    """PUBRELs. [MQTT-4.3.3-4]; [MQTT-4.3.3-1] of 3.1.1"""
+    """The PUBRELs that answer PUBRECs. [MQTT-4.3.3-4]; [MQTT-4.3.3-1] of 3.1.1"""
     if not not_found:
         return b"".join([_PUBREL + each.to_bytes(2, "big") for each in packet_ids])
     return b"".join([ack(PUBREL, each, _NOT_FOUND if each in not_found else 0, version) for each in packet_ids])
 
 
 def _complete(session: Session, packet_id: int, version: int) -> bytes:
-    """A PUBCOMP; the next publish with this identifier is a new one. [MQTT-4.3.3-11] [MQTT-4.3.3-12]"""
+    """The PUBCOMP that answers a PUBREL; it frees the identifier. [MQTT-4.3.3-11] [MQTT-4.3.3-12]"""
     answer = RECEIVER[PUBREL][session.received(packet_id)]
     session.release(packet_id)
     return ack(PUBCOMP, packet_id, _NOT_FOUND if answer is ReceiverStep.NOT_FOUND else 0, version)

@@ -1,4 +1,4 @@
-"""AUTH: the steps of an enhanced authentication, and its repetition. [MQTT-4.12]"""
+"""Handles AUTH: the steps of enhanced authentication, and re-authentication. [MQTT-4.12]"""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .authentication import ask, proceed
 
 
 def handle_auth(connection: Connection, packet: mqtt5.AuthPacket) -> None:
-    """Takes the client's next word to the hooks.
+    """Passes the client's authentication data to the challenge that waits, or starts a re-authentication.
 
     Raises:
         PacketError: 0x82 for another method than CONNECT's, or a step out of turn.

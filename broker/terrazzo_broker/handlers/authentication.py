@@ -1,4 +1,4 @@
-"""Who may come in: asking the hooks, and what their verdict does to a connection."""
+"""Asks the hooks to authenticate a client, and applies their verdict to its connection."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .accept import accept, is_takeable, session_expiry_s
 
 
 def ask(connection: Connection, request: ConnectRequest) -> None:
-    """Asks about a CONNECT or a re-authentication; the connection waits beside everything else."""
+    """Asks the hooks about a CONNECT or a re-authentication, in a task; the connection waits."""
     _wait(connection, lambda: connection.core.hooks.authenticate(request))
 
 
 def proceed(connection: Connection, challenge: Challenge, data: bytes) -> None:
-    """Takes the client's answer to a challenge to whoever has posed it."""
+    """Passes the client's answer to the challenge, in a task; the connection waits."""
     assert connection.request is not None
     client_id = connection.request.client_id
     _wait(connection, lambda: connection.core.hooks.conclude(client_id, lambda: challenge.proceed(data)))
@@ -41,7 +41,7 @@ def _wait(connection: Connection, question: Callable[[], Awaitable[Verdict]]) ->
 
 
 def _conclude(connection: Connection, verdict: Verdict) -> None:
-    """The hooks have decided on a CONNECT, on one step of AUTH, or on a re-authentication."""
+    """Applies the verdict on a CONNECT, on one step of AUTH, or on a re-authentication."""
     if connection.state is ConnectionState.CLOSED:
         return
     if isinstance(verdict, Challenge):
@@ -63,7 +63,7 @@ def _conclude(connection: Connection, verdict: Verdict) -> None:
 
 
 def _challenge(connection: Connection, verdict: Challenge) -> None:
-    """Sends one more AUTH and waits for the answer."""
+    """Sends an AUTH with the challenge; the connection waits for the client's."""
     connection.challenge = verdict
     if connection.state is ConnectionState.DECIDING:
         connection.state = ConnectionState.CHALLENGED
@@ -71,7 +71,7 @@ def _challenge(connection: Connection, verdict: Challenge) -> None:
 
 
 def _conclude_reauthentication(connection: Connection, verdict: Verdict) -> None:
-    """The end of a re-authentication: the connection goes on, or it closes. [MQTT-4.12.1-2]"""
+    """Ends a re-authentication: the connection goes on with the new identity, or closes. [MQTT-4.12.1-2]"""
     if isinstance(verdict, Refuse):
         connection.fail(disconnect_reason(verdict.reason), verdict.message or "re-authentication failed")
     elif isinstance(verdict, Accept) and connection.client is not None:

@@ -1,4 +1,4 @@
-"""CONNECT: reading it, refusing it at once, or asking who it is."""
+"""Handles CONNECT: decodes it, and refuses it at once or asks the hooks about it. MQTT, section 3.1."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REFUSED_LEVEL_5 = b"\x20\x03\x00\x84\x00"
 
 
 def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
-    """Reads a CONNECT and asks the hooks; the answer comes back through ``authentication.py``."""
+    """Handles a CONNECT as far as the question to the hooks; ``authentication.py`` applies their verdict."""
     connection.version = _announced_version(cursor)
     try:
         packet, connection.version = parse_connect(header, cursor)
@@ -44,7 +44,7 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
 
 
 def _has_form_of_3_1_1(cursor: Cursor) -> bool:
-    """Whether what follows the protocol level has no properties, so that its sender may know only 3.1.1."""
+    """Whether what follows the protocol level has the form of 3.1.1, without properties, so that 3.1.1 answers it."""
     try:
         flags, _ = cursor.integer(1), cursor.integer(2)
         for is_there in (True, flags & 0x04, flags & 0x04, flags & 0x80, flags & 0x40):
@@ -57,7 +57,7 @@ def _has_form_of_3_1_1(cursor: Cursor) -> bool:
 
 
 def _announced_version(cursor: Cursor) -> int:
-    """The version that an error in this CONNECT is answered in; 0 where it can't be told."""
+    """The protocol version for answering an error in this CONNECT, 4 or 5; 0 where it can't be told."""
     level = cursor.buffer[cursor.position + 6 : cursor.position + 7]
     is_mqtt = cursor.buffer[cursor.position : cursor.position + 6] == b"\x00\x04MQTT"
     return level[0] if is_mqtt and level in (b"\x04", b"\x05") else 0

@@ -1,4 +1,4 @@
-"""DISCONNECT from the client: the end of the connection, with its will or without."""
+"""Handles DISCONNECT from the client. MQTT, section 3.14."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from ..connection import Connection
 
 
 def handle_disconnect(connection: Connection, packet: mqtt5.DisconnectPacket) -> None:
-    """Closes; a normal disconnection takes the will with it. [MQTT-3.14.4-3] of both"""
+    """Closes the connection; a normal disconnection (0x00) deletes the will. [MQTT-3.14.4-3] of both
+
+    Raises:
+        PacketError: 0x82 for an expiry of a session that was to end with its connection.
+    """
     session = connection.session
     expiry_s = packet.session_expiry_interval
     if session is not None and expiry_s is not None:

@@ -1,4 +1,4 @@
-"""PINGREQ: the client shows that it is there."""
+"""Handles PINGREQ. MQTT, section 3.12."""
 
 from __future__ import annotations
 

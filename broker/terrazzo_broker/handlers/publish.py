@@ -1,5 +1,5 @@
-"""PUBLISH from a client, in the order in which it passes: decoding, topic alias, quota, permission, refusals,
-retaining, routing, and its acknowledgement, at once or with the batch that makes it durable.
+"""Handles PUBLISH from a client, in this order: decoding, topic alias, quota, permission, refusals, retaining, routing,
+and acknowledgement, at once or with the batch that makes it durable. MQTT, section 3.3.
 
 There are two ways in and one way on. ``handle_run`` takes consecutive publishes to the same receivers that need nothing
 special, on topics that this connection's routes know: their name has been checked and their client authorized, they
@@ -36,8 +36,8 @@ _CACHED_TOPICS = 1024  # routes and grants that one connection keeps
 
 
 def handle_run(connection: Connection, data: bytes, position: int, start: int, now_us: int) -> int:
-    """Handles a run whose first packet is at ``position`` and has its body at ``start``; where it ends, or 0 where
-    there is none."""
+    """Handles the run of publishes whose first packet is at ``position`` and has its body at ``start``; returns where
+    the run ends, or 0 where there is none."""
     if len(data) - start < 2:
         return 0
     field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
@@ -62,7 +62,7 @@ def handle_run(connection: Connection, data: bytes, position: int, start: int, n
 
 
 def _take_qos0(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> None:
-    """All of a QoS 0 run except what leaves as it came."""
+    """Handles a QoS 0 run, except for sending it on as the bytes that came."""
     _count(connection, len(run.ends), 0)
     if not route.durable and (route.is_raw or route.is_unheard):
         return
@@ -88,7 +88,7 @@ def _take_qos1(connection: Connection, route: Route, data: bytes, run: PublishRu
 
 
 def _take_qos2(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> bool:
-    """False, and nothing has happened, where the packets have to be looked at one by one."""
+    """Handles a QoS 2 run; False, and nothing is done, where its packets have to be handled one by one."""
     session = connection.session
     assert session is not None
     identifiers = _identifiers(connection, data, run)
@@ -119,7 +119,7 @@ def _inbound(routes: Sequence[Route], payloads: Sequence[bytes]) -> list[Inbound
 def _deliver(
     connection: Connection, route: Route, run: PublishRun[Route], payloads: list[bytes], qos: int, now_us: int
 ) -> list[int] | None:
-    """Hands the publishes of a run to their receivers; the indexes of those that none had room for."""
+    """Delivers the publishes of a run; returns the indexes of those that no receiver had room for, or None."""
     if route.is_unheard:
         return None
     messages = [
@@ -239,7 +239,7 @@ def _is_utf8(payload: bytes) -> bool:
 
 
 def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
-    """3.1.1 has no other way of saying so than to close. [MQTT-3.3.5-2] of 3.1.1"""
+    """Refuses a publish that can't be stored: 0x97, or in 3.1.1 by closing. [MQTT-3.3.5-2] of 3.1.1"""
     connection.core.stats.storage_refusals += 1
     if connection.version < 5:
         connection.close("messages can't be stored at the moment")
@@ -277,7 +277,7 @@ def _make_durable(connection: Connection, publish: Publish, route: Route, now_us
 
 
 def _answer(connection: Connection, publish: Publish, reason: int) -> None:
-    """As its QoS demands. [MQTT-3.3.4-1] of both"""
+    """Acknowledges a publish as its QoS demands. [MQTT-3.3.4-1] of both"""
     if publish.qos == 2:
         assert connection.session is not None
         is_refused = reason >= 0x80 and connection.version == 5

@@ -1,4 +1,4 @@
-"""SUBSCRIBE: permission, the subscription, retained messages."""
+"""Handles SUBSCRIBE: permission, the subscription, retained messages. MQTT, section 3.8."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from mqtt5 import SubAckReasonCode
 from ..codec.subscribe import RequestedFilter, SubscribePacket
 from ..codec.wire import encode_length
 from ..connection import Connection
-from ..delivery.routing import shaped
+from ..delivery.routing import with_qos
 from ..topics.names import is_topic_filter, split_shared
 from ..topics.tree import TopicSubscription
 
 
 def handle_subscribe(connection: Connection, packet: SubscribePacket) -> None:
-    """Grants or refuses each filter, answers, then sends what is retained."""
+    """Grants or refuses each filter, sends SUBACK, then the retained messages."""
     granted: list[tuple[TopicSubscription, bool]] = []
     reasons: list[SubAckReasonCode] = []
     for wanted in packet.requested:  # one after the other [MQTT-3.8.4-5]; [MQTT-3.8.4-4] of 3.1.1
@@ -69,7 +69,10 @@ def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int)
 
 
 def _send_retained(connection: Connection, subscription: TopicSubscription, *, is_new: bool) -> None:
-    """None for a shared subscription. [MQTT-3.3.1-9] [MQTT-3.8.4-4]; [MQTT-3.3.1-6] [MQTT-3.8.4-3] of 3.1.1"""
+    """Sends retained messages as Retain Handling asks, none for a shared subscription.
+
+    [MQTT-3.3.1-9] [MQTT-3.8.4-4]; [MQTT-3.3.1-6] [MQTT-3.8.4-3] of 3.1.1
+    """
     if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:  # [MQTT-3.3.1-11]
         return
     if subscription.retain_handling == 1 and not is_new:  # [MQTT-3.3.1-10]
@@ -78,7 +81,7 @@ def _send_retained(connection: Connection, subscription: TopicSubscription, *, i
     identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
     assert connection.session is not None
     retained = connection.core.retained_for(connection.session, subscription, now_us)
-    messages = [shaped(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8] of 3.1.1
+    messages = [with_qos(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8] of 3.1.1
     for message in messages:
         if connection.send_each([message], now_us, connection):
             connection.core.stats.drop("queue full")

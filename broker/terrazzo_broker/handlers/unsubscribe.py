@@ -1,4 +1,4 @@
-"""UNSUBSCRIBE: subscriptions go; what was begun under them doesn't."""
+"""Handles UNSUBSCRIBE. MQTT, section 3.10."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..topics.names import is_topic_filter, split_shared
 
 
 def handle_unsubscribe(connection: Connection, packet: UnsubscribePacket) -> None:
-    """Drops each filter that is the same character by character. [MQTT-3.10.4-1] of both"""
+    """Removes the subscriptions whose filters equal those given, character by character. [MQTT-3.10.4-1] of both"""
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None

@@ -1,1 +1,1 @@
-"""Where connections come from: one file a transport."""
+"""The listeners: one file for each transport (TCP with and without TLS, WebSocket, Unix socket)."""

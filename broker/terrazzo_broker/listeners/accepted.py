@@ -1,4 +1,4 @@
-"""From a transport to a connection."""
+"""Makes the ``Connection`` of an accepted transport."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ..packet_loop import handle_packets
 
 
 def new_connection(core: BrokerCore, listener: ListenerAdmission) -> Connection:
-    """The protocol of a socket that has just been accepted."""
+    """The connection of a socket that has just been accepted."""
     return Connection(core, listener, handle_packets)
 
 
 def admitted_connection(core: BrokerCore, listener: ListenerAdmission, address: str, port: int) -> Connection:
-    """The same for a peer that the admission counts already, as one that hasn't logged in, under this address."""
+    """The connection of a peer with this address that ``Admission`` has counted as not logged in already."""
     connection = Connection(core, listener, handle_packets)
     connection.address, connection.port = address, port
     connection.is_half_open = True

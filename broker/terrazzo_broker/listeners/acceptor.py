@@ -1,4 +1,4 @@
-"""Accepting connections that need something before MQTT can start, each in a task of its own."""
+"""Accepts connections that need a handshake before MQTT, each set up in a task of its own."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S = 0.5  # before it is tried again when there is no room for one more socket
 
 Receive = Callable[[socket.socket, tuple[str, int]], Awaitable[None]]
+"""Takes an accepted socket and its peer's address and port."""
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -73,7 +74,7 @@ class Acceptor:
         return any(each.is_running for each in self._accepting)
 
     async def close(self) -> None:
-        """Accepts no more, and gives up what is being set up."""
+        """Stops accepting, and cancels connections that are being set up."""
         self._peers.cancel()
         for task in self._accepting:
             await task.stop()
@@ -81,7 +82,7 @@ class Acceptor:
             each.close()
 
     async def finish(self) -> None:
-        """Waits until all that has ended."""
+        """Waits for the end of what ``close`` has cancelled."""
         await self._peers.finish()
 
     async def _accept(self, listening: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""A TLS listener's certificate, key and client authority: read from files, and read again while in use."""
+"""The certificate, key and client authority of a TLS listener: read from files, and again on request."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class CertificateError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """PEM files: the certificate with its chain, its key, and who signs client certificates (None: none are asked
-    for)."""
+    """PEM files: the certificate with its chain, its key, and the authority that signs client certificates (None: no
+    client is asked for one)."""
 
     cert: str | Path
     key: str | Path
@@ -31,7 +31,7 @@ class TlsFiles:
 
 
 class Certificates:
-    """What new TLS connections are met with; those that stand keep what they were met with."""
+    """The TLS context for new connections; open ones keep the context that they were accepted with."""
 
     def __init__(self, files: TlsFiles, *, protocol: str) -> None:
         """``protocol`` is announced by ALPN.
@@ -44,7 +44,7 @@ class Certificates:
         self.context = self.read()
 
     def read(self) -> ssl.SSLContext:
-        """A context of what the files hold now.
+        """Makes a context of what the files hold now.
 
         Raises:
             CertificateError: as at the start.

@@ -1,4 +1,4 @@
-"""From an accepted socket to a transport: the PROXY header, the TLS handshake, and their deadline."""
+"""Sets up accepted sockets: the PROXY header, the TLS handshake, and the deadline of both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Make = Callable[[str, int], asyncio.Protocol]  # the protocol of a peer with thi
 
 
 class Handshakes:
-    """Takes the sockets of one listener as far as MQTT, in at most the broker's ``connect_timeout_s``."""
+    """Sets up the sockets of one listener for MQTT, each within the broker's ``connect_timeout_s``."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class Handshakes:
         self._proxy_protocol = proxy_protocol
 
     async def perform(self, sock: socket.socket, peer: Address) -> None:
-        """Takes a socket as far as it goes, or closes it."""
+        """Sets a socket up and connects it to its protocol, or closes it."""
         deadline_s = self._core.clock() + self._core.settings.connect_timeout_s
         try:
             source = await self._source(sock, peer)

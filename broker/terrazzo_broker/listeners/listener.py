@@ -1,4 +1,4 @@
-"""What every listener is to the broker."""
+"""The port of a listener, and the listener that asyncio serves."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ class OpenListener(Protocol):
         """Whether it accepts connections."""
 
     async def close(self) -> None:
-        """Accepts no more; connections that stand are the broker's to close."""
+        """Stops accepting; open connections are closed by the broker."""
 
     async def finish(self) -> None:
-        """The broker's connections are gone: ends what else there is."""
+        """Ends what else the listener has; called when the broker's connections are closed."""
 
 
 class ServerListener:
-    """A listener that the event loop serves by itself."""
+    """A listener over an ``asyncio.Server``, which accepts by itself."""
 
     def __init__(self, server: asyncio.Server) -> None:
         self._server = server
@@ -30,8 +30,8 @@ class ServerListener:
         return self._server.is_serving()
 
     async def close(self) -> None:
-        """Accepts no more."""
+        """Stops accepting."""
         self._server.close()
 
     async def finish(self) -> None:
-        """Nothing else there is."""
+        """Does nothing: the server has nothing else."""

@@ -1,4 +1,4 @@
-"""The listeners of a broker: opening them, their certificates, closing them."""
+"""The listeners of a broker: opens and closes them, and reloads their certificates."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .unix import listen_unix
 
 
 class ListenerSet:
-    """All places where one broker accepts connections. What each method raises stands in ``Broker``."""
+    """All listeners of one broker. Its methods raise as those of ``Broker`` with the same names."""
 
     def __init__(self, core: BrokerCore, tasks: Tasks) -> None:
         self._core = core
@@ -22,7 +22,7 @@ class ListenerSet:
         self._certificates: list[Certificates] = []
 
     async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool) -> int:
-        """Plain TCP; the port bound."""
+        """Listens on plain TCP; returns the port bound."""
         if not proxy_protocol:
             return self._add(*await listen_tcp(self._core, host, port))
         return self._add(
@@ -30,7 +30,7 @@ class ListenerSet:
         )
 
     def listen_tls(self, host: str, port: int, files: TlsFiles, *, proxy_protocol: bool) -> int:
-        """TCP with TLS; the port bound."""
+        """Listens on TCP with TLS; returns the port bound."""
         certificates = Certificates(files, protocol="mqtt")
         opened = listen_with_handshake(
             self._core, self._tasks, host, port, certificates=certificates, proxy_protocol=proxy_protocol
@@ -38,7 +38,7 @@ class ListenerSet:
         return self._add(*opened, certificates)
 
     def listen_websocket(self, host: str, port: int, *, path: str, tls: TlsFiles | None) -> int:
-        """WebSocket, with TLS if there are files for it; the port bound."""
+        """Listens on WebSocket, with TLS if there are files for it; returns the port bound."""
         from .websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
 
         certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
@@ -46,7 +46,7 @@ class ListenerSet:
         return self._add(*opened, certificates)
 
     async def listen_unix(self, path: str | Path) -> None:
-        """A Unix socket."""
+        """Listens on a Unix socket."""
         self._add(await listen_unix(self._core, path))
 
     def _add(self, listener: OpenListener, port: int = 0, certificates: Certificates | None = None) -> int:
@@ -67,11 +67,11 @@ class ListenerSet:
         return any(each.is_serving() for each in self._listeners)
 
     async def close(self) -> None:
-        """Accepts no more; the connections that stand are left alone."""
+        """Stops accepting; open connections are left alone."""
         for listener in self._listeners:
             await listener.close()
 
     async def finish(self) -> None:
-        """The connections are gone: ends what else the listeners have."""
+        """Ends what else the listeners have; called when the connections are closed."""
         for listener in self._listeners:
             await listener.finish()

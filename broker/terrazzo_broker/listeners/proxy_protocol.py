@@ -1,4 +1,4 @@
-"""The PROXY protocol, version 2: a load balancer's word for whom it speaks.
+"""The PROXY protocol, version 2: a load balancer names the client whose connection it forwards.
 
 Source: https://www.haproxy.org/download/2.9/doc/proxy-protocol.txt, section 2.2.
 """
@@ -20,11 +20,11 @@ Address = tuple[str, int]
 
 
 class ProxyError(Exception):
-    """What came is no PROXY protocol v2 header that can be honoured."""
+    """The connection doesn't start with a PROXY protocol v2 header that is supported."""
 
 
 def parse_length(header: bytes) -> int:
-    """How many bytes follow the first 16.
+    """How many bytes of the header follow its first 16.
 
     Raises:
         ProxyError: the first 16 bytes can't start a header.
@@ -39,10 +39,10 @@ def parse_length(header: bytes) -> int:
 
 
 def check_signature(start: bytes) -> None:
-    """Refuses as early as can be what doesn't start like a header.
+    """Checks the first bytes of a connection, of any number, against the signature.
 
     Raises:
-        ProxyError: it doesn't.
+        ProxyError: they don't start a header.
     """
     if start.startswith(b"PROXY "):
         raise ProxyError("PROXY protocol v1 is not spoken here, only v2")

@@ -1,4 +1,4 @@
-"""TCP, plain or with TLS, with the PROXY protocol or without.
+"""Listeners on TCP, plain or with TLS, with the PROXY protocol or without.
 
 An ordered, lossless stream of bytes each way. [MQTT-4.2-1]; [MQTT-7.1.1-1] of 3.1.1
 What is listened for here is MQTT and nothing that would have to be agreed on besides. [MQTT-7.0.0-2] of 3.1.1

@@ -1,4 +1,4 @@
-"""A Unix socket: for programs on the same machine that may open its file."""
+"""The listener on a Unix socket, for programs on the same machine that may open its file."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _bind(path: Path) -> socket.socket:
 
 
 class UnixListener(ServerListener):
-    """Removes its file when it closes, unless somebody else has put another there."""
+    """A listener that removes its socket file when it closes, unless another process has replaced the file."""
 
     def __init__(self, server: asyncio.Server, path: Path) -> None:
         super().__init__(server)
@@ -75,7 +75,7 @@ class UnixListener(ServerListener):
         self._inode = path.stat().st_ino
 
     async def close(self) -> None:
-        """Accepts no more."""
+        """Stops accepting, and removes the file."""
         await super().close()
         with suppress(FileNotFoundError):
             if os.stat(self._path).st_ino == self._inode:

@@ -1,4 +1,4 @@
-"""MQTT over WebSocket, plain or with TLS: the HTTP side of it. [MQTT-6.0.0]"""
+"""The listener for MQTT over WebSocket, plain or with TLS: HTTP, as far as the upgrade. [MQTT-6.0.0]"""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _CLOSE_TIMEOUT_S = 5.0  # how long a peer may take to answer a close frame
 _FINISH_TIMEOUT_S = 1.0
 
 
-class _Visitor(NamedTuple):
-    """A peer that hasn't upgraded to WebSocket yet."""
+class _PendingUpgrade(NamedTuple):
+    """An HTTP connection that hasn't upgraded to WebSocket yet; ``born_s`` in monotonic seconds."""
 
     address: str
     port: int
@@ -37,7 +37,7 @@ class _Visitor(NamedTuple):
 
 
 class WebSocketListener:
-    """A ``Listener`` on which one path upgrades, and everything else is refused and closed."""
+    """An ``OpenListener`` for HTTP: one path upgrades to WebSocket, all other requests are refused and closed."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class WebSocketListener:
         self._core = core
         self._path = path
         self._admission = ListenerAdmission("ws" if certificates is None else "wss")
-        self._visitors: dict[web.RequestHandler, _Visitor] = {}
+        self._pending_upgrades: dict[web.RequestHandler, _PendingUpgrade] = {}
         self._server = _Server(self, lingering_time=0, access_log=None, logger=_http_log)
         handshakes = Handshakes(
             core, self._admission, lambda address, port: self._server(), certificates=certificates, proxy_protocol=False
@@ -63,29 +63,29 @@ class WebSocketListener:
         return self._acceptor.is_serving()
 
     async def close(self) -> None:
-        """Accepts no more, and lets go of those that haven't upgraded."""
+        """Stops accepting, and closes connections that haven't upgraded."""
         await self._acceptor.close()
-        for protocol in list(self._visitors):
+        for protocol in list(self._pending_upgrades):
             protocol.force_close()
 
     async def finish(self) -> None:
-        """Ends what is left of HTTP."""
+        """Ends the HTTP server."""
         await self._acceptor.finish()
         await self._server.shutdown(_FINISH_TIMEOUT_S)
 
     # Before the upgrade
 
-    def on_visitor(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """A connection that HTTP starts on; it is counted already as not logged in."""
+    def on_http_connection(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Adds an HTTP connection, which ``Admission`` has counted as not logged in, and starts its deadline."""
         timeout_s = self._core.settings.connect_timeout_s
         address, port = transport.get_extra_info("peername")[:2]
-        self._visitors[protocol] = _Visitor(
+        self._pending_upgrades[protocol] = _PendingUpgrade(
             address=address,
             port=port,
             born_s=self._core.clock(),
             deadline=asyncio.get_running_loop().call_later(timeout_s, self._give_up, transport),
         )
-        if len(self._visitors) > PENDING:
+        if len(self._pending_upgrades) > PENDING:
             self._core.stats.limited_half_open += 1
             log.warning("%s: refused, %d connections there haven't upgraded", self._admission.name, PENDING)
             transport.abort()
@@ -96,16 +96,16 @@ class WebSocketListener:
         transport.abort()
 
     def on_gone(self, protocol: web.RequestHandler) -> None:
-        """A connection has ended, perhaps without an upgrade."""
-        visitor = self._visitors.pop(protocol, None)
-        if visitor is not None:
-            visitor.deadline.cancel()
-            self._core.admission.leave(visitor.address)
+        """Removes an HTTP connection that has ended; does nothing after an upgrade."""
+        pending = self._pending_upgrades.pop(protocol, None)
+        if pending is not None:
+            pending.deadline.cancel()
+            self._core.admission.leave(pending.address)
 
     # The upgrade
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Upgrades and serves MQTT, or says why not."""
+        """Answers a request: upgrades and serves MQTT until the connection ends, or refuses with a reason."""
         websocket = web.WebSocketResponse(
             protocols=SUBPROTOCOLS,
             timeout=_CLOSE_TIMEOUT_S,
@@ -117,12 +117,12 @@ class WebSocketListener:
         if refusal is not None or below is None:
             return self._refuse(request, refusal or _refused(400, "the connection is gone"))
         await websocket.prepare(request)
-        visitor = self._visitors.pop(request.protocol, None)
-        if visitor is None:  # gone while it was answered
+        pending = self._pending_upgrades.pop(request.protocol, None)
+        if pending is None:  # gone while it was answered
             return websocket
-        visitor.deadline.cancel()
-        connection = admitted_connection(self._core, self._admission, visitor.address, visitor.port)
-        connection.born_s = visitor.born_s
+        pending.deadline.cancel()
+        connection = admitted_connection(self._core, self._admission, pending.address, pending.port)
+        connection.born_s = pending.born_s
         await WebSocketTransport(websocket, below).serve(connection)
         return websocket
 
@@ -151,7 +151,7 @@ def _refused(status: int, text: str, headers: dict[str, str] | None = None) -> w
 
 
 class _Server(web.Server):
-    """Tells the listener who comes and goes."""
+    """aiohttp's server, which tells the listener of connections and their end."""
 
     def __init__(self, listener: WebSocketListener, **options: Any) -> None:
         super().__init__(listener.answer, **options)
@@ -159,7 +159,7 @@ class _Server(web.Server):
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        self._listener.on_visitor(handler, transport)
+        self._listener.on_http_connection(handler, transport)
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
@@ -169,7 +169,7 @@ class _Server(web.Server):
 def listen_websocket(
     core: BrokerCore, tasks: Tasks, host: str, port: int, *, path: str, certificates: Certificates | None
 ) -> tuple[WebSocketListener, int]:
-    """A listener and the port that it got.
+    """Opens a listener; returns it and the port that it got.
 
     Raises:
         OSError: the address is taken or not ours.

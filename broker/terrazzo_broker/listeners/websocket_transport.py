@@ -39,7 +39,7 @@ class WebSocketTransport(asyncio.Transport):
         self._connection: Connection | None = None
 
     async def serve(self, connection: Connection) -> None:
-        """Runs the connection until either side ends it."""
+        """Reads and writes for the connection until either side ends it."""
         self._connection = connection
         connection.connection_made(self)
         writing = connection.core.peer_tasks.start(f"write to WebSocket {connection}", self._write_all, self.abort)
@@ -56,7 +56,7 @@ class WebSocketTransport(asyncio.Transport):
                 connection.connection_lost(error)
 
     async def _end(self, writing: asyncio.Task[None]) -> None:
-        """The goodbye may take a little, not longer."""
+        """Waits for the last frames to be sent, at most ``GOODBYE_TIMEOUT_S``, then aborts."""
         await asyncio.wait([writing], timeout=GOODBYE_TIMEOUT_S)
         if not writing.done():
             self.abort()
@@ -80,22 +80,22 @@ class WebSocketTransport(asyncio.Transport):
                 return None
 
     def _refuse_text(self, connection: Connection) -> None:
-        """[MQTT-6.0.0-1] of both"""
+        """Ends a connection that sent a text frame. [MQTT-6.0.0-1] of both"""
         if not self._is_closing:
             connection.core.stats.protocol_errors += 1
             self._close_code = WSCloseCode.UNSUPPORTED_DATA
             connection.fail(DisconnectReasonCode.PROTOCOL_ERROR, "a WebSocket frame that is not binary")
 
     def pause_reading(self) -> None:
-        """Delivers nothing more until ``resume_reading``."""
+        """Delivers no received bytes until ``resume_reading``."""
         self._readable.clear()
 
     def resume_reading(self) -> None:
-        """Delivers again."""
+        """Delivers received bytes again."""
         self._readable.set()
 
     def is_reading(self) -> bool:
-        """Whether what arrives is delivered."""
+        """Whether received bytes are delivered."""
         return self._readable.is_set() and not self._is_closing
 
     # Writing
@@ -112,7 +112,7 @@ class WebSocketTransport(asyncio.Transport):
             self._connection.pause_writing()
 
     async def _write_all(self) -> None:
-        """Sends what waits, then says goodbye; a peer that has gone ends it early."""
+        """Sends the waiting frames, and in the end the close frame; returns early where the peer is gone."""
         try:
             while await self._has_frame():
                 frame = self._waiting.popleft()
@@ -140,7 +140,7 @@ class WebSocketTransport(asyncio.Transport):
         return self._waiting_bytes
 
     def can_write_eof(self) -> bool:
-        """The close frame does it."""
+        """False: the close frame of WebSocket ends both directions."""
         return False
 
     # The end
@@ -159,14 +159,14 @@ class WebSocketTransport(asyncio.Transport):
         self._stop()
 
     def abort(self) -> None:
-        """Ends at once, whatever waits."""
+        """Closes the socket at once; waiting bytes are dropped."""
         self._waiting.clear()
         self._waiting_bytes = 0
         self._stop()
         self._below.abort()
 
     def get_extra_info(self, name: str, default: Any = None) -> Any:
-        """What the socket below knows."""
+        """The extra information of the socket's transport."""
         return self._below.get_extra_info(name, default)
 
 

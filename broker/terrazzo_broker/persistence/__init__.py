@@ -1,4 +1,4 @@
-"""The broker's state on disk: what a restart finds again."""
+"""The broker's storage on disk: sessions, retained messages and wills outlive a restart."""
 
 from .disk_storage import DiskStorage
 

@@ -1,4 +1,4 @@
-"""What has changed since the last commit, in the form in which it will be stored."""
+"""The changes since the last commit, as the records that it will write."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _OVERHEAD_BYTES = 200  # of the Python objects that hold one change
 
 @dataclass(frozen=True, slots=True)
 class CommitBatch:
-    """One commit: values by key, None deletes; then ranges of keys that are deleted."""
+    """What one commit writes: values by key (None deletes), then deletions of all keys of ended sessions."""
 
     values: dict[bytes, bytes | None]
-    ended: list[int]  # sessions
+    ended: list[int]  # numbers of sessions
 
     @property
     def ranges(self) -> list[tuple[bytes, bytes]]:
-        """The keys of the sessions that have ended."""
+        """The key ranges of the sessions that have ended: first key, and the first one beyond."""
         return [keys.session_range(number) for number in self.ended]
 
 
 class UncommittedChanges:
-    """Collects changes until they are taken.
+    """Collects changes until a commit takes them.
 
-    A queue entry that goes again before it was taken is never written.
+    A queue entry that is dropped before it was taken is never written.
     """
 
     __slots__ = ("_assigned", "_bodies", "_body_of", "_ended", "_entries", "_next_body", "_values", "size")
@@ -56,12 +56,12 @@ class UncommittedChanges:
         self._values[key] = None
 
     def keep(self, message: StoredMessage, packet_id: int) -> None:
-        """Adds a queue entry that wasn't there; ``packet_id`` 0: it isn't sent yet."""
+        """Adds a new queue entry; ``packet_id`` 0: it isn't sent yet."""
         self._entries[message.key] = message, packet_id
         self.size += message.size + _OVERHEAD_BYTES
 
     def assign(self, message: StoredMessage, packet_id: int) -> None:
-        """A queue entry is sent."""
+        """Sets the packet identifier of a queue entry that is sent."""
         if message.key in self._entries:
             self._entries[message.key] = message, packet_id
         else:
@@ -83,21 +83,21 @@ class UncommittedChanges:
             self._let_go(body)
 
     def end(self, session: int) -> None:
-        """Removes all that a session has, except its queue entries' bodies, which go with ``drop``."""
+        """Removes all records of a session, except its queue entries' shared payloads, which ``drop`` removes."""
         self._ended.append(session)
 
     def note_assigned(self, key: bytes) -> None:
-        """The packet identifier of this queue entry is in a record of its own."""
+        """Notes, at the start, that a queue entry's packet identifier is in a record of its own."""
         self._assigned.add(key)
 
     def share(self, key: bytes, body: int) -> None:
-        """This queue entry has its payload in a body."""
+        """Notes that a queue entry has its payload in the shared record number ``body``."""
         self._body_of[key] = body
         self._bodies[body] = self._bodies.get(body, 0) + 1
         self._next_body = max(self._next_body, body + 1)
 
     def take(self) -> CommitBatch:
-        """Everything collected; what changes from now on is the next batch's."""
+        """Takes everything collected; later changes belong to the next batch."""
         batch = CommitBatch({**self._values, **self._encoded_entries()}, self._ended)
         self._values, self._entries, self._ended, self.size = {}, {}, [], 0
         return batch
@@ -120,7 +120,7 @@ class UncommittedChanges:
         return values
 
     def put_back(self, batch: CommitBatch) -> None:
-        """A batch couldn't be written, or only perhaps: it goes into the next one, under what has changed since."""
+        """Adds a batch whose commit failed to the next one, below later changes; it may be written in part."""
         self._values = {**batch.values, **self._values}
         self._ended = batch.ended + self._ended
         self.size += sum(len(value or b"") + _OVERHEAD_BYTES for value in batch.values.values())

@@ -1,4 +1,4 @@
-"""RocksDB: its options, its errors in words, batches that are on disk when a call returns."""
+"""RocksDB for the broker: its options, its errors as ``StorageError``, synced commits."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
 
-Values = Mapping[bytes, bytes | None]
-Ranges = Iterable[tuple[bytes, bytes]]
+KeyValues = Mapping[bytes, bytes | None]
+"""KeyValues by key; None deletes the key."""
+
+KeyRanges = Iterable[tuple[bytes, bytes]]
+"""KeyRanges of keys to delete: the first key, and the first one beyond."""
 
 
 class _Stalled(Exception):
-    """Too many files wait to be merged."""
+    """RocksDB refuses a write for now: too many files wait to be merged."""
 
 
 class StateDatabase:
-    """One folder's database; one process has it at a time, and one thread calls it at a time."""
+    """The database in one folder; one process may open it at a time, and one thread call it at a time."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -35,7 +38,7 @@ class StateDatabase:
         self._db: Rdict | None = None
 
     def open(self) -> None:
-        """Opens, creates what isn't there.
+        """Opens the database, and creates it where there is none.
 
         Raises:
             StorageError: another process has it, the folder can't be written, the files are damaged.
@@ -53,11 +56,11 @@ class StateDatabase:
         with self._worded():
             yield from self._db.items()
 
-    def commit(self, values: Values, ranges: Ranges = ()) -> None:
-        """``write`` and ``sync``, once the database is open and has no stall.
+    def commit(self, values: KeyValues, ranges: KeyRanges = ()) -> None:
+        """``write`` and ``sync``; opens the database if it is closed, and waits up to five seconds for a stall to end.
 
         Raises:
-            StorageError: whether it is stored shows only when it has succeeded once.
+            StorageError: it failed; whether it is stored is unknown until a later commit succeeds.
         """
         if self._db is None:
             self.open()
@@ -68,14 +71,14 @@ class StateDatabase:
             time.sleep(_STALL_PAUSE_S)
         self.sync()
 
-    def write(self, values: Values, ranges: Ranges = ()) -> bool:
-        """Puts values, deletes the keys whose value is None, then all keys in the ranges; all of it or nothing.
+    def write(self, values: KeyValues, ranges: KeyRanges = ()) -> bool:
+        """Puts values, deletes keys whose value is None, then all keys in the ranges: all of it or nothing.
 
-        It survives the end of the process, but that of the machine only after ``sync``. False, and nothing is written:
-        the database is closed, or has to catch up first.
+        It survives a crash of the process, and one of the machine after ``sync``. False, with nothing written: the
+        database is closed, or stalls.
 
         Raises:
-            StorageError: perhaps it is written; RocksDB takes nothing more, and is closed.
+            StorageError: it failed, and may be written all the same; the database is closed.
         """
         if self._db is None:
             return False
@@ -87,10 +90,10 @@ class StateDatabase:
         return True
 
     def sync(self) -> None:
-        """Has everything that was written on the disk.
+        """Syncs everything that was written to the disk.
 
         Raises:
-            StorageError: perhaps it isn't; RocksDB takes nothing more, and is closed.
+            StorageError: it failed, and may be on the disk all the same; the database is closed.
         """
         assert self._db is not None
         with self._failing():
@@ -106,7 +109,7 @@ class StateDatabase:
             raise
 
     def close(self) -> None:
-        """Lets the folder go; what was committed is there."""
+        """Closes the database; what was committed stays."""
         db, self._db = self._db, None
         if db is not None:
             with contextlib.suppress(StorageError), self._worded():  # what was synced is in the log
@@ -114,7 +117,7 @@ class StateDatabase:
 
     @contextlib.contextmanager
     def _worded(self) -> Iterator[None]:
-        """Turns rocksdict's errors, bare ``Exception`` with nothing but a text, into ours."""
+        """Turns rocksdict's errors, each a plain ``Exception`` with a text, into ``StorageError`` or ``_Stalled``."""
         try:
             yield
         except Exception as error:  # rocksdict has no narrower class; whatever has one goes on as it is
@@ -134,7 +137,7 @@ class StateDatabase:
         return StorageError(f"the broker's storage in {self.folder} failed: {text}")
 
 
-def _batch(values: Values, ranges: Ranges) -> WriteBatch:
+def _batch(values: KeyValues, ranges: KeyRanges) -> WriteBatch:
     batch = WriteBatch(raw_mode=True)
     for key, value in values.items():
         if value is None:

@@ -1,4 +1,4 @@
-"""The broker's storage in a folder."""
+"""The ``Storage`` of a broker in a folder on disk."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .records import StoredWill, encode_will
 from .retained_records import RetainedRecords
 from .session_records import SessionRecords
 
-_ALIVE_US = 5_000_000  # as exactly is it known when a broker was killed
+_ALIVE_US = 5_000_000  # how often the time is stored, which tells after a crash when the broker was killed
 
 
 def _wall_clock_us() -> int:
@@ -58,13 +58,13 @@ class DiskStorage:
 
     @property
     def is_failing(self) -> bool:
-        """Whether the disk takes no writes."""
+        """Whether the last commit failed, and none has succeeded since."""
         return self._commits.is_failing
 
     # The start
 
     def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
-        """Opens the folder and loads what is there.
+        """Opens the folder, and loads its sessions, retained messages and wills.
 
         Raises:
             StorageError: another process has it, or it can't be read.
@@ -125,7 +125,7 @@ class DiskStorage:
                 tree.add(shared.filter, shared.group, session, subscription)
 
     def _restore_will(self, client_id: str, stored: StoredWill, last_seen_us: int) -> None:
-        """A client that was connected to a broker that was killed has lost its connection. [MQTT-3.1.2-8]"""
+        """Restores a will; one of a client that was connected when the broker was killed is due now. [MQTT-3.1.2-8]"""
         due_us = stored.due_us
         if due_us is None:
             session = self.sessions.get(client_id)
@@ -136,19 +136,19 @@ class DiskStorage:
     # Sessions
 
     def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
-        """A new session; on disk if it is to outlive its connection."""
+        """Makes a new session, on disk if it is to outlive its connection."""
         records = self._records(next(self._numbers)) if outlives else None
         session = self.sessions[client_id] = Session(client_id, settings, stats, records)
         return session
 
     def discard(self, session: Session) -> None:
-        """Forgets a session that has ended; what is on disk goes when it is told to end."""
+        """Forgets a session that has ended; ``Session.end`` removes its records."""
         self.sessions.pop(session.client_id, None)
 
     # Wills
 
     def note_will(self, will: mqtt5.Will, client: Client, origin: Origin | None) -> None:
-        """Writes down a connected client's will, so that it is published if the broker is killed."""
+        """Stores a connected client's will, so that the next start publishes it if the broker is killed."""
         self._write_will(will, client, None)
         if self.sessions[client.client_id].is_persistent:
             self._commits.wait(origin)
@@ -156,7 +156,7 @@ class DiskStorage:
             self._commits.later()
 
     def leave_will(self, pending: PendingWill, due_us: int) -> None:
-        """Keeps the will of a client that has gone, until ``due_us``."""
+        """Keeps the will of a client that is no longer connected, until ``due_us`` (UTC microseconds)."""
         client_id = pending.client.client_id
         self._wills[client_id] = pending
         self.deadlines.set("w" + client_id, due_us)
@@ -168,7 +168,7 @@ class DiskStorage:
         self._commits.changes.put(keys.WILL + client.client_id.encode(), encode_will(will, client, due_us))
 
     def take_will(self, client_id: str) -> PendingWill | None:
-        """Forgets a client's will; the one that waited."""
+        """Removes a client's will; returns it where its client is no longer connected."""
         if client_id in self._noted_wills:
             self._noted_wills.discard(client_id)
             self._commits.changes.delete(keys.WILL + client_id.encode())
@@ -179,7 +179,7 @@ class DiskStorage:
     # Time
 
     def on_sweep(self, now_us: int) -> None:
-        """Writes down every few seconds that the broker runs: from then on expiries count if it is killed."""
+        """Stores the time every few seconds: if the broker is killed, session expiries count from then on."""
         if self._commits.changes:
             self._commits.later()
         elif now_us - self._alive_us > _ALIVE_US and (self.sessions or self._noted_wills):
@@ -188,5 +188,5 @@ class DiskStorage:
             self._commits.later()
 
     async def close(self) -> None:
-        """Commits everything and lets the folder go."""
+        """Commits all changes and closes the database."""
         await self._commits.close()

@@ -1,4 +1,4 @@
-"""Commits changes in groups, and lets the answers that rest on them go afterwards."""
+"""Group commit: stores the changes of many connections at once, and releases their answers afterwards."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .database import StateDatabase
 
 log = limited_logger("terrazzo_broker.persistence")
 
-LAZY_S = 0.05  # how long a change that nobody waits for may take to be committed
+LAZY_S = 0.05  # the longest delay of a commit that no answer waits for
 RETRY_S = 1.0  # after a failure
 GROUP_BYTES = 8 << 20  # with more than this uncommitted, whoever adds to it isn't read
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A commit under way, and the output of each connection that waits for it."""
+    """A commit under way, and the withheld output of each connection that waits for it."""
 
     batch: CommitBatch
     withheld: list[tuple[Origin, list[bytes]]]
@@ -35,9 +35,9 @@ class _Group:
 
 
 class GroupCommit:
-    """One commit at a time, on a thread; what changes meanwhile is the next one.
+    """Runs one commit at a time, its sync on a thread; changes made meanwhile belong to the next one.
 
-    ``on_health`` is called when ``is_failing`` changes.
+    ``on_health`` is called when ``is_failing`` changes. ``now_us``: the clock, UTC microseconds.
     """
 
     def __init__(self, database: StateDatabase, *, now_us: Callable[[], int]) -> None:
@@ -58,7 +58,7 @@ class GroupCommit:
     # What sessions ask for
 
     def wait(self, connection: Origin | None) -> None:
-        """Has what was just changed committed at once, and before anything more leaves on this connection."""
+        """Commits the last changes as soon as possible; until then the connection's further output is withheld."""
         if connection is not None and connection not in self._waiting:
             self._waiting[connection] = None
             connection.withhold()
@@ -68,7 +68,7 @@ class GroupCommit:
         self._start(at_once=True)
 
     def later(self) -> None:
-        """What was just changed may be lost if the broker is killed right now."""
+        """Commits the last changes within ``LAZY_S``; no answer waits for that."""
         self._start(at_once=False)
 
     # Commits
@@ -105,7 +105,7 @@ class GroupCommit:
         return None
 
     def _write(self, batch: CommitBatch) -> asyncio.Future[None]:
-        """Writes here, as rocksdict would hold the interpreter on a thread as well; syncs on the thread.
+        """Writes on the loop, as rocksdict holds the GIL while it writes, and syncs on the thread.
 
         Raises:
             StorageError: as ``StateDatabase.write``.
@@ -147,7 +147,7 @@ class GroupCommit:
                 connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
 
     def _fail(self, group: _Group, error: BaseException) -> None:
-        """Nobody is told that it is stored: they come back, and ask again."""
+        """Closes the waiting connections unanswered, as nothing is stored; the clients come back and try again."""
         self.stats.storage_failures += 1
         self.changes.put_back(group.batch)
         if not self.is_failing:
@@ -163,7 +163,7 @@ class GroupCommit:
             self._schedule(RETRY_S)
 
     async def close(self) -> None:
-        """Commits everything and lets the folder go."""
+        """Commits all changes and closes the database."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,4 +1,4 @@
-"""Everything that is stored, read once at the start."""
+"""Reads all stored records into memory, once at the start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _READABLE = (FORMAT, b"1")  # 1 has no publisher in its retained messages
 
 @dataclass(slots=True)
 class SessionImage:
-    """One session. ``queue`` has what was sent (by packet identifier) and what wasn't (0), in order."""
+    """The records of one session. ``queue``: packet identifier (0: not sent yet) and message, in sending order."""
 
     number: int
     head: StoredSession | None = None
@@ -41,7 +41,7 @@ class SessionImage:
 
     @property
     def inflight(self) -> dict[int, StoredMessage | None]:
-        """What was sent, in the order of sending; None where PUBREC has come."""
+        """Sent messages by packet identifier, in the order of sending; None where PUBREC has come."""
         sent: list[tuple[int, int, StoredMessage | None]] = [
             (decode_number(message.key[keys.PLACE_AT :], 8), identifier, message)
             for identifier, message in self.queue
@@ -53,13 +53,13 @@ class SessionImage:
 
     @property
     def waiting(self) -> deque[StoredMessage]:
-        """What wasn't sent yet."""
+        """The messages that weren't sent yet, in order."""
         return deque(message for identifier, message in self.queue if not identifier)
 
 
 @dataclass(slots=True)
 class Image:
-    """All records."""
+    """All records of a database. ``alive_us``: when the broker was last known to run, UTC microseconds."""
 
     is_new: bool = True
     format: bytes = b""
@@ -73,15 +73,15 @@ class Image:
 
     @property
     def unused_bodies(self) -> list[int]:
-        """Payloads that no queue entry needs."""
+        """Numbers of shared payloads that no queue entry refers to any more."""
         return sorted(self.bodies.keys() - set(self.body_of.values()))
 
 
 def read_image(items: Iterable[tuple[bytes, bytes]]) -> Image:
-    """All records, given in the order of their keys.
+    """Reads all records, given in the order of their keys.
 
     Raises:
-        StorageError: of another format, or a record that can't be read; says which.
+        StorageError: another format, or a record that can't be read; names it.
     """
     image = Image()
     for key, value in items:

@@ -1,4 +1,4 @@
-"""Where each record lives in the database.
+"""The keys of the database.
 
     V                                  version of this layout
     A                                  when the broker was last known to run
@@ -28,20 +28,20 @@ PLACE_AT = PREFIX_BYTES + 1
 
 
 def session_prefix(session: int) -> bytes:
-    """How all keys of a session start."""
+    """The prefix of all keys of a session."""
     return SESSION + session.to_bytes(4, "big")
 
 
 def session_range(session: int) -> tuple[bytes, bytes]:
-    """The first key that may be a session's, and the first that can't."""
+    """The key range of a session: its first possible key, and the first one beyond."""
     return session_prefix(session), SESSION + (session + 1).to_bytes(4, "big")
 
 
 def body_key(number: int) -> bytes:
-    """Of a shared payload."""
+    """The key of a shared payload."""
     return BODY + number.to_bytes(8, "big")
 
 
 def identifier_key(queued_key: bytes) -> bytes:
-    """Of the packet identifier that belongs to a queue entry."""
+    """The key of the packet identifier of a queue entry, by the entry's key."""
     return queued_key[:PREFIX_BYTES] + IDENTIFIER + queued_key[PLACE_AT:]

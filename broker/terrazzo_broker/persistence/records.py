@@ -1,4 +1,4 @@
-"""What stands under the keys: bytes to values and back."""
+"""Encodes and decodes the records in the database."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _QOS, _RETAIN, _HAS_BODY, _HAS_PUBLISHER = 0x03, 0x04, 0x08, 0x10
 
 
 class RecordError(ValueError):
-    """A record that isn't one."""
+    """A record can't be decoded."""
 
 
 class StoredMessage(ApplicationMessage, frozen=True, gc=False, kw_only=True):
-    """A message that waits in one persistent session; ``key`` is its queue entry's."""
+    """A message in the queue of a persistent session; ``key`` is that of its queue entry."""
 
     key: bytes
 
 
 class StoredEntry(NamedTuple):
-    """A queue entry or a retained message as stored; where ``body`` is a number the payload is elsewhere."""
+    """A decoded queue entry or retained message; ``body``: the number of the shared record that has the payload."""
 
     packet_id: int  # 0: not sent yet
     topic: bytes
@@ -43,7 +43,7 @@ class StoredEntry(NamedTuple):
 
 
 def encode_entry(message: ApplicationMessage, packet_id: int = 0, body: int | None = None) -> bytes:
-    """A message with the packet identifier that it was sent under; its payload, or the number of its body."""
+    """Encodes a message with its packet identifier (0: not sent), and its payload or the number ``body`` of that."""
     flags = message.qos | (_RETAIN if message.retain else 0)
     payload, publisher = message.payload, b""
     if body is not None:
@@ -58,10 +58,10 @@ def encode_entry(message: ApplicationMessage, packet_id: int = 0, body: int | No
 
 
 def decode_entry(data: bytes) -> StoredEntry:
-    """The inverse.
+    """Decodes what ``encode_entry`` made.
 
     Raises:
-        RecordError: cut off, or of a QoS that there isn't.
+        RecordError: it is cut off, or has an impossible QoS.
     """
     if len(data) < _ENTRY.size:
         raise RecordError(f"a message record of {len(data)} bytes")
@@ -107,7 +107,7 @@ def decode_number(data: bytes, size: int) -> int:
 
 
 class StoredSession(msgspec.Struct, frozen=True, array_like=True):
-    """A session without what is queued and subscribed."""
+    """The head record of a session, without its queue and its subscriptions; ``expires_us`` in UTC microseconds."""
 
     client_id: str
     expiry_s: int
@@ -124,7 +124,7 @@ class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
 
 
 class StoredWill(msgspec.Struct, frozen=True, array_like=True):
-    """A will and the client that left it. ``due_us`` is None while that client is connected."""
+    """A will and its client. ``due_us`` (UTC microseconds) is None while the client is connected."""
 
     due_us: int | None
     delay_s: int
@@ -147,7 +147,7 @@ class StoredWill(msgspec.Struct, frozen=True, array_like=True):
     keep_alive_s: int
 
     def pending(self, client_id: str) -> PendingWill:
-        """The will again. Its client has no identity: that was the embedding program's, and is gone."""
+        """The will and its client, which has no identity: that was the embedding program's, and isn't stored."""
         will = mqtt5.Will(
             self.topic,
             payload=self.payload,
@@ -181,12 +181,12 @@ _wills = msgspec.msgpack.Decoder(StoredWill)
 
 
 def encode_session(stored: StoredSession) -> bytes:
-    """MessagePack."""
+    """Encodes a session's head record, as MessagePack."""
     return _encoder.encode(stored)
 
 
 def decode_session(data: bytes) -> StoredSession:
-    """Raises ``RecordError``."""
+    """Decodes a session's head record. Raises RecordError."""
     try:
         return _sessions.decode(data)
     except msgspec.MsgspecError as error:
@@ -194,7 +194,7 @@ def decode_session(data: bytes) -> StoredSession:
 
 
 def encode_subscription(subscription: TopicSubscription) -> bytes:
-    """MessagePack; the filter is in the key."""
+    """Encodes a subscription, as MessagePack; the filter is in the key."""
     return _encoder.encode(
         _StoredSubscription(
             subscription.qos,
@@ -207,7 +207,7 @@ def encode_subscription(subscription: TopicSubscription) -> bytes:
 
 
 def decode_subscription(pattern: bytes, data: bytes) -> TopicSubscription:
-    """Raises ``RecordError``."""
+    """Decodes a subscription; ``pattern``: the filter in its key, UTF-8. Raises RecordError."""
     try:
         stored = _subscriptions.decode(data)
         return TopicSubscription(
@@ -223,7 +223,7 @@ def decode_subscription(pattern: bytes, data: bytes) -> TopicSubscription:
 
 
 def encode_will(will: mqtt5.Will, client: Client, due_us: int | None) -> bytes:
-    """MessagePack; the client id is in the key."""
+    """Encodes a will, as MessagePack; the client id is in the key. ``due_us``: None while the client is connected."""
     return _encoder.encode(
         StoredWill(
             due_us=due_us,
@@ -250,7 +250,7 @@ def encode_will(will: mqtt5.Will, client: Client, due_us: int | None) -> bytes:
 
 
 def decode_will(data: bytes) -> StoredWill:
-    """Raises ``RecordError``."""
+    """Decodes a will. Raises RecordError."""
     try:
         return _wills.decode(data)
     except msgspec.MsgspecError as error:

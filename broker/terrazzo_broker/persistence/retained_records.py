@@ -1,4 +1,4 @@
-"""The records of retained messages."""
+"""Stores changes of retained messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .records import encode_entry
 
 
 class RetainedRecords:
-    """The ``RetainedJournal`` of retained messages on disk: all except the broker's own figures."""
+    """The ``RetainedJournal`` on disk; the broker's own ``$SYS`` messages are not stored."""
 
     __slots__ = ("_commits",)
 
@@ -18,7 +18,7 @@ class RetainedRecords:
         self._commits = commits
 
     def kept(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
-        """At QoS 1 and 2 the publisher's acknowledgement waits."""
+        """Stores a topic's message; at QoS 1 and 2 the publisher's acknowledgement waits for the commit."""
         if _is_own(topic):
             return
         self._commits.changes.put(keys.RETAINED + message.topic, encode_entry(message))
@@ -28,7 +28,7 @@ class RetainedRecords:
             self._commits.later()
 
     def removed(self, topic: str, origin: Origin | None) -> None:
-        """Whoever removed it waits."""
+        """Deletes a topic's record; the answer to the publisher that removed it waits for the commit."""
         if not _is_own(topic):
             self._commits.changes.delete(keys.RETAINED + topic.encode())
             self._commits.wait(origin)

@@ -1,4 +1,4 @@
-"""The records of one session: which change is written where, and who waits until it is on the disk."""
+"""Stores changes of one session, and has the answers that depend on them wait for the commit."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .records import StoredMessage, StoredSession, encode_session, encode_subscr
 class SessionRecords:
     """The ``SessionJournal`` of a session on disk. QoS 0 and tracked messages are in memory only.
 
-    Of a QoS 2 exchange each state is durable before the packet that follows from it leaves: after a crash both sides
+    Each state of a QoS 2 exchange is durable before the packet that follows from it is sent: after a crash both sides
     agree on which messages have arrived. At QoS 1 a message may be sent again, so it needn't wait.
 
-    ``places`` counts the queue entries of all sessions.
+    ``number`` is the session's in its keys; ``places`` counts the queue entries of all sessions.
     """
 
     __slots__ = ("_commits", "_places", "number", "prefix")
@@ -33,7 +33,7 @@ class SessionRecords:
         self._places = places
 
     def restore(self, session: Session, image: SessionImage) -> None:
-        """Gives a new session what was stored."""
+        """Fills a new session from its stored records."""
         assert image.head is not None
         session.expiry_s = image.head.expiry_s
         session.expires_us = image.head.expires_us
@@ -49,22 +49,22 @@ class SessionRecords:
     # The session itself
 
     def opened(self, session: Session) -> None:
-        """The CONNACK waits."""
+        """Stores the head record; CONNACK waits for the commit."""
         self._write(session)
         self._commits.wait(session.connection)
 
     def closed(self, session: Session) -> None:
-        """Nobody waits: a broker that is killed before takes its own end for the connection's."""
+        """Stores the head record; nothing waits, as after a crash the connection counts as ended with the broker."""
         self._write(session)
         self._commits.later()
 
     def expiry_set(self, session: Session, origin: Origin | None) -> None:
-        """The client's CONNECT or DISCONNECT waits."""
+        """Stores the head record; the answer to the client's CONNECT or DISCONNECT waits for the commit."""
         self._write(session)
         self._commits.wait(origin)
 
     def ended(self, origin: Origin | None) -> None:
-        """Whoever ended it waits: it must not come back."""
+        """Deletes all records of the session; the answer to whoever ended it waits, as it must not come back."""
         self._commits.changes.end(self.number)
         self._commits.wait(origin)
 
@@ -73,32 +73,32 @@ class SessionRecords:
         self._commits.changes.put(self.prefix + keys.HEAD, encode_session(stored))
 
     def subscribed(self, subscription: TopicSubscription, connection: Origin | None) -> None:
-        """The SUBACK waits."""
+        """Stores a subscription; SUBACK waits for the commit."""
         key = self.prefix + keys.SUBSCRIPTION + subscription.filter.encode()
         self._commits.changes.put(key, encode_subscription(subscription))
         self._commits.wait(connection)
 
     def unsubscribed(self, pattern: str, connection: Origin | None) -> None:
-        """The UNSUBACK waits."""
+        """Deletes a subscription; UNSUBACK waits for the commit."""
         self._commits.changes.delete(self.prefix + keys.SUBSCRIPTION + pattern.encode())
         self._commits.wait(connection)
 
     # QoS 2 from the client
 
     def received(self, identifier: int, connection: Origin | None) -> None:
-        """PUBREC waits."""
+        """Stores the identifier of a QoS 2 publish; PUBREC waits for the commit."""
         self._commits.changes.put(self._key(keys.RECEIVED, identifier), b"")
         self._commits.wait(connection)
 
     def released(self, identifier: int, connection: Origin | None) -> None:
-        """PUBCOMP waits."""
+        """Deletes the identifier of a QoS 2 publish; PUBCOMP waits for the commit."""
         self._commits.changes.delete(self._key(keys.RECEIVED, identifier))
         self._commits.wait(connection)
 
     # To the client
 
     def storable(self, message: ApplicationMessage) -> ApplicationMessage:
-        """With a place in the queue, if it is one that is stored."""
+        """The message with the key of a new queue entry; itself where it is not to be stored or has one already."""
         if not message.qos or isinstance(message, StoredMessage | TrackedMessage):
             return message
         return StoredMessage(
@@ -112,7 +112,7 @@ class SessionRecords:
         )
 
     def queued(self, message: ApplicationMessage, origin: Origin | None) -> None:
-        """Its publisher is answered when it is stored."""
+        """Stores a queued message; the acknowledgement to its publisher waits for the commit."""
         if isinstance(message, StoredMessage):
             self._commits.changes.keep(message, 0)
             self._commits.wait(origin)
@@ -120,7 +120,10 @@ class SessionRecords:
     def sent(
         self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
     ) -> ApplicationMessage:
-        """A new message's publisher waits, and at QoS 2 its receiver as well."""
+        """Stores a message with its packet identifier.
+
+        The acknowledgement to the publisher of a new one waits for the commit, and at QoS 2 the publish itself.
+        """
         stored = self.storable(message)
         if not isinstance(stored, StoredMessage):
             return message
@@ -135,14 +138,14 @@ class SessionRecords:
         return stored
 
     def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
-        """PUBREL waits."""
+        """Replaces a QoS 2 message by its identifier; PUBREL waits for the commit."""
         if isinstance(message, StoredMessage):
             self._commits.changes.drop(message)
             self._commits.changes.put(self._key(keys.CONFIRMED, identifier), message.key[keys.PLACE_AT :])
             self._commits.wait(connection)
 
     def done(self, message: ApplicationMessage | None, identifier: int) -> None:
-        """Nobody waits: at worst it is sent again."""
+        """Deletes the record of an acknowledged message; nothing waits, as it may be sent again."""
         if message is None:
             self._commits.changes.delete(self._key(keys.CONFIRMED, identifier))
             self._commits.later()
@@ -150,7 +153,7 @@ class SessionRecords:
             self.lost(message)
 
     def lost(self, message: ApplicationMessage) -> None:
-        """The queue entry goes."""
+        """Deletes the queue entry of a message that won't be delivered; nothing waits."""
         if isinstance(message, StoredMessage):
             self._commits.changes.drop(message)
             self._commits.later()

@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Shared(NamedTuple):
-    """A filter, and the share name where it is a shared subscription's. [MQTT-4.8.2-1]"""
+    """A topic filter without ``$share/...``, and the share name, None where it isn't shared. [MQTT-4.8.2-1]"""
 
     group: str | None
     filter: str
 
 
 def is_topic_name(topic: str) -> bool:
-    """Whether one may publish on it: not empty and without wildcards.
+    """Whether a text is a topic name to publish on: not empty and without wildcards.
 
     [MQTT-4.7.0-1] [MQTT-4.7.3-1]; [MQTT-4.7.1-1] [MQTT-4.7.3-1] of 3.1.1
     """
@@ -21,7 +21,7 @@ def is_topic_name(topic: str) -> bool:
 
 
 def is_topic_filter(pattern: str, *, levels: int) -> bool:
-    """Whether each wildcard fills a level, # is the last one, and there are at most ``levels``."""
+    """Whether a text is a topic filter: each wildcard fills a level, # is the last, at most ``levels`` levels."""
     parts = pattern.split("/")
     if not pattern or len(parts) > levels:
         return False
@@ -31,7 +31,7 @@ def is_topic_filter(pattern: str, *, levels: int) -> bool:
 
 
 def split_shared(pattern: str) -> Shared | None:
-    """Takes ``$share/<group>/<filter>`` apart; None where it starts so and isn't well formed. [MQTT-4.8.2-2]"""
+    """Splits ``$share/<group>/<filter>``; None where it starts like that and isn't well formed. [MQTT-4.8.2-2]"""
     if not (pattern == "$share" or pattern.startswith("$share/")):
         return Shared(None, pattern)
     _, _, rest = pattern.partition("/")

@@ -1,4 +1,4 @@
-"""The retained message of each topic."""
+"""Retained messages: at most one for each topic, found by topic filter. MQTT, section 3.3.1.3."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any, Generic, Protocol, TypeVar
 
 
 class Retainable(Protocol):
-    """What the messages kept here have."""
+    """A message that can be retained."""
 
     @property
     def topic(self) -> bytes:
-        """UTF-8."""
+        """The topic name, UTF-8."""
         ...
 
     @property
     def payload(self) -> bytes:
-        """Empty: what is retained for the topic is to be forgotten."""
+        """The payload; an empty one removes the topic's retained message."""
         ...
 
     @property
     def expires_us(self) -> int:
-        """UTC microseconds; 0 is never."""
+        """When it expires, UTC microseconds; 0 is never."""
         ...
 
 
@@ -30,33 +30,33 @@ M_in = TypeVar("M_in", bound=Retainable, contravariant=True)
 
 
 class RetainedJournal(Protocol[M_in]):
-    """Is told of each change, and writes it down. ``origin``: the connection whose packet asked for it."""
+    """Makes changes of retained messages durable. ``origin``: the connection whose packet caused the change."""
 
     def kept(self, topic: str, message: M_in, origin: Any) -> None:
-        """This is the topic's message now."""
+        """A topic's message was set or replaced."""
 
     def removed(self, topic: str, origin: Any) -> None:
-        """The topic has no message any more."""
+        """A topic's message was removed."""
 
 
-class _Node(Generic[M]):
+class _RetainedNode(Generic[M]):
     __slots__ = ("children", "message")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node[M]] = {}
+        self.children: dict[str, _RetainedNode[M]] = {}
         self.message: M | None = None
 
 
 class RetainedMessages(Generic[M]):
     """Retained messages by topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1
 
-    ``journal`` is told of each change; None: they are in memory only.
+    ``journal`` makes changes durable; None: they are in memory only.
     """
 
     __slots__ = ("_journal", "_root", "count")
 
     def __init__(self, journal: RetainedJournal[M] | None = None) -> None:
-        self._root: _Node[M] = _Node()
+        self._root: _RetainedNode[M] = _RetainedNode()
         self._journal = journal
         self.count = 0
 
@@ -77,10 +77,10 @@ class RetainedMessages(Generic[M]):
         return True
 
     def restore(self, topic: str, message: M) -> None:
-        """Keeps a message that is written down already, or needn't be."""
+        """Keeps a message without telling the journal: it is stored already."""
         node = self._root
         for level in topic.split("/"):
-            node = node.children.get(level) or node.children.setdefault(level, _Node())
+            node = node.children.get(level) or node.children.setdefault(level, _RetainedNode())
         self.count += node.message is None
         node.message = message
 
@@ -110,14 +110,14 @@ class RetainedMessages(Generic[M]):
                 del parent.children[level]
 
     def match(self, pattern: str, now_us: int) -> list[M]:
-        """The messages under a filter, in no particular order; those that have expired are forgotten."""
+        """The messages that a filter matches, in no particular order; expired ones are removed."""
         found = list(self._walk(self._root, pattern.split("/"), 0))
         for message in found:
             if message.expires_us and message.expires_us <= now_us:
                 self.remove(message.topic.decode())
         return [message for message in found if not message.expires_us or message.expires_us > now_us]
 
-    def _walk(self, node: _Node[M], levels: list[str], depth: int) -> Iterator[M]:
+    def _walk(self, node: _RetainedNode[M], levels: list[str], depth: int) -> Iterator[M]:
         if depth == len(levels):
             if node.message is not None:
                 yield node.message
@@ -132,7 +132,7 @@ class RetainedMessages(Generic[M]):
         elif level in node.children:
             yield from self._walk(node.children[level], levels, depth + 1)
 
-    def _below(self, node: _Node[M], *, at_root: bool) -> Iterator[M]:
+    def _below(self, node: _RetainedNode[M], *, at_root: bool) -> Iterator[M]:
         pending = [node]
         while pending:
             each = pending.pop()

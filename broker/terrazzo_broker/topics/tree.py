@@ -1,4 +1,4 @@
-"""Who subscribes to what: a tree of topic levels."""
+"""The subscription tree: finds the subscriptions that match a topic, level by level. [MQTT-4.7]"""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class TreeSubscriber(Protocol):
-    """Whoever subscribes."""
+    """A subscriber, as the tree needs it."""
 
     @property
     def connection(self) -> object | None:
@@ -41,7 +41,7 @@ class SharedGroup(Generic[S]):
         self.turn = 0
 
     def among(self, may_receive: Callable[[S], bool]) -> SharedGroup[S] | None:
-        """The group of those members only; None where that is nobody."""
+        """The group reduced to the members that may receive a topic; None where none may."""
         members = {session: wish for session, wish in self.members.items() if may_receive(session)}
         if len(members) == len(self.members):
             return self
@@ -50,7 +50,7 @@ class SharedGroup(Generic[S]):
         return group if members else None
 
     def pick(self) -> tuple[S, TopicSubscription]:
-        """The next member, a connected one if there is any."""
+        """The next member in turn, a connected one if there is any."""
         members = list(self.members.items())
         self.turn += 1
         for offset in range(len(members)):
@@ -60,11 +60,11 @@ class SharedGroup(Generic[S]):
         return members[self.turn % len(members)]
 
 
-class _Node(Generic[S]):
+class _SubscriptionNode(Generic[S]):
     __slots__ = ("children", "groups", "subscribers")
 
     def __init__(self) -> None:
-        self.children: dict[str, _Node[S]] | None = None
+        self.children: dict[str, _SubscriptionNode[S]] | None = None
         self.subscribers: dict[S, TopicSubscription] | None = None
         self.groups: dict[str, SharedGroup[S]] | None = None
 
@@ -74,17 +74,17 @@ class _Node(Generic[S]):
 
 
 class SubscriptionTree(Generic[S]):
-    """All subscriptions of all sessions. ``epoch`` rises with each change, so that cached matches can be told stale."""
+    """All subscriptions of all sessions. ``epoch`` rises with each change; matches cached before it are stale."""
 
     __slots__ = ("_root", "count", "epoch")
 
     def __init__(self) -> None:
-        self._root: _Node[S] = _Node()
+        self._root: _SubscriptionNode[S] = _SubscriptionNode()
         self.epoch = 0
         self.count = 0
 
     def forget_matches(self) -> None:
-        """Has cached matches worked out anew."""
+        """Makes all cached matches stale."""
         self.epoch += 1
 
     def add(self, pattern: str, group: str | None, session: S, subscription: TopicSubscription) -> None:
@@ -93,13 +93,13 @@ class SubscriptionTree(Generic[S]):
         for level in pattern.split("/"):
             if node.children is None:
                 node.children = {}
-            node = node.children.get(level) or node.children.setdefault(level, _Node())
+            node = node.children.get(level) or node.children.setdefault(level, _SubscriptionNode())
         members = self._members(node, group)
         self.count += session not in members
         members[session] = subscription
         self.epoch += 1
 
-    def _members(self, node: _Node[S], group: str | None) -> dict[S, TopicSubscription]:
+    def _members(self, node: _SubscriptionNode[S], group: str | None) -> dict[S, TopicSubscription]:
         if group is None:
             if node.subscribers is None:
                 node.subscribers = {}
@@ -123,7 +123,7 @@ class SubscriptionTree(Generic[S]):
             if node.is_empty and parent.children is not None:
                 del parent.children[level]
 
-    def _remove_member(self, node: _Node[S], group: str | None, session: S) -> bool:
+    def _remove_member(self, node: _SubscriptionNode[S], group: str | None, session: S) -> bool:
         if group is None:
             return (node.subscribers or {}).pop(session, None) is not None
         shared = (node.groups or {}).get(group)
@@ -148,7 +148,7 @@ class SubscriptionTree(Generic[S]):
                 shared.extend(node.groups.values())
         return plain, shared
 
-    def _matching(self, topic: str) -> Iterator[_Node[S]]:
+    def _matching(self, topic: str) -> Iterator[_SubscriptionNode[S]]:
         nodes = [self._root]
         wild = not topic.startswith("$")  # [MQTT-4.7.2-1] of both
         for level in topic.split("/"):

@@ -1,1 +1,1 @@
-"""Who changed or commanded what, when and from where."""
+"""The audit log: who changed or commanded what, when and from where."""

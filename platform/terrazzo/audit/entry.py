@@ -1,4 +1,4 @@
-"""One line of the audit log, and what of a record goes into it: what changed, without secrets, bounded in size."""
+"""An entry of the audit log: the fields of a record that changed, secrets masked, bounded in size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MAX_ENTRY_BYTES = 32_768  # of ``before``, and of ``after``
 SHOWN_CHARACTERS = 64  # of a longer value, where the entry as a whole would be too long
 
 _HASH = "_hash"
-Values = Mapping[str, Any]
+RecordValues = Mapping[str, Any]
+"""A record's fields, name to value."""
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,12 +30,12 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     entity: str
     record_id: int | None = None
     uid: str = ""
-    before: Values | None = None
-    after: Values | None = None
+    before: RecordValues | None = None
+    after: RecordValues | None = None
 
 
 def about_user(actor: Actor, action: str) -> AuditEntry:
-    """The entry of what a user did to their own session."""
+    """The entry of a user's own login, logout or the like; ``action`` as in ``AuditEntry``."""
     return AuditEntry(
         actor=actor,
         company_id=actor.company_id,
@@ -45,7 +46,9 @@ def about_user(actor: Actor, action: str) -> AuditEntry:
     )
 
 
-def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values | None) -> AuditEntry | None:
+def entry_of(
+    actor: Actor, entity: Entity, before: RecordValues | None, after: RecordValues | None
+) -> AuditEntry | None:
     """The entry of a record's creation, change or deletion; None where nothing was changed.
 
     Args:
@@ -71,7 +74,7 @@ def entry_of(actor: Actor, entity: Entity, before: Values | None, after: Values 
     )
 
 
-def encode_values(values: Values | None) -> str | None:
+def encode_values(values: RecordValues | None) -> str | None:
     """JSON text of at most ``MAX_ENTRY_BYTES``; a value that is too long is replaced by its beginning."""
     if values is None:
         return None
@@ -82,7 +85,7 @@ def encode_values(values: Values | None) -> str | None:
 
 
 def _is_told(field: Field) -> bool:
-    """Times and the last author are in the entry itself; of internal columns only that a password changed is told."""
+    """Whether entries show the field: not times and the last author; of internal ones only password hashes."""
     if field.internal:
         return field.name.endswith(_HASH)
     return field.kind is not FieldKind.TIME and field.name not in ("last_modified_by", "last_modified")
@@ -96,8 +99,8 @@ def _name(field: Field) -> str:
     return field.name.removesuffix(_HASH)
 
 
-def _shown(fields: Iterable[Field], row: Values | None) -> dict[str, Any]:
-    """What a record says, empty fields left out; references by uid, as in the API."""
+def _shown(fields: Iterable[Field], row: RecordValues | None) -> dict[str, Any]:
+    """A record's fields that are not empty; references by uid, as in the API."""
     if row is None:
         return {}
     shown = {}

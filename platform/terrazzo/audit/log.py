@@ -1,4 +1,4 @@
-"""The audit log in the database: written in the transaction of what it tells, read by administrators."""
+"""The audit log in the database: written in the transaction of the change itself, read by administrators."""
 
 from __future__ import annotations
 
@@ -39,16 +39,17 @@ _SHAPE = past(AUDIT, _FIELDS, moment="time", key="uid")
 
 
 async def write_entries(connection: AsyncConnection, entries: Iterable[AuditEntry], time_us: int) -> None:
-    """Adds entries inside the transaction of what they tell, so that neither is without the other."""
+    """Adds entries inside the transaction of the changes that they record, so that neither exists without the other."""
     rows = [_stored(entry, time_us) for entry in entries]
     if rows:
         await connection.execute(AUDIT.insert(), rows)
 
 
 class AuditLog:
-    """Reads the log, adds what is no change of a record, and forgets what is old.
+    """Reads the log, adds entries that are no change of a record (logins, say), and deletes old ones.
 
     Args:
+        database: has the table ``audit``.
         zone: of times without an offset in conditions.
         clock: UTC microseconds.
     """
@@ -62,7 +63,7 @@ class AuditLog:
         """Adds an entry in a transaction of its own.
 
         Raises:
-            Unavailable: it could not be written; what it tells must not be done then.
+            Unavailable: it could not be written; then what it records must not be done.
         """
         async with self._database.writing() as connection:
             await write_entries(connection, [entry], self._clock())
@@ -94,7 +95,7 @@ class AuditLog:
         return Rows([_row(row) for row in found], total)
 
     async def forget_before(self, time_us: int) -> int:
-        """Deletes entries that are older; how many there were."""
+        """Deletes entries older than ``time_us`` (UTC microseconds); returns how many there were."""
         table, forgotten = AUDIT, 0
         while True:
             old = sa.select(table.c.id).where(table.c.time < time_us).limit(_FORGOTTEN_AT_ONCE)
@@ -122,7 +123,7 @@ def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:
 
 
 def _plain(text: str, most: int) -> str:
-    """What a database can hold of a name: strangers try to log in under any."""
+    """A text that any database takes, of at most ``most`` characters: strangers try to log in under any name."""
     return text[:most].replace("\0", "?").encode("utf-8", "replace").decode()
 
 

@@ -24,13 +24,14 @@ _STORED = re.compile(r"(?:/[^?#]*/)?([0-9a-f]{32})")  # a file's uid, or a path 
 
 
 class Files(Protocol):
-    """The stored files."""
+    """The stored files, as far as links need them; ``terrazzo.files.library.FileLibrary`` is one."""
 
-    async def open(self, company_id: int, uid: str) -> StoredFile: ...
+    async def open(self, company_id: int, uid: str) -> StoredFile:
+        """A company's file by its uid (32 hexadecimal digits). Raises NotFound."""
 
 
 class Ticket(NamedTuple):
-    """What an address says: which file, for whom, until when (seconds of the epoch)."""
+    """The signed fields of a download URL; ``expires_s`` in unix seconds, ``file`` is the stored file's uid."""
 
     company_id: int
     file: str
@@ -40,13 +41,16 @@ class Ticket(NamedTuple):
 
 
 class SignedLinks:
-    """Makes and checks addresses. Implements ``commands.order.FirmwareLinks``.
+    """Makes and checks signed download URLs. Implements ``commands.order.FirmwareLinks``.
 
-    ``downloads`` tells of each download: the terminal's uid and the file's.
+    ``downloads`` tells of each download that begins: the terminal's uid, the file's uid.
 
     Args:
-        base_url: where terminals reach the HTTP port.
-        lifetime_s: how long an address is good: as long as a command may wait, and then for the download.
+        files: where stored files are opened.
+        key: of the HMAC, ``KEY_BYTES`` long.
+        base_url: URL at which terminals reach the HTTP port.
+        lifetime_s: how long a URL is valid: as long as a command may wait, and then for the download.
+        clock: UTC microseconds.
     """
 
     def __init__(
@@ -66,7 +70,7 @@ class SignedLinks:
         self.downloads: Listeners[str, str] = Listeners("downloads")
 
     async def link(self, terminal: Terminal, file: str) -> str:
-        """A signed address for a stored file; any other is a URL and stays as it is.
+        """A signed URL for a stored file, named by its uid or a path that ends in it; any other text is returned.
 
         Raises:
             BadParameter: the terminal's company has no such file.
@@ -85,12 +89,12 @@ class SignedLinks:
         return f"{self.base_url.rstrip('/')}{path}?{urlencode(query)}"
 
     def sign(self, ticket: Ticket) -> str:
-        """HMAC-SHA256 over all that the address says, in hex."""
+        """HMAC-SHA256 over all fields of the URL, as 64 hexadecimal digits."""
         message = "\0".join(map(str, ticket)).encode("utf-8", "surrogatepass")
         return hmac.new(self._key, message, hashlib.sha256).hexdigest()
 
     async def redeem(self, ticket: Ticket, signature: str) -> StoredFile:
-        """The file that an address leads to.
+        """The file of a download URL, once its signature and expiry are checked; tells ``downloads``.
 
         Raises:
             NotPermitted: the signature is wrong, or the address has expired.

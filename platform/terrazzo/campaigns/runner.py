@@ -1,7 +1,7 @@
-"""Runs campaigns: gives commands in waves, hears how terminals fare, and ends campaigns. One task does all of it.
+"""Runs firmware campaigns: submits ``AXUpgrade`` wave by wave, follows each terminal, ends campaigns. One task.
 
-What terminals and the journal say changes the items in memory at once; the task writes them. What a crash loses of that
-is found again in the journal of commands and in the terminals' last reports when a campaign is taken up.
+Reports and command steps change the items in memory at once; the task writes them to the database. What a crash loses
+of that is read again from the command journal and the terminals' last reports when the next start loads the campaign.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from terrazzo.campaigns.terminal_records import CampaignTerminals, limits_of, terms_of
+from terrazzo.campaigns.terminal_records import CampaignTerminalRecords, limits_of, terms_of
 from terrazzo.campaigns.terminal_reports import reported_version, upgrade_notice
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
@@ -40,27 +40,38 @@ _ABORTED = "the campaign was aborted"
 
 
 class Dispatcher(Protocol):
-    """Where commands go."""
+    """The command dispatcher, as campaigns need it."""
 
-    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]: ...
+    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]:
+        """Journals commands, all or none, and sends them; their records. Raises as ``CommandDispatcher.submit_all``."""
 
-    def recall(self, terminal_id: str, uid: str, reason: str) -> bool: ...
+    def recall(self, terminal_id: str, uid: str, reason: str) -> bool:
+        """Ends a command that was not sent yet; False where it may be with the terminal already."""
 
 
 class CampaignStats(msgspec.Struct):
-    """Counters for ``/metrics``."""
+    """Counters for ``/metrics``; ``running`` is how many campaigns run now, ``terminals`` counts steps by state."""
 
     running: int = 0
     terminals: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in ItemState})
 
 
 class CampaignRunner:
-    """Follows all campaigns that have begun and not ended."""
+    """Runs all campaigns that have begun and not ended. ``take_up`` before terminals connect, then ``start``.
+
+    Args:
+        repository: the campaigns' records; their changes are followed.
+        terminal_records: the campaigns' terminals in the database.
+        commands: submits and recalls commands.
+        store: where reports of before this start are read.
+        tasks: runs the task.
+        clock: UTC microseconds.
+    """
 
     def __init__(
         self,
         repository: CampaignRepository,
-        terminal_records: CampaignTerminals,
+        terminal_records: CampaignTerminalRecords,
         *,
         commands: Dispatcher,
         store: TimeSeriesStore,
@@ -75,7 +86,7 @@ class CampaignRunner:
         self._clock = clock
         self._rollouts: dict[int, Rollout] = {}
         self._of: dict[str, list[Rollout]] = {}  # by terminal
-        self._behind: set[int] = set()  # that have not read what was said before they were taken up
+        self._behind: set[int] = set()  # ids of rollouts whose earlier commands and reports are not read yet
         self._changed: dict[int, Row | None] = {}  # records that the task has not looked at: one each
         self._wake = asyncio.Event()
         self._tasks = tasks
@@ -83,17 +94,17 @@ class CampaignRunner:
         repository.changes.listen(self._on_changed)
 
     async def take_up(self) -> None:
-        """Takes up what had not ended; before terminals are let in, so that nothing they say is missed."""
+        """Loads the campaigns that have not ended; before terminals may connect, so that no report is missed."""
         for number in await self.terminal_records.followed():
             await self._take_up(await self._repository.item(SYSTEM, number))
 
     async def start(self) -> None:
-        """Gives commands and writes what happens, until ``stop``."""
+        """Starts the task, which submits commands and writes the terminals' states until ``stop``."""
         self._wake.set()
         self._task = self._tasks.spawn("campaigns", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
-        """Writes what is known and stops."""
+        """Stops the task and writes the states that are not written yet."""
         if self._task is not None:
             await self._task.stop()
         try:
@@ -104,11 +115,11 @@ class CampaignRunner:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether steps of commands matter now."""
+        """Whether a campaign is followed, so that steps of commands have to be told."""
         return bool(self._rollouts)
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """A committed group: reports on ``v`` and ``n`` of the terminals in campaigns."""
+        """Takes a committed group of records: reports on ``v`` and ``n`` of terminals in campaigns count."""
         if not self._of:
             return
         for record in records:
@@ -119,7 +130,7 @@ class CampaignRunner:
                     self._hear(rollout, uid, channel, record)
 
     def on_step(self, row: Row, change: CommandStep) -> None:
-        """The journal has taken a step of a command."""
+        """``CommandDispatcher.steps`` tells this: the command's record, and the step that was journaled."""
         uid = row["terminal_id"]
         for rollout, item in self._items(uid):
             item.on_step(change.uid, change.state, change.reason, terms=rollout.terms, now_us=self._clock())
@@ -132,7 +143,7 @@ class CampaignRunner:
                 item.on_reconnect()
 
     def on_download(self, terminal_id: str, file: str) -> None:
-        """A terminal fetches a file from the platform."""
+        """``SignedLinks.downloads`` tells this: a terminal begins to download a file (both by uid)."""
         for rollout, item in self._items(terminal_id):
             if file in rollout.file:
                 item.on_download(terms=rollout.terms, now_us=self._clock())
@@ -142,7 +153,7 @@ class CampaignRunner:
         return [(rollout, rollout.items[uid]) for rollout in self._of.get(uid, ())]
 
     def _hear(self, rollout: Rollout, uid: str, channel: str, record: Record) -> None:
-        """What one of its terminals has said matters to a campaign."""
+        """Applies a terminal's report on channel ``v`` (versions) or ``n`` (notices) to its item."""
         item, unit, now = rollout.items[uid], rollout.terms.unit, self._clock()
         before = item.state
         points = _points(record)
@@ -162,7 +173,7 @@ class CampaignRunner:
     # The task
 
     async def _run(self) -> None:
-        """What is known stays in memory, and a command that is given again has its key: none is given twice."""
+        """The task. After a failure it goes on from memory; idempotency keys keep a command from being given twice."""
         while True:
             self._wake.clear()
             await self._take_changes()
@@ -175,7 +186,7 @@ class CampaignRunner:
                 pass  # time itself ends attempts
 
     async def _advance_all(self) -> None:
-        """A step of each; the fault of one campaign is raised when the others have made theirs."""
+        """Advances each campaign; an error of one is raised after the others have been advanced."""
         fault: Exception | None = None
         for rollout in list(self._rollouts.values()):
             try:
@@ -210,7 +221,7 @@ class CampaignRunner:
             self._of.setdefault(uid, []).append(rollout)
 
     async def _catch_up(self, rollout: Rollout) -> None:
-        """What the journal, the terminals' notices since their commands and their last versions say."""
+        """Applies what happened before this start: journaled commands, notices since them, the last versions."""
         terms = rollout.terms
         given = [item.command_uid for item in rollout.items.values() if item.command_uid]
         rows = await self.terminal_records.commands(given)
@@ -223,7 +234,7 @@ class CampaignRunner:
                 item.on_version(terms.version, terms=terms, now_us=self._clock())
 
     async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
-        """By the times that they carry, for the store has no others."""
+        """Applies notices on ``n`` since the commands; compared by the records' own times, the store has no others."""
         since = {row["terminal_id"]: row["queued_us"] for row in commands}
         series = [f"g/{uid}/n" for uid in since]
         async for records in self._store.scan(series, min(since.values()), LATEST_US):
@@ -242,7 +253,7 @@ class CampaignRunner:
         item.on_step(row["uid"], CommandState(row["state"]), row["reason"], terms=rollout.terms, now_us=self._clock())
 
     def _follow(self, rollout: Rollout, row: Row) -> None:
-        """Takes over what somebody has changed of a campaign."""
+        """Takes over a changed record: terms, limits, and the state; a pause or an abort recalls unsent commands."""
         rollout.terms, rollout.limits = terms_of(row), limits_of(row)
         state = CampaignState(row["state"])
         if state is rollout.state:
@@ -342,7 +353,8 @@ def _on_behalf(rollout: Rollout) -> Actor:
 
 
 def _order(rollout: Rollout, item: Item) -> CommandRequest:
-    """The same key for the same attempt: a crash between the journal and the board gives no second command."""
+    """The ``AXUpgrade`` of one attempt. Its idempotency key is the attempt's: after a crash between the journal and the
+    table of campaign terminals the same command is found, not a second one given."""
     unit = rollout.terms.unit
     return CommandRequest(
         terminal_id=item.terminal_id,

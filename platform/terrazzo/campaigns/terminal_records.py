@@ -1,4 +1,4 @@
-"""Campaigns' terminals in the database: read when a campaign is taken up, written step by step, shown in pages."""
+"""Campaigns' terminals in the database: read when a campaign is loaded, written step by step, shown in pages."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _AT_ONCE = 500
 _OPEN = (ItemState.PENDING.value, ItemState.SENT.value, ItemState.DOWNLOADING.value)
 
 
-class CampaignTerminals:
+class CampaignTerminalRecords:
     """Reads and writes the table ``campaign_terminal``."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def followed(self) -> list[int]:
-        """The campaigns in which terminals may be under way."""
+        """Ids of the campaigns to follow: running, paused, or aborted with terminals whose command has not ended."""
         table = CAMPAIGN.table
         ended = sa.and_(
             table.c.state == CampaignState.ABORTED.value,
@@ -40,7 +40,7 @@ class CampaignTerminals:
             return list((await connection.execute(query.order_by(table.c.id))).scalars())
 
     async def load(self, row: Row) -> Rollout:
-        """A campaign by its record, with all its terminals."""
+        """The rollout of a campaign's record, with all its terminals."""
         query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == row["id"]).order_by(_columns.id)
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings().all()
@@ -60,7 +60,7 @@ class CampaignTerminals:
         return rollout
 
     async def commands(self, uids: Sequence[str]) -> list[Row]:
-        """What the journal has of commands: whose, where they stand, and since when."""
+        """The journal's ``uid``, ``terminal_id``, ``state``, ``reason`` and ``queued_us`` of these commands."""
         rows: list[Row] = []
         columns = [COMMAND.c[name] for name in ("uid", "terminal_id", "state", "reason", "queued_us")]
         async with self._database.reading() as connection:
@@ -71,7 +71,7 @@ class CampaignTerminals:
         return rows
 
     async def save(self, campaign_id: int, items: Sequence[Item]) -> None:
-        """Writes where terminals stand, in one transaction."""
+        """Writes the states of some terminals, in one transaction. Raises Unavailable; the items stay dirty then."""
         keys = (_columns.campaign_id == sa.bindparam("of"), _columns.terminal_id == sa.bindparam("who"))
         values: dict[str, Any] = {
             name: sa.bindparam(f"new_{name}") for name in item_row(items[0]) if name not in ("terminal_id", "wave")
@@ -89,7 +89,7 @@ class CampaignTerminals:
             raise
 
     async def counts(self, campaign_ids: Sequence[int]) -> dict[int, dict[str, int]]:
-        """Terminals by state, for each of these campaigns."""
+        """The number of terminals in each state, for each of these campaigns: campaign id to state to count."""
         query = sa.select(_columns.campaign_id, _columns.state, sa.func.count()).where(
             _columns.campaign_id.in_(campaign_ids)
         )
@@ -101,7 +101,7 @@ class CampaignTerminals:
         }
 
     async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
-        """A campaign's terminals in the order of their waves."""
+        """A page of a campaign's terminals, in the order of their waves, and how many there are in all."""
         query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == campaign_id)
         if state is not None:
             query = query.where(_columns.state == state)
@@ -113,14 +113,14 @@ class CampaignTerminals:
 
 
 def terms_of(row: Row) -> Terms:
-    """What a campaign's record demands of its terminals."""
+    """Unit, target version, retries and timeout in a campaign's record."""
     return Terms(
         unit=row["unit"], version=row["version"], retries=row["retries"], timeout_us=row["timeout_s"] * 1_000_000
     )
 
 
 def limits_of(row: Row) -> Limits:
-    """When a campaign's record says that it is aborted."""
+    """The share and the number of failures at which a campaign's record has it aborted."""
     return Limits(failure_percent=row["failure_percent"], failure_minimum=row["failure_minimum"])
 
 

@@ -26,7 +26,7 @@ def reported_version(points: Mapping[str, Any], unit: str) -> str | None:
 
 
 def upgrade_notice(points: Mapping[str, Any], unit: str) -> UpgradeNotice | None:
-    """What a notice says about the upgrade of a unit; None where it is about something else."""
+    """The result that a notice on ``n`` reports for the upgrade of a unit; None where it is about something else."""
     if points.get("Act") != "AXUpgrade" or points.get("Unit") not in (None, unit):
         return None
     result = str(points.get("Result", "")).lower()

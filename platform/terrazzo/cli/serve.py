@@ -13,7 +13,7 @@ from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.config.sections import Config, ConfigError
 
 if TYPE_CHECKING:
-    from terrazzo.runtime.serve import Addresses, Platform
+    from terrazzo.runtime.serve import ListenAddresses, Platform
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def _run(config: Config, *, demo: bool) -> int:
         raise ConfigError(str(error)) from error
 
 
-async def _greet(platform: Platform, addresses: Addresses) -> None:
+async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints all addresses, and once the first administrator's password."""
     print("Terrazzo is ready.")
     print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
@@ -62,7 +62,7 @@ async def _greet(platform: Platform, addresses: Addresses) -> None:
     sys.stdout.flush()
 
 
-async def _start_demo(platform: Platform, addresses: Addresses) -> None:
+async def _start_demo(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints the addresses, adds demo data and a simulated fleet, and prints what to try."""
     from terrazzo.demo import PASSWORD, SPARE, USERS, DemoFleet, curl_lines, prepare_demo, write_curl_headers
 

@@ -42,25 +42,27 @@ _RETRY_S = 1.0
 
 
 class CommandStats(msgspec.Struct):
-    """Counters for ``/metrics``; ``steps`` by the state that was reached."""
+    """Counters for ``/metrics``; ``steps`` counts commands by the state that they reached."""
 
     steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in CommandState})
     answers_dropped: int = 0
 
 
 class CommandDispatcher:
-    """Submits commands and tells how they fare. Call ``start`` before terminals can connect.
+    """Submits commands, sends them one at a time for each terminal, and journals their steps.
+
+    Call ``start`` before terminals can connect.
 
     ``steps`` tells of each step that the journal has taken, with the command's record, while a listener wants it.
 
     Args:
-        journal: the table.
-        registry: whose terminals are whose.
-        bus: the way to the terminals.
+        journal: reads and writes the table ``command``.
+        registry: the terminals.
+        bus: publishes to terminals.
         tasks: runs what writes the journal, and what ends commands whose time is over.
         configurations: where ``AXUpgrade`` finds its files.
-        links: how terminals reach them; without, configurations name URLs only.
-        answers: what terminals have said before this start.
+        links: makes download URLs for stored files; without, configurations name URLs only.
+        answers: the stored answers of terminals, of before this start too.
         expiry_s: how long a command may wait for its terminal.
         clock: UTC microseconds.
     """
@@ -100,9 +102,9 @@ class CommandDispatcher:
         registry.terminal_changes.listen(self._on_record)
 
     async def start(self) -> None:
-        """Takes up the commands that had not ended, and the answers that the journal doesn't have.
+        """Loads the commands that have not ended, and the stored answers that the journal doesn't have.
 
-        What may have been sent goes out again, unless its terminal has answered; while the store can't say, it waits.
+        What may have been sent is sent again, unless its terminal has answered; while the store can't say, it waits.
         """
         commands = await self._journal.open_commands()
         for command in commands:
@@ -120,7 +122,7 @@ class CommandDispatcher:
             self._tasks.append(spawn("answers to commands", partial(self._catch_up, commands), restart))
 
     async def stop(self) -> None:
-        """Writes the last steps and stops."""
+        """Stops, and journals the steps that are not written yet."""
         if self._submissions:
             await asyncio.wait(self._submissions)
         for task in self._tasks:
@@ -142,7 +144,7 @@ class CommandDispatcher:
         point: str | None = None,
         idempotency_key: str | None = None,
     ) -> Row:
-        """Journals one command, as ``submit_all`` does; returns its record."""
+        """Journals one command; returns its record. Raises as ``submit_all``."""
         more: dict[str, Any] = {"object_id": object_id, "point": point, "idempotency_key": idempotency_key}
         return (
             await self.submit_all(
@@ -200,14 +202,17 @@ class CommandDispatcher:
         )
 
     def on_ready(self, terminal_id: str) -> None:
-        """A terminal has connected and subscribed; what it may know already waits until it could have answered."""
+        """A terminal has connected and subscribed to its commands: sends the next one.
+
+        One that it may have received on its last connection waits ``GRACE_S``, in which the answer may come.
+        """
         if self._queues.is_doubtful(terminal_id):
             asyncio.get_running_loop().call_later(GRACE_S, self._send_again, terminal_id)
         else:
             self._advance(terminal_id)
 
     def on_answer(self, answer: CommandAnswer) -> None:
-        """A terminal has answered a command, named by its Correlation Data."""
+        """``IngestPipeline.answers`` tells this: an answer is stored; its Correlation Data names the command."""
         uid = uid_of(answer)
         if not uid:
             return
@@ -237,7 +242,7 @@ class CommandDispatcher:
         return [row for row, _ in added]
 
     async def _catch_up(self, commands: Sequence[OpenCommand]) -> None:
-        """Reads what terminals answered; ``commands``: those that had not ended at the start."""
+        """Journals stored answers that the journal lacks; ``commands``: those that had not ended at the start."""
         if self._answers is not None:
             async for answers in missing_answers(self._journal, self._answers, commands):
                 for answer in answers:
@@ -311,7 +316,7 @@ class CommandDispatcher:
         self._changed.set()
 
     async def _write_changes(self) -> None:
-        """The steps are kept until they are written: a failure has them written once more, which changes nothing."""
+        """The task that journals steps. They are kept until they are written; written twice, they change nothing."""
         while True:
             self._changed.clear()
             await self._flush()
@@ -345,6 +350,6 @@ class CommandDispatcher:
 
 
 def _log_unheard(task: asyncio.Task[list[Row]]) -> None:
-    """Whoever submitted has gone, and doesn't hear of it."""
+    """Logs the error of a submission whose caller was cancelled and can't be told."""
     if not task.cancelled() and (error := task.exception()) is not None:
         _log.warning("commands of a request that was given up are not submitted: %r", error)

@@ -87,7 +87,7 @@ class CommandJournal:
         return [OpenCommand(**row) for row in rows]
 
     async def silent(self) -> tuple[int, set[str]]:
-        """From when on an answer may be stored that the journal doesn't have, and terminals that it may be of.
+        """Since when (UTC microseconds) answers may be missing in the journal, and of which terminals (uids).
 
         Answers are journaled in the order in which they come, so that what came well before the last entry is there.
         The terminals are those of commands that ended without an answer and whose expiry is less than a week before.
@@ -108,7 +108,7 @@ class CommandJournal:
             return max(0, last_us - _BEHIND_US), set((await connection.execute(ended)).scalars())
 
     async def unanswered(self, uids: Sequence[str]) -> set[str]:
-        """Those of these commands to which no answer is journaled and might be."""
+        """Those of these commands (by uid) that have no answer journaled and are in a state that one may follow."""
         states = [before.value for before in _AFTER[CommandState.ANSWERED]]
         query = sa.select(_columns.uid).where(_columns.uid.in_(uids), _columns.state.in_(states))
         async with self._database.reading() as connection:
@@ -117,7 +117,7 @@ class CommandJournal:
     async def page(
         self, actor: Actor, *, terminal_id: str | None, state: str | None, page_index: int, page_size: int
     ) -> Rows:
-        """Commands of the actor's company, newest first."""
+        """A page of the commands of the actor's company, newest first, and how many there are in all."""
         query = _scoped(actor, terminal_id, state)
         page = query.order_by(_columns.id.desc()).limit(page_size).offset((page_index - 1) * page_size)
         async with self._database.reading() as connection:
@@ -127,7 +127,11 @@ class CommandJournal:
 
 
 def check_page(*, state: str | None, page_index: int, page_size: int) -> None:
-    """Raises ``BadParameter`` for what ``page`` can't take."""
+    """Checks the arguments of ``page``.
+
+    Raises:
+        BadParameter: an unknown state, or a page out of range.
+    """
     if state is not None and state not in {known.value for known in CommandState}:
         raise BadParameter("state", f"expected one of {', '.join(known.value for known in CommandState)}")
     if page_index < 1:

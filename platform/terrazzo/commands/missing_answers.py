@@ -1,4 +1,4 @@
-"""The answers that are stored and that the journal doesn't have: a crash came between the two."""
+"""Answers that are stored but not in the command journal, because a crash came between the two."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _UID = re.compile(r"[0-9a-f]{32}")
 
 
 class Answers(Protocol):
-    """The answers of terminals that are stored."""
+    """Reads the stored answers of terminals (``terrazzo.domain.answers.StoredAnswers``)."""
 
     def since(self, time_us: int, terminals: Set[str]) -> AsyncIterator[CommandAnswer]:
-        """Those of these terminals that arrived then or later. Raises StoreUnavailable."""
+        """Answers of these terminals that arrived at ``time_us`` (UTC) or later. Raises StoreUnavailable."""
 
 
 async def missing_answers(
     journal: CommandJournal, answers: Answers, commands: Sequence[OpenCommand]
 ) -> AsyncIterator[list[CommandAnswer]]:
-    """What terminals answered, in pieces of bounded size. Raises StoreUnavailable.
+    """The stored answers that the journal doesn't have, in lists of at most 500. Raises StoreUnavailable.
 
     Args:
         commands: those that had not ended at the start.
@@ -43,7 +43,7 @@ async def missing_answers(
 
 
 def uid_of(answer: CommandAnswer) -> str:
-    """The command that is meant; empty for none of ours.
+    """The uid of the command that an answer's Correlation Data names; empty where it is no uid of ours.
 
     Terminals may send any bytes, and no database holds a NUL in a text.
     """

@@ -1,4 +1,4 @@
-"""What somebody wants a terminal to be told, and the journal's row that it becomes."""
+"""Checks a command request and makes the journal's row of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_KEY = 128
 
 
 class FirmwareLinks(Protocol):
-    """Where a terminal downloads what a configuration names."""
+    """Makes the URLs at which terminals download firmware files (``campaigns.download_links.SignedLinks``)."""
 
     async def link(self, terminal: Terminal, file: str) -> str:
         """The URL for this terminal; ``file`` is a URL already, or names a stored file.
@@ -30,12 +30,13 @@ class FirmwareLinks(Protocol):
 
 
 class CommandOrders:
-    """Checks orders, and writes what the journal keeps of them.
+    """Checks command requests and makes the journal's rows of them.
 
     Args:
-        registry: whose terminals are whose.
+        registry: the terminals.
         configurations: where ``AXUpgrade`` finds its files.
-        links: how terminals reach them; without, configurations name URLs only.
+        expiry_us: how long a command may wait for its terminal.
+        links: makes download URLs for stored files; without, configurations name URLs only.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class CommandOrders:
         self._links = links
 
     async def values(self, actor: Actor, order: CommandRequest, *, now_us: int) -> dict[str, Any]:
-        """A row for the journal.
+        """The values of a new row of the table ``command``; ``now_us`` is when the command counts as given.
 
         Raises:
             NotFound: no such terminal in the actor's company.

@@ -25,32 +25,37 @@ class ObjectRequest(NamedTuple):
 
 
 class Submitter(Protocol):
-    """Where commands go from here."""
+    """The command dispatcher, as the pusher needs it."""
 
-    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]: ...
+    async def submit_all(self, actor: Actor, orders: Sequence[CommandRequest]) -> list[Row]:
+        """Journals commands, all or none, and sends them; their records. Raises as ``CommandDispatcher.submit_all``."""
 
 
-class Projects(Protocol):
-    """Where commands are sent in."""
+class CommandProjects(Protocol):
+    """The projects that commands are sent in."""
 
-    async def for_command(self, actor: Actor, key: int | str) -> Row: ...
+    async def for_command(self, actor: Actor, key: int | str) -> Row:
+        """The record of a project that the actor may send commands in, by id or uid. Raises NotFound."""
 
 
 class Records(Protocol):
-    """The records that a command is made from."""
+    """The repositories whose records a command is made from."""
 
     @property
-    def projects(self) -> Projects: ...
+    def projects(self) -> CommandProjects:
+        """The projects."""
 
     @property
-    def objects(self) -> Repository: ...
+    def objects(self) -> Repository:
+        """The objects, with their terminals and control scripts."""
 
     @property
-    def controls(self) -> Repository: ...
+    def controls(self) -> Repository:
+        """The control scripts."""
 
 
 class Pusher:
-    """Applies the eight rules. The gateway and the component interface both come here."""
+    """Applies the eight rules of the contract (section 2, Pusher), for gateway and component interface alike."""
 
     def __init__(self, commands: Submitter, records: Records, registry: Registry) -> None:
         self._commands = commands

@@ -16,7 +16,7 @@ from terrazzo.ports.bus import Fate
 
 
 class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
-    """A command that has not ended."""
+    """A command that has not ended; times in UTC microseconds."""
 
     uid: str
     terminal_id: str
@@ -46,36 +46,36 @@ class CommandQueues:
         self._queues.setdefault(command.terminal_id, deque()).append(command)
 
     def next(self, terminal_id: str) -> OpenCommand | None:
-        """The command to send now; None when there is none, or one is or may be on its way."""
+        """The command to send now; None when there is none, or one is in flight or may have been received."""
         queue = self._queues.get(terminal_id)
         if not queue or queue[0].in_flight or queue[0].is_doubtful:
             return None
         return queue[0]
 
     def doubt(self) -> None:
-        """Nobody knows whether these commands have reached their terminals."""
+        """Marks all commands as doubtful: after a restart nobody knows whether they have reached their terminals."""
         for queue in self._queues.values():
             for command in queue:
                 command.is_doubtful = True
 
     def trust_followers(self) -> None:
-        """Of each queue only the first can have been sent, for none was answered."""
+        """Clears the doubt on all but the first command of each queue: only that one can have been sent."""
         for queue in self._queues.values():
             for command in islice(queue, 1, None):
                 command.is_doubtful = False
 
     def is_doubtful(self, terminal_id: str) -> bool:
-        """Whether the terminal may have the next command already."""
+        """Whether the terminal may have received its next command already."""
         queue = self._queues.get(terminal_id)
         return queue is not None and queue[0].is_doubtful
 
     def trust(self, terminal_id: str) -> None:
-        """The terminal had its time to answer."""
+        """Clears the doubt on a terminal's commands: it had its time to answer, so they may be sent again."""
         for command in self._queues.get(terminal_id, ()):
             command.is_doubtful = False
 
     def recall(self, terminal_id: str, uid: str, reason: str, now_us: int) -> CommandStep | None:
-        """Ends a command that has certainly not been sent."""
+        """Ends a command that has certainly not been sent, as failed; None for any other."""
         for command in self._queues.get(terminal_id, ()):
             if command.uid == uid and not (command.in_flight or command.is_doubtful):
                 self._remove(command)
@@ -83,7 +83,7 @@ class CommandQueues:
         return None
 
     def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> CommandStep:
-        """The terminal acknowledged or refused it, or it was lost and waits again."""
+        """Applies what became of a sent command: delivered and refused end it, lost has it wait again."""
         if fate is Fate.LOST:
             command.in_flight, command.is_doubtful = False, True
             reason = "the session ended before the terminal acknowledged it"
@@ -96,14 +96,14 @@ class CommandQueues:
         return CommandStep(uid=command.uid, state=CommandState.DELIVERED, time_us=now_us)
 
     def on_answer(self, terminal_id: str, uid: str) -> None:
-        """An answer says that the command arrived, whatever becomes of its acknowledgement."""
+        """Ends a command that was answered: it has arrived, whatever becomes of its acknowledgement."""
         for command in self._queues.get(terminal_id, ()):
             if command.uid == uid and (command.in_flight or command.is_doubtful):
                 self._remove(command)
                 return
 
     def expire(self, now_us: int) -> Iterator[CommandStep]:
-        """Ends all commands whose time is over."""
+        """Ends all commands whose ``expires_us`` has come; yields their steps."""
         for queue in list(self._queues.values()):
             for command in [command for command in queue if command.expires_us <= now_us]:
                 self._remove(command)
@@ -111,7 +111,7 @@ class CommandQueues:
                 yield CommandStep(uid=command.uid, state=CommandState.EXPIRED, time_us=now_us, reason=reason)
 
     def fail(self, terminal_id: str, reason: str, now_us: int) -> Iterator[CommandStep]:
-        """Ends all commands of a terminal."""
+        """Ends all commands of a terminal as failed; yields their steps."""
         for command in self._queues.pop(terminal_id, ()):
             yield CommandStep(uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason=reason)
 

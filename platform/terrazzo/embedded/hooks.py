@@ -15,7 +15,7 @@ from terrazzo.ingest.report_tag import Seals, make_tag
 from terrazzo.terminals.acl import TerminalAcl
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
-from terrazzo.terminals.login import Login
+from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo_broker.hooks import Batch, Client, ConnectRequest, PublishGrant, Verdict
 
@@ -30,7 +30,7 @@ class PlatformHooks:
         self,
         *,
         registry: Registry,
-        login: Login,
+        login: TerminalLogin,
         ingest: IngestPipeline,
         presence: PresenceRegister,
         seals: Seals,

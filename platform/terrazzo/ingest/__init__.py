@@ -1,1 +1,1 @@
-"""From a batch of publishes to durable records and acknowledgements."""
+"""The ingest: decodes batches of publishes, maps them, commits the records, acknowledges the terminals."""

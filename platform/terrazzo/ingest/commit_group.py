@@ -1,4 +1,4 @@
-"""From batches of publishes to one group of records that is committed together. Pure: no clock but a deadline."""
+"""Decodes batches of publishes into one group of records that is committed together. Pure: no clock but a deadline."""
 
 from __future__ import annotations
 
@@ -32,21 +32,24 @@ _new = tuple.__new__  # a NamedTuple without its constructor, which is written i
 
 
 class MessageMapper(Protocol):
-    """Turns messages into what objects make of them, committed together with the messages themselves."""
+    """Maps terminals' messages to records of objects, which are committed together with the messages themselves."""
 
     def plans(self, uid: str) -> Sequence[Any]:
-        """What a terminal's messages do; empty for one that feeds no object."""
+        """The mapping plans that a terminal's messages run through; empty where they feed no object."""
 
     def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
-        """Takes one message of a terminal with plans; appends the records that it makes. ``points``: flat."""
+        """Maps one message of a terminal (``uid``) by its plans; appends the objects' records to ``mosaic``.
+
+        ``points``: the payload, flat; ``time_us``: the record's time, UTC microseconds.
+        """
 
     @property
     def has_room(self) -> bool:
-        """Whether it may be given more."""
+        """Whether it takes more messages; if not, decoding waits."""
 
     @property
     def is_dirty(self) -> bool:
-        """Whether it has notes to commit."""
+        """Whether it has notes to commit, though perhaps no records."""
 
     def take_records(self) -> Sequence[Record]:
         """Records that no message made, to commit with the group that is sealed next."""
@@ -59,7 +62,7 @@ class MessageMapper(Protocol):
 
     @property
     def wanted(self) -> Listeners[[]]:
-        """Told when it has notes to commit though no message came, and when there is room again."""
+        """Tells when it has notes to commit though no message came, and when it has room again."""
 
 
 class IngestStats(msgspec.Struct):
@@ -74,8 +77,8 @@ class IngestStats(msgspec.Struct):
     commit_seconds: float = 0.0
     commit_seconds_max: float = 0.0
     store_failures: int = 0
-    store_refused: int = 0  # records that the store never takes, older than its retention say; kept as rejects
-    shaping_failures: int = 0  # messages that are stored and went into no object
+    store_refused: int = 0  # records that the store never takes (older than its retention, say); kept as rejects
+    shaping_failures: int = 0  # messages that are stored, but whose mapping failed
     withheld: int = 0  # publishes not acknowledged after a fault here; their connections were ended
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
@@ -83,7 +86,10 @@ class IngestStats(msgspec.Struct):
 
 
 class Arrival(msgspec.Struct):
-    """A batch as it was taken: how large it is, how far it is decoded, which of its messages were rejected."""
+    """A batch in the pipeline: its size, how far it is decoded, and which of its messages were rejected and why.
+
+    ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index.
+    """
 
     batch: Batch
     size: int  # payload bytes
@@ -91,21 +97,21 @@ class Arrival(msgspec.Struct):
     refusals: dict[int, int] = msgspec.field(default_factory=dict)
 
 
-class Span(NamedTuple):
-    """Consecutive records that stand for consecutive messages of one arrival, one each."""
+class RecordSpan(NamedTuple):
+    """Consecutive records of a group that come from consecutive messages of one arrival, one each."""
 
-    start: int  # of the group's records
+    start: int  # index of the first one in the group's ``records``
     arrival: Arrival
-    first: int  # of its messages
+    first: int  # index of the first message in the arrival's batch
 
 
 class CommitGroup(msgspec.Struct):
-    """What one commit stores, and whom it answers."""
+    """What one commit stores, and the arrivals that are acknowledged after it."""
 
     records: list[Record] = msgspec.field(default_factory=list)  # one for each message
     mosaic: list[Record] = msgspec.field(default_factory=list)
     notes: Notes = NO_NOTES
-    spans: list[Span] = msgspec.field(default_factory=list)
+    spans: list[RecordSpan] = msgspec.field(default_factory=list)
     arrivals: list[Arrival] = msgspec.field(default_factory=list)  # decoded to the end
     answers: list[CommandAnswer] = msgspec.field(default_factory=list)
     messages: int = 0
@@ -113,13 +119,13 @@ class CommitGroup(msgspec.Struct):
     faults: int = 0  # how often something other than the store kept it from being committed
 
     def all_records(self) -> list[Record]:
-        """What is stored: the messages' records, then what was made of them: mosaic, answers with their commands."""
+        """All that the commit stores: the messages' records, then objects' records and answers to commands."""
         return [*self.records, *self.mosaic] if self.mosaic else self.records
 
     def refuse(self, refused: Sequence[Record], reason: str) -> list[Record]:
-        """Puts rejects in the place of records that the store will never take; returns them.
+        """Replaces records that the store will never take by rejects, and returns the rejects.
 
-        Their publishes are answered accordingly.
+        The publishes are answered with ``STORE_REFUSES``.
         """
         left = Counter(refused)
         rejects = []
@@ -134,13 +140,13 @@ class CommitGroup(msgspec.Struct):
         return rejects
 
     def drop(self, arrival: Arrival) -> None:
-        """An arrival that ends here is not to be answered; what it has here may be stored."""
+        """Removes an arrival that was decoded to its end from those to answer; its records may be stored."""
         self.arrivals = [each for each in self.arrivals if each is not arrival]
         self.messages -= len(arrival.batch.messages)
         self.size -= arrival.size
 
     def settle(self) -> None:
-        """Answers all batches; the records are durable. One that can't be answered doesn't keep it from the others."""
+        """Acknowledges all arrivals, whose records are durable now; a failure of one is logged and skips that one."""
         for arrival in self.arrivals:
             try:
                 arrival.batch.settle(arrival.refusals or None)
@@ -149,17 +155,23 @@ class CommitGroup(msgspec.Struct):
 
 
 class Recorder:
-    """Decodes arrivals into a group."""
+    """Decodes arrivals into a group.
+
+    Args:
+        stats: counts rejects and failed mappings.
+        clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
+        mapper: maps messages to objects' records; None: no message is mapped.
+    """
 
     def __init__(self, stats: IngestStats, *, clock_ahead_s: float, mapper: MessageMapper | None = None) -> None:
         self._stats = stats
         self._plans_of = _no_plans if mapper is None else mapper.plans
-        self._shape = _into_nothing if mapper is None else mapper.shape
+        self._map = _into_nothing if mapper is None else mapper.shape
         self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
 
     def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
-        """Decodes an arrival, or as much of it as ``time.perf_counter`` allows; True when it is done.
+        """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
 
         A plain payload takes a microsecond or two, a sealed one up to a thousand.
         """
@@ -179,11 +191,11 @@ class Recorder:
         batch = arrival.batch
         arrived_us = batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
-        group.spans.append(Span(len(group.records), arrival, span[0]))
+        group.spans.append(RecordSpan(len(group.records), arrival, span[0]))
         append = group.records.append
         tag: ReportTag | None = None
         plans: Sequence[Any] = ()
-        plans_of, shape = self._plans_of, self._shape
+        plans_of, map_message = self._plans_of, self._map
         for index in range(*span):
             message = batch.messages[index]
             if message.tag is not tag:
@@ -193,7 +205,7 @@ class Recorder:
                     plans = plans_of(tag.uid)
                 except Exception as error:  # noqa: BLE001 - as below
                     plans = ()
-                    self._on_shaping_failed(tag.uid, error)
+                    self._on_mapping_failed(tag.uid, error)
             body = message.payload
             try:
                 if tag.seal is not None:
@@ -220,9 +232,9 @@ class Recorder:
                     try:
                         if body[0] != _BRACE or body.find(b"{", 1) >= 0:  # a payload without another is flat
                             points = flatten(points)
-                        shape(plans, points, time_us, tag.uid, group.mosaic)
+                        map_message(plans, points, time_us, tag.uid, group.mosaic)
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
-                        self._on_shaping_failed(tag.uid, error)
+                        self._on_mapping_failed(tag.uid, error)
                 if tag.answers and message.correlation_data:
                     answer = CommandAnswer(tag.uid, message.correlation_data, body)
                     group.answers.append(answer)
@@ -231,7 +243,7 @@ class Recorder:
                 return index + 1
         return span[1]
 
-    def _on_shaping_failed(self, uid: str, error: Exception) -> None:
+    def _on_mapping_failed(self, uid: str, error: Exception) -> None:
         self._stats.shaping_failures += 1
         self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
 
@@ -249,6 +261,6 @@ def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, 
 
 
 def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:
-    """What is kept of a publish that does not become a record: its topic, its bytes, and why."""
+    """The record of a refused publish, in the terminal's ``x/`` series: topic, reason, payload, as MessagePack."""
     body = {"topic": message.tag.series, "reason": reason, "payload": message.payload}
     return Record(message.tag.rejects, arrived_us, _encode_reject(body))

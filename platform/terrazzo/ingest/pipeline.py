@@ -1,4 +1,4 @@
-"""Takes what the broker hands over and acknowledges it when it is stored.
+"""The ingest pipeline: takes batches of publishes from the broker, and acknowledges them when they are stored.
 
 One task writes: everything that has arrived is decoded into one group and committed with one ``append``; while a commit
 is under way the next group is decoded. When the store is behind, reading from terminals pauses; nothing is dropped.
@@ -34,28 +34,30 @@ _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk inclu
 
 
 class IngestGateway(Protocol):
-    """What stops the broker from reading more."""
+    """The broker's intake of terminals' publishes, as the pipeline needs it."""
 
-    def pause_intake(self) -> None: ...
+    def pause_intake(self) -> None:
+        """Stops reading from terminals."""
 
-    def resume_intake(self) -> None: ...
+    def resume_intake(self) -> None:
+        """Reads from terminals again."""
 
     def kick(self, client_id: str) -> bool:
-        """Ends a connection; what it sent and wasn't told to be stored, the client sends again on the next one."""
+        """Ends a client's connection; it sends again on the next one what was not acknowledged."""
 
 
 class Marks(Protocol):
-    """What else is noted about objects' records, in the commit that stores them."""
+    """Makes notes about objects' records, committed together with them (``analysis.late_records.LateMarks``)."""
 
     def on_sealed(self, records: Sequence[Record]) -> Notes:
-        """A group is complete; the notes to commit with it."""
+        """The notes to commit with a group whose objects' records are these."""
 
     def on_committed(self) -> None:
         """The group that was sealed last is durable."""
 
 
 class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """When reading pauses, and how much one commit takes. Reading resumes at half."""
+    """The backlog at which reading from terminals pauses (it resumes at half), and the most that one commit takes."""
 
     messages: int = 40_000
     bytes: int = 32 * 1024 * 1024
@@ -71,11 +73,12 @@ class IngestPipeline:
 
     Args:
         store: where records go.
-        gate: the broker's valve.
+        gate: pauses and resumes the broker's reading.
         tasks: runs the writer.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
-        shaper: what becomes of messages besides their records.
-        marks: told what objects' records each commit has; says what is noted with them.
+        limits: of the backlog and of one commit.
+        mapper: maps messages to objects' records.
+        marks: makes notes about objects' records.
     """
 
     def __init__(
@@ -115,7 +118,7 @@ class IngestPipeline:
         self._failure_log = SparseLog(_log)
 
     def start(self) -> None:
-        """Starts the writer. What it has taken and not stored outlives a failure of its."""
+        """Starts the writer. A failure of it loses nothing that was taken."""
         self._writer = self._tasks.spawn("ingest writer", self._write, OnFailure.REPORT)
 
     @property
@@ -125,7 +128,7 @@ class IngestPipeline:
 
     @property
     def is_behind(self) -> bool:
-        """Whether terminals wait longer for acknowledgements than they have to."""
+        """Whether the last commit took more than 15 ms from the arrival of what it stored, and more publishes wait."""
         return self._waited_us > _PROMPT_US and self.stats.backlog > 0
 
     async def drain(self, timeout_s: float) -> None:
@@ -188,7 +191,7 @@ class IngestPipeline:
         self._end_commit()
 
     def _take_up(self) -> None:
-        """Goes on where a failure left it: a commit under way goes on by itself, one that failed is tried again."""
+        """Resumes after a failure: a commit under way goes on by itself, one that failed is tried again."""
         if self._group.faults >= _MOST_FAULTS:
             self._give_up(self._group)
             self._group = CommitGroup()
@@ -202,7 +205,7 @@ class IngestPipeline:
             self._begin_commit(group)
 
     def _end_commit(self) -> None:
-        """Looks at the last commit, which is over; raises what it raised."""
+        """Forgets the last commit, which is over; raises what it raised."""
         commit, self._commit = self._commit, None
         if commit is not None:
             commit.result()
@@ -290,7 +293,7 @@ class IngestPipeline:
         self._resume_if_drained()
 
     def _give_up(self, group: CommitGroup) -> None:
-        """Withholds a group, and all of the batch that it has only the beginning of."""
+        """Withholds a group that failed too often, and all of the batch that it has only the beginning of."""
         last = group.spans[-1].arrival if group.spans else None
         if last is not None and not any(arrival is last for arrival in group.arrivals):
             if self._pending and self._pending[0] is last:
@@ -313,7 +316,7 @@ class IngestPipeline:
         self._resume_if_drained()
 
     async def _append(self, group: CommitGroup, records: list[Record], notes: Notes) -> list[Record]:
-        """Tries once; what is still to be stored: nothing, all of it again, or rejects for what is never taken."""
+        """Tries to store once; returns what is left to store: nothing, all of it, or rejects of what was refused."""
         try:
             await (self._store.append(records, notes=notes) if notes else self._store.append(records))
         except RecordsRefused as error:

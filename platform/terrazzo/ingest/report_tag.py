@@ -1,4 +1,4 @@
-"""What the ingest path needs to know of a topic, put together once per connection and topic."""
+"""The tag of a topic: what the ingest needs to know of it, worked out once per connection and topic."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportT
 
 
 class Seals:
-    """The seals of terminals whose payloads are sealed; importing a key takes a while, so they are kept."""
+    """The ``Seal`` of each terminal whose payloads are encrypted, cached because importing a key is slow."""
 
     def __init__(self) -> None:
         self._seals: dict[str, tuple[Terminal, Seal]] = {}
 
     def of(self, terminal: Terminal) -> Seal | None:
-        """The seal of a terminal's present record, None where its payloads are plain."""
+        """The seal for a terminal's present record; None where its payloads are plain."""
         if not terminal.encryption:
             return None
         kept = self._seals.get(terminal.uid)
@@ -53,5 +53,5 @@ class Seals:
         return kept[1]
 
     def forget(self, uid: str) -> None:
-        """The terminal was deleted."""
+        """Drops the seal of a terminal that was deleted."""
         self._seals.pop(uid, None)

@@ -50,7 +50,7 @@ def parse_private_key(text: str) -> RSAKey:
 
 
 class Seal:
-    """Opens what one terminal sends, and seals what is sent to it."""
+    """Decrypts what one terminal sends, and encrypts what is sent to it."""
 
     __slots__ = ("_key", "_open_key", "_registry")
 
@@ -66,7 +66,7 @@ class Seal:
                 self._open_key = None  # nothing opens until the record is put right
 
     def open(self, sealed: bytes) -> bytes:
-        """The payload inside.
+        """The payload inside a JWE.
 
         Raises:
             Reject: it is not a JWE, of another algorithm, or sealed with another key.
@@ -82,7 +82,7 @@ class Seal:
         return plaintext or b""
 
     def seal(self, payload: bytes) -> bytes:
-        """A command's payload, sealed with the ``dir`` key."""
+        """A command's payload as a JWE, encrypted with the ``dir`` key."""
         return jwe.encrypt_compact({"alg": "dir", "enc": _CONTENT}, payload, self._key, registry=_dir).encode()
 
 

@@ -1,4 +1,4 @@
-"""Events and labels as live frames, once they are in the database. Nothing is made while nobody subscribes."""
+"""Publishes events and labels as live frames, once they are in the database. Does nothing while nobody subscribes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RETAINER = {"opened", "closed"}
 
 
 class EventSource:
-    """Frames of the kinds ``event`` and ``retainer``: the record, and its ``change``."""
+    """Publishes frames of the kinds ``event`` and ``retainer``: the record as in the API, and its ``change``."""
 
     def __init__(self, hub: LiveHub, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
         self._hub = hub
@@ -27,7 +27,7 @@ class EventSource:
         self._clock = clock
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``EffectQueue.happened`` and ``EventRecords.changes`` tell this."""
+        """Publishes what ``EffectQueue.happened`` and ``EventRecords.changes`` tell, in the order of time."""
         if not self._hub.is_wanted:
             return
         for each in sorted(happened, key=_when) if len(happened) > 1 else happened:
@@ -52,7 +52,7 @@ class EventSource:
 
 
 def _when(each: Happened) -> tuple[int, int, int]:
-    """An object's order: by time; of one time the labels by id, which closes one before it opens the next."""
+    """The sort key: time; at one time labels by id, so that one is closed before the next is opened."""
     row = each.row
     if each.kind == "opened":
         return row["opened_at"], row["id"], 0

@@ -1,5 +1,4 @@
-"""One selector's recent entries, in a ring that all its subscriptions read from, each at its own place; and the
-subscriptions.
+"""A feed, which is one selector's recent entries in a ring, and the subscriptions that read it, each at its own place.
 
 Pure: no clock, no socket. What a slow subscriber has not read is overwritten, oldest first, and counted.
 """
@@ -21,7 +20,7 @@ BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less 
 
 
 class FrameBatch(NamedTuple):
-    """Encoded frames, and where the reader stands after them."""
+    """Encoded frames that leave together, and the reader's place in the feed after them."""
 
     data: bytes
     place: int
@@ -30,10 +29,11 @@ class FrameBatch(NamedTuple):
 
 
 class Feed:
-    """A ring. *Places* count entries from the feed's beginning and never repeat.
+    """The recent entries of one selector, as a ring. *Places* count entries from the feed's beginning and never repeat.
 
     Args:
         seq: the last number given before the feed began: what came earlier isn't here.
+        frames: how many entries are kept.
     """
 
     def __init__(self, selector: Selector, *, seq: int, frames: int) -> None:
@@ -60,14 +60,14 @@ class Feed:
         return self._first + len(self._entries) - self._head
 
     def append(self, entry: FrameEntry) -> None:
-        """Adds the newest entry; a full ring gives up its oldest."""
+        """Adds the newest entry; a full ring drops its oldest."""
         self._entries.append(entry)
         self.size += entry.size
         if self.end - self._first > self._frames:
             self.drop_oldest()
 
     def drop_oldest(self) -> int:
-        """Gives up the oldest entry; its size, 0 where there is none."""
+        """Drops the oldest entry; returns its size in bytes, 0 where there is none."""
         if self._head == len(self._entries):
             return 0
         entry = self._entries[self._head]
@@ -98,7 +98,7 @@ class Feed:
         return found
 
     def forget_cuts(self) -> None:
-        """Frees what readers of one round shared."""
+        """Frees the batches that readers at the same place shared."""
         self._cuts.clear()
 
     def _style(self, label: int, framing: Framing) -> Style:
@@ -124,11 +124,11 @@ class Feed:
 
 
 class Sink(Protocol):
-    """Where a connection's frames go."""
+    """The writing side of a connection, as live frames need it."""
 
     @property
     def framing(self) -> Framing:
-        """How it tells one frame from the next."""
+        """Wraps one frame for the connection's transport."""
 
     @property
     def is_open(self) -> bool:
@@ -136,14 +136,14 @@ class Sink(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Whether the peer takes what it is sent: little waits to be sent."""
+        """Whether the peer keeps up: few bytes wait to be sent."""
 
     def write(self, data: bytes) -> None:
         """Sends whole frames, without waiting."""
 
 
 class FrameConnection(Protocol):
-    """The connection of a subscription, as whoever sends needs it."""
+    """The connection of a subscription, as the frame sender needs it."""
 
     sink: Sink
 
@@ -158,11 +158,12 @@ class FrameConnection(Protocol):
 
 
 class Subscription:
-    """A reader of a feed.
+    """One client's reading of a feed, at its own place.
 
     Args:
-        number: what the connection calls it, from 1 on.
-        actor: whose rights it was made with.
+        number: its number on the connection, from 1.
+        actor: the user whose rights it was made with.
+        seq: the last number that counts as seen.
     """
 
     __slots__ = ("_gap", "_place", "actor", "connection", "feed", "number", "seq")
@@ -178,15 +179,15 @@ class Subscription:
 
     @property
     def is_behind(self) -> bool:
-        """Whether there is something to send."""
+        """Whether there are entries, or a gap, to send."""
         return self._gap is not None or self._place < self.feed.end
 
     def resume(self, since: int, *, first: int, last: int) -> None:
-        """Goes back to what came after ``since``, as far as it is still there; a gap is said.
+        """Goes back to the first entry after the number ``since``; entries that are no longer kept become a gap frame.
 
         Args:
-            first: the number before the first one that this platform has given.
-            last: the last one.
+            first: the number before the first one given since the platform's start.
+            last: the last one given.
         """
         feed = self.feed
         if since > last:
@@ -201,7 +202,7 @@ class Subscription:
         self.seq = max(since, feed.gone_seq)
 
     def take(self, framing: Framing, stats: LiveStats) -> bytes:
-        """The next frames; what was overwritten meanwhile is told first."""
+        """The next frames as bytes, about ``BATCH_BYTES`` at most; first a gap frame, where entries are missing."""
         feed, data = self.feed, b""
         self._note_overwritten(stats)
         if self._gap is not None:

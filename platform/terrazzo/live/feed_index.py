@@ -1,4 +1,4 @@
-"""Which feeds a thing that happened belongs to. What it costs does not depend on who subscribes to other things."""
+"""Finds the feeds of a publication, by kind and source; its cost does not depend on subscriptions to other things."""
 
 from __future__ import annotations
 
@@ -6,39 +6,39 @@ from collections.abc import Iterator
 
 from terrazzo.domain.registry import Registry
 from terrazzo.live.feed import Feed
-from terrazzo.live.selector import ALL, OF_TERMINALS, Route
+from terrazzo.live.selector import ALL, OF_TERMINALS, FeedKey
 
 _MOST_KNOWN = 100_000  # answers kept
 
 
 class FeedIndex:
-    """Feeds by their selectors' routes, and the answers already found."""
+    """Feeds by the keys of their selectors, and a cache of what was found for each source."""
 
     def __init__(self, registry: Registry) -> None:
-        self.version = 0  # changes whenever answers may
+        self.version = 0  # changes whenever what ``find`` returns may have changed
         self._registry = registry
-        self._feeds: dict[Route, dict[Feed, None]] = {}
+        self._feeds: dict[FeedKey, dict[Feed, None]] = {}
         self._known: dict[tuple[str, int, int | None, str | None], tuple[Feed, ...]] = {}
         registry.sharing_changes.listen(lambda uids: self._forget())
 
     def add(self, feed: Feed) -> None:
-        """From now on the feed is found."""
+        """Adds a feed under each of its kinds."""
         for kind in feed.selector.kinds:
-            self._feeds.setdefault(feed.selector.route(kind), {})[feed] = None
+            self._feeds.setdefault(feed.selector.feed_key(kind), {})[feed] = None
         self._forget()
 
     def remove(self, feed: Feed) -> None:
-        """The feed has ended."""
+        """Removes a feed that has ended."""
         for kind in feed.selector.kinds:
-            route = feed.selector.route(kind)
-            feeds = self._feeds[route]
+            key = feed.selector.feed_key(kind)
+            feeds = self._feeds[key]
             del feeds[feed]
             if not feeds:
-                del self._feeds[route]
+                del self._feeds[key]
         self._forget()
 
     def find(self, kind: str, company_id: int, object_id: int | None, terminal_id: str | None) -> tuple[Feed, ...]:
-        """The feeds of what happened in a company, to an object, a terminal or both."""
+        """The feeds of a publication: its kind, its company, and the object, the terminal (uid) or both it is about."""
         source = kind, company_id, object_id, terminal_id
         found = self._known.get(source)
         if found is None:

@@ -1,4 +1,4 @@
-"""Sends what feeds hold to their subscribers, in batches, and in a share of the process's time."""
+"""Sends the entries of feeds to their subscribers, in batches, within a share of the event loop's time."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class FrameSender:
     """The one task that writes frames. ``start``, then ``stop``.
 
     Args:
-        tasks: runs it, and the look at everybody's rights.
-        is_behind: whether what the process is for waits longer than it should; sending takes less then.
+        tasks: runs it, and the regular check of all subscribers' rights.
+        is_behind: whether the ingest acknowledges terminals later than it should; sending takes less time then.
     """
 
     def __init__(self, hub: LiveHub, tasks: Tasks, *, is_behind: Callable[[], bool] = lambda: False) -> None:
@@ -45,26 +45,26 @@ class FrameSender:
         self._begin()
 
     def start(self) -> None:
-        """Begins to send."""
+        """Starts the task that sends, and the one that checks rights."""
         self._tasks = [
             self._supervisor.spawn("live frames", self._run, OnFailure.RESTART),
             self._supervisor.repeat("live sweep", SWEEP_S, self._sweep, OnFailure.RESTART),
         ]
 
     async def stop(self) -> None:
-        """Sends nothing more."""
+        """Stops both tasks; what was not sent is dropped."""
         for task in self._tasks:
             await task.stop()
         self._clocks.close()
 
     def mark(self, feed: Feed) -> None:
-        """A feed has something new."""
+        """``LiveHub`` calls this: a feed has a new entry, or a reader that is behind."""
         if not self._marked:
             self._wake.set()
         self._marked[feed] = None
 
     async def _run(self) -> None:
-        """What a subscription has been sent is its own to know: whoever is behind after a failure gets the rest."""
+        """The task. Each subscription knows its place, so that after a restart whoever is behind gets the rest."""
         self._behind.update({each: None for each in self._hub.every() if each.is_behind})
         while True:
             await self._wait()
@@ -90,7 +90,7 @@ class FrameSender:
             return
 
     async def _serve(self, readers: Collection[Subscription]) -> None:
-        """A batch for each."""
+        """Sends one batch to each subscription; lets others run after every ``SLICE_S``."""
         for subscription in readers:
             try:
                 await self._send(subscription)
@@ -124,7 +124,7 @@ class FrameSender:
         self._budget.note(self._clocks.now(), own_s=own_s, is_behind=self._is_behind())
 
     async def _make_way(self) -> bool:
-        """Stays away until sending may go on, and begins a slice; True when that took a while."""
+        """Waits until the budget allows sending, ``LONGEST_S`` at most, and begins a slice; True when it waited."""
         budget, deadline_s, has_paused = self._budget, perf_counter() + LONGEST_S, False
         budget.note(self._clocks.now(), is_behind=self._is_behind())
         while (pause_s := budget.pause_s) > 0:

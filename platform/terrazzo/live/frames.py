@@ -1,4 +1,4 @@
-"""Frames as bytes: what a subscriber gets, and how its connection tells one frame from the next."""
+"""Live frames as bytes: entries, gaps and ends as JSON, and their framing for TCP and WebSocket."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Lost(Enum):
-    """Why frames can't be sent."""
+    """The ``reason`` of a gap: why frames can't be sent."""
 
     SLOW = "slow"  # the client takes less than happens
     FORGOTTEN = "forgotten"  # older than what is kept for those who come back
@@ -25,7 +25,7 @@ class Lost(Enum):
 
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """What came after ``since``, up to and including ``seq``, does not follow."""
+    """The frames after number ``since``, up to and including ``seq``, are missing and will not be sent."""
 
     since: int
     seq: int
@@ -34,7 +34,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class End(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a subscription is over; ``code`` as in an answer."""
+    """Why the platform ended a subscription; ``code`` is one of the gateway's answer codes."""
 
     code: int
     info: str
@@ -53,7 +53,7 @@ class _EndFrame(msgspec.Struct):
 
 
 class FrameEntry:
-    """One thing that happened, encoded when the first subscriber is sent it, and only then."""
+    """One publication in a feed; its JSON is encoded when it is first sent, once for all subscribers."""
 
     __slots__ = ("_data", "_encoded", "_tail", "framed", "kind", "seq", "size", "style")
 
@@ -69,13 +69,13 @@ class FrameEntry:
 
     @classmethod
     def of(cls, kind: str, data: Any) -> FrameEntry:
-        """An entry whose data is encoded now, and may change afterwards."""
+        """An entry whose data is encoded now, because it may change afterwards."""
         encoded = _encode(data)
         return cls(kind, None, size=len(encoded) + 100, encoded=encoded)
 
     @property
     def tail(self) -> bytes:
-        """What follows the number of the subscription in a frame."""
+        """The frame's bytes after the number of the subscription: kind, number and data, the same for everybody."""
         if self._tail is None:
             data = self._encoded if self._data is None else _encode(self._data())
             self._tail = b',"kind":"%b","seq":%d,"data":%b}' % (self.kind.encode(), self.seq, data)
@@ -90,29 +90,29 @@ class Style(NamedTuple):
     framing: Framing
 
     def frame(self, entry: FrameEntry) -> bytes:
-        """An entry as a frame, which it remembers."""
+        """An entry as a frame of this style; the entry keeps it for the next subscriber of the same style."""
         entry.framed = self.framing(b'{"resp":"live","subscription":%d' % self.label + entry.tail)
         entry.style = self
         return entry.framed
 
 
 def gap_frame(subscription: int, gap: Gap) -> bytes:
-    """Says that frames are missing."""
+    """The frame that tells a subscription of a gap."""
     return _encode(_GapFrame("live", subscription, gap))
 
 
 def end_frame(subscription: int, end: End) -> bytes:
-    """Says that no frame follows."""
+    """The last frame of a subscription, with the reason for its end."""
     return _encode(_EndFrame("live", subscription, end))
 
 
 def as_line(frame: bytes) -> bytes:
-    """For TCP: a line. A line feed inside could only be white space between JSON tokens."""
+    """A frame for TCP: one line. A line feed inside can only be white space between JSON tokens."""
     return frame.replace(b"\n", b" ") + b"\n" if b"\n" in frame else frame + b"\n"
 
 
 def as_message(frame: bytes) -> bytes:
-    """For WebSocket: one unmasked text message [RFC 6455, 5.2]."""
+    """A frame for WebSocket: one unmasked text message [RFC 6455, 5.2]."""
     size = len(frame)
     if size < 126:
         return bytes((_TEXT, size)) + frame

@@ -1,7 +1,6 @@
-"""Where what happens is published, and from where it reaches whoever has subscribed.
+"""The hub of live frames: parts publish what happens, and each publication is appended to the feeds it belongs to.
 
-Publishing never waits and never sends: it appends to the feeds that the thing belongs to, which costs the same for one
-subscriber and for a thousand. ``FrameSender`` sends, beside whatever else the process does.
+Publishing never waits and never sends; it costs the same for one subscriber and for a thousand. ``FrameSender`` sends.
 """
 
 from __future__ import annotations
@@ -31,18 +30,20 @@ class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FeedReader(Protocol):
-    """Who sends what feeds hold."""
+    """The frame sender, as the hub needs it."""
 
     def mark(self, feed: Feed) -> None:
-        """A feed has something new."""
+        """Has the readers of a feed served: it has a new entry, or a reader that is behind."""
 
 
 class LiveHub:
-    """The publishing side, and the feeds. ``feed_changes`` tells of each feed that is opened or ended.
+    """Publishes to feeds, and keeps them. ``feed_changes`` tells of each feed that is opened or ended.
 
     Args:
-        started_us: the time of the start: numbers begin after it, so that those from before a restart are lower than
-            any that is given now.
+        registry: which terminals and objects share.
+        started_us: the time of the start, UTC microseconds: frames are numbered from it on, so that numbers from before
+            a restart are lower than any given now.
+        limits: what is kept in feeds.
     """
 
     def __init__(self, registry: Registry, *, started_us: int, limits: LiveLimits | None = None) -> None:
@@ -60,7 +61,7 @@ class LiveHub:
         return any(kind in feed.selector.kinds for feed in self._feeds.values())
 
     def attach(self, frame_sender: FeedReader) -> None:
-        """Names who sends."""
+        """Sets the sender that is told of new entries."""
         self._frame_sender = frame_sender
 
     @property
@@ -111,7 +112,10 @@ class LiveHub:
                 self._frame_sender.mark(feed)
 
     def append_selected(self, feeds: Iterable[Feed], data: Any) -> None:
-        """Each feed gets the variables that it asks for, or nothing where none of them is there."""
+        """Appends a mosaic record (``data``, as ``publish`` has it) to each feed, reduced to the variables it selects.
+
+        A feed that selects none of the record's variables gets nothing.
+        """
         by_keys: dict[frozenset[str], list[Feed]] = {}
         for feed in feeds:
             by_keys.setdefault(feed.selector.keys, []).append(feed)
@@ -125,7 +129,7 @@ class LiveHub:
         return [subscription for feed in self._feeds.values() for subscription in feed.subscriptions]
 
     def open_feed(self, selector: Selector) -> Feed:
-        """The feed of a selector, which remembers from the moment on when it was first asked for."""
+        """The feed of a selector; a new one keeps what is published from now on."""
         feed = self._feeds.get(selector)
         if feed is None:
             feed = self._feeds[selector] = Feed(selector, seq=self.seq, frames=self._limits.frames)
@@ -135,7 +139,7 @@ class LiveHub:
         return feed
 
     def join(self, subscription: Subscription) -> None:
-        """A subscription begins to read its feed."""
+        """Adds a subscription to its feed's readers."""
         feed = subscription.feed
         feed.subscriptions[subscription] = None
         feed.idle_since_s = None
@@ -145,7 +149,7 @@ class LiveHub:
             self._frame_sender.mark(feed)
 
     def leave(self, subscription: Subscription) -> None:
-        """A subscription ends; its feed is kept for a while for whoever comes back."""
+        """Removes a subscription; its feed is kept for ``resume_s``, for a client that comes back."""
         feed = subscription.feed
         del feed.subscriptions[subscription]
         self.stats.subscriptions -= 1
@@ -155,7 +159,7 @@ class LiveHub:
                 self._end(next(iter(self._idle)))
 
     def end_idle(self, now_s: float) -> None:
-        """Ends feeds that nobody has read for ``resume_s``; called now and then, with a monotonic time."""
+        """Ends feeds that nobody has read for ``resume_s``; ``now_s``: monotonic seconds."""
         for feed in list(self._idle):
             if feed.idle_since_s is None:
                 feed.idle_since_s = now_s

@@ -12,7 +12,7 @@ _MOST_BYTES = 100
 
 
 class LoopClocks:
-    """Reads them for the thread that made it. ``close`` when done.
+    """Reads wall clock, processor time and time spent waiting for a processor of the thread that made it. ``close`` it.
 
     Where the system does not say how long a thread had to wait for a processor, that counts as time with nothing to do.
     """
@@ -24,12 +24,12 @@ class LoopClocks:
             self._file = -1
 
     def now(self) -> LoopMoment:
-        """What they say."""
+        """The three clocks now, in seconds."""
         held_ns = int(os.pread(self._file, _MOST_BYTES, 0).split()[1]) if self._file >= 0 else 0
         return LoopMoment(perf_counter(), thread_time(), held_ns / 1e9)
 
     def close(self) -> None:
-        """Ends reading."""
+        """Closes the system's file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

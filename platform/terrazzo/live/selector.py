@@ -1,4 +1,4 @@
-"""What a subscription is about; equal ones share a feed."""
+"""What a subscription selects: kinds, and a company, an object or a terminal. Equal selectors share a feed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class LiveKind(Enum):
-    """What can be subscribed to."""
+    """The kinds of live frames."""
 
     GRID = "grid"  # records of terminals
     MOSAIC = "mosaic"  # records of objects' variables
@@ -23,9 +23,9 @@ OF_TERMINALS = frozenset({LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind
 
 
 class Selector(NamedTuple):
-    """Which of what happens: of a terminal, of an object, or of a whole company.
+    """Selects publications of some kinds: about a terminal, an object, or a whole company.
 
-    With both a terminal and an object, what is of terminals comes from the one, the rest from the other.
+    With both a terminal and an object, kinds in ``OF_TERMINALS`` are the terminal's, all others the object's.
     """
 
     kinds: frozenset[str]
@@ -34,8 +34,8 @@ class Selector(NamedTuple):
     terminal_id: str | None = None  # its uid
     keys: frozenset[str] = frozenset()  # of mosaic records; empty: all
 
-    def route(self, kind: str) -> Route:
-        """Where the index has this selector's feed."""
+    def feed_key(self, kind: str) -> FeedKey:
+        """The key under which ``FeedIndex`` has this selector's feed for a kind."""
         mine, other = (self.terminal_id, self.object_id), (self.object_id, self.terminal_id)
         for key in mine if kind in OF_TERMINALS else other:
             if key is not None:
@@ -44,5 +44,5 @@ class Selector(NamedTuple):
 
 
 ALL = ()
-Route = tuple[str, int | str | tuple[int, ...]]
-"""A kind with an object's id, a terminal's uid, ``(company id,)``, or ``ALL``."""
+FeedKey = tuple[str, int | str | tuple[int, ...]]
+"""A kind, with an object's id, a terminal's uid, ``(company id,)``, or ``ALL``."""

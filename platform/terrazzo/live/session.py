@@ -1,4 +1,4 @@
-"""The subscriptions of one connection, and the connection as the live side needs it."""
+"""The live subscriptions of one client connection: made, checked and ended."""
 
 from __future__ import annotations
 
@@ -15,19 +15,21 @@ from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
 
-Check = Callable[[Actor], Awaitable[End | None]]
-"""Whether the connection may still be sent what this actor subscribed to; an ``End`` says why not."""
+RightsCheck = Callable[[Actor], Awaitable[End | None]]
+"""Whether the connection may still be sent what this actor subscribed to: None, or an ``End`` that says why not."""
 
 
 class LiveSession:
     """One connection's subscriptions, numbered from 1.
 
     Args:
-        check: asked before frames are sent, and once a second.
-        most: subscriptions at the same time.
+        hub: has the feeds.
+        sink: where the connection's frames are written.
+        check: the actor's rights, asked before frames are sent and once a second.
+        most: subscriptions at the same time (``limits.ws_subscriptions``).
     """
 
-    def __init__(self, hub: LiveHub, sink: Sink, *, check: Check, most: int) -> None:
+    def __init__(self, hub: LiveHub, sink: Sink, *, check: RightsCheck, most: int) -> None:
         self.sink = sink
         self._hub = hub
         self._check = check
@@ -40,7 +42,9 @@ class LiveSession:
         return len(self._subscriptions)
 
     def subscribe(self, actor: Actor, selector: Selector, *, since: int | None = None) -> Subscription:
-        """Subscribes; frames follow what is written on the connection before the caller next waits.
+        """Subscribes; frames follow after whatever the caller writes on the connection before it next awaits.
+
+        ``since``: the number of the last frame that the client has seen, to continue after it.
 
         Raises:
             Conflict: there are ``most`` already.
@@ -92,7 +96,7 @@ class LiveSession:
             self.sink.write(self.sink.framing(end_frame(subscription.number, end)))
 
     def close(self) -> None:
-        """The connection is gone."""
+        """Ends all subscriptions: the connection is closed."""
         for subscription in self._subscriptions.values():
             self._hub.leave(subscription)
         self._subscriptions.clear()

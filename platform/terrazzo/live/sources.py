@@ -1,6 +1,6 @@
-"""What the platform's parts tell, as publications: reports, presence, changed terminals, steps of commands.
+"""Publishes what other parts tell as live frames: records, presence, changed terminals, steps of commands.
 
-Nothing here costs more than a look while nobody subscribes.
+While nobody subscribes, each call costs one check.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _GRID, _MOSAIC = "g", "m"
 
 
 class RecordSource:
-    """Committed groups of records: grid, and mosaic (``m/<object_id>``)."""
+    """Publishes committed records: grid (``g/<uid>/...``) and mosaic (``m/<object_id>``)."""
 
     def __init__(self, hub: LiveHub, registry: Registry, *, zone: tzinfo) -> None:
         self._hub = hub
@@ -41,7 +41,7 @@ class RecordSource:
         registry.terminal_changes.listen(lambda before, after: self._feeds.clear())
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """``IngestPipeline.records`` tells this with each committed group."""
+        """Publishes a committed group; ``IngestPipeline.records`` tells this."""
         hub = self._hub
         if not hub.is_wanted:
             return
@@ -86,7 +86,7 @@ class RecordSource:
             self._hub.append(feeds, FrameEntry(LiveKind.MOSAIC.value, partial(self._mosaic, record), size=size))
 
     def _grid(self, record: Record) -> dict[str, Any]:
-        """The record as ``get_last_grid`` has it, and whose it is."""
+        """The frame's data: the record as ``get_last_grid`` answers it, with its terminal's uid and topic."""
         return {
             "terminal_id": record.series.split("/", 2)[1],
             "topic": record.series,
@@ -104,14 +104,14 @@ class RecordSource:
 
 
 class TerminalSource:
-    """Who is there, and what became of terminals' records."""
+    """Publishes terminals that connect or are gone, and changes of terminals' records."""
 
     def __init__(self, hub: LiveHub, *, zone: tzinfo) -> None:
         self._hub = hub
         self._zone = zone
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceRegister.changes`` tells this."""
+        """Publishes ``online`` or ``offline``; ``PresenceRegister.changes`` tells this."""
         if not self._hub.is_wanted:
             return
         more: dict[str, Any] = {"address": presence.address, "protocol": presence.protocol}
@@ -120,7 +120,7 @@ class TerminalSource:
         self._publish(client.identity.terminal, "online" if presence.online else "offline", more)
 
     def on_record(self, before: Terminal | None, after: Terminal | None) -> None:
-        """``Registry.terminal_changes`` tells this."""
+        """Publishes ``created``, ``changed`` or ``deleted``; ``Registry.terminal_changes`` tells this."""
         terminal = after or before
         if terminal is not None and self._hub.is_wanted:
             self._publish(terminal, "created" if before is None else "deleted" if after is None else "changed", {})
@@ -132,14 +132,14 @@ class TerminalSource:
 
 
 class CommandSource:
-    """Each step of a command, once the journal has it."""
+    """Publishes each step of a command, once it is journaled."""
 
     def __init__(self, hub: LiveHub, *, zone: tzinfo) -> None:
         self._hub = hub
         self._zone = zone
 
     def on_step(self, row: Row, change: CommandStep) -> None:
-        """``CommandDispatcher.steps`` tells this."""
+        """Publishes a step; ``CommandDispatcher.steps`` tells this."""
         object_id = row["object_id"]
         data = {
             "uid": row["uid"],
@@ -157,7 +157,7 @@ class CommandSource:
 
 
 def _json_of(body: bytes) -> Any:
-    """A JSON object goes out as it was stored; MessagePack is translated."""
+    """A stored body as part of a JSON frame: JSON as it is, MessagePack decoded."""
     return msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.Raw(body)
 
 

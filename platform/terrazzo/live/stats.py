@@ -1,4 +1,4 @@
-"""What the live side counts for ``/metrics``."""
+"""The counters of live frames for ``/metrics``."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class LiveStats(msgspec.Struct):
-    """Counters, and how many there are now of what comes and goes."""
+    """Counters; those in ``GAUGES`` are present numbers."""
 
     subscriptions: int = 0  # now
     feeds: int = 0  # now; equal subscriptions share one
     bytes_kept: int = 0  # now, roughly, for subscribers who are behind or come back
-    frames_published: int = 0  # things that happened and somebody wanted
+    frames_published: int = 0  # publications that somebody had subscribed to
     frames_sent: int = 0
     send_seconds: float = 0.0  # of the processor, spent on sending them
     frames_dropped: int = 0  # overwritten before a slow subscriber had read them

@@ -1,4 +1,4 @@
-"""The channels: from a message to what a mail server or a provider is handed, and from its answer to a receipt."""
+"""The channels: a message becomes a mail or an HTTP request, and the answer to it a receipt."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WORST = (Outcome.UNKNOWN, Outcome.FAILED, Outcome.LATER, Outcome.SENT)
 
 
 class EmailChannel:
-    """E-mail by SMTP."""
+    """Sends e-mail by SMTP, with the settings of a project's section ``email``."""
 
     def __init__(self, mailer: Mailer, section: EmailSection) -> None:
         self.resend_unknown = section.resend_unknown
@@ -32,7 +32,7 @@ class EmailChannel:
         self._mask = Mask([section.password])
 
     async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
-        """Hands the mail over for those that have not got it yet."""
+        """Makes one attempt: hands the mail to the server for the recipients that are still ``pending``."""
         mail = self._mail(message, attachments)
         verdicts = await self._mailer.send(mail)
         earlier = message.response if isinstance(message.response, dict) else {}
@@ -70,7 +70,7 @@ class EmailChannel:
 
 
 class HttpChannel:
-    """SMS, app push and official-account messages by an HTTP provider."""
+    """Sends SMS, app push and official-account messages by one request to an HTTP provider."""
 
     def __init__(self, caller: HttpCaller, section: HttpSection) -> None:
         self.resend_unknown = section.resend_unknown
@@ -80,7 +80,7 @@ class HttpChannel:
         self._mask = Mask(secrets_of(section.url, section.headers, self._template))
 
     async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
-        """Makes one request."""
+        """Makes one attempt, which is one request."""
         call = self._call(message)
         answer = await self._caller.call(call)
         request = {
@@ -111,7 +111,8 @@ class WebhookChannel:
     """Signed requests to addresses that rules name.
 
     Args:
-        secret_of: the address and the secret of a rule; None where there is no such rule any more.
+        secret_of: the URL and the secret of a rule, by its id; None where there is no such rule any more.
+        clock: UTC microseconds.
     """
 
     resend_unknown = True  # receivers know a delivery again by its id
@@ -130,7 +131,7 @@ class WebhookChannel:
         self._clock = clock
 
     async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
-        """Makes one request, signed anew: the time is part of the signature."""
+        """Makes one attempt: one request, signed anew, because the signature covers the time."""
         found = await self._secret_of(message.rule_id or 0)
         if found is None:
             return Receipt(outcome=Outcome.FAILED, reason="the rule was deleted")
@@ -161,7 +162,13 @@ _WEBHOOK = _Webhook()
 def judge(
     answer: HttpAnswer, section: HttpSection | _Webhook, mask: Mask, request: Mapping[str, Any], message: Message
 ) -> Receipt:
-    """What an HTTP answer, or the lack of one, means."""
+    """The receipt of an HTTP attempt: 2xx with a success code is sent, 408, 425, 429 and 503 are tried again.
+
+    Args:
+        answer: of the provider or the receiver, or why there is none.
+        section: where the answer has its code and its message, and which codes mean success.
+        request: what of the request is journaled, secrets masked.
+    """
     if answer.outcome is not Outcome.SENT:
         reason = mask.hide(answer.reason)
         return Receipt(outcome=answer.outcome, svc_msg=reason, reason=reason, request=request, pending=message.pending)
@@ -184,7 +191,7 @@ def judge(
 
 
 def values_of(message: Message) -> dict[str, Any]:
-    """What templates may name."""
+    """The placeholders of a provider's templates, name to value; the message's content flattened by dots."""
     return {
         **flatten(message.content),
         "recipients": list(message.recipients),
@@ -197,12 +204,12 @@ def values_of(message: Message) -> dict[str, Any]:
 
 
 def header_text(value: str) -> str:
-    """A value as it may stand in a header: what would end it is left out."""
+    """A value without the characters that may not stand in an HTTP header, line ends above all."""
     return "".join(character for character in value if character.isprintable())
 
 
 def _sum_up(told: Mapping[str, Mapping[str, str]]) -> Outcome:
-    """What became of all attempts together: the worst that became of one recipient."""
+    """The outcome for all recipients together: the worst that one of them has."""
     return min((Outcome(each["outcome"]) for each in told.values()), key=_WORST.index)
 
 

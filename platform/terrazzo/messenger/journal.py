@@ -1,4 +1,4 @@
-"""The journal of messages in the database: each is here before it is sent, and what came of it afterwards."""
+"""The journal of messages in the database: each is written before it is sent, and its outcome afterwards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class MessageJournal(CompanyRecords):
     async def add(
         self, connection: AsyncConnection, drafts: Sequence[MessageDraft], *, expires_us: int, now: int
     ) -> list[Row]:
-        """Journals messages inside a transaction; their rows."""
+        """Journals messages inside a transaction; returns their rows. Times in UTC microseconds."""
         rows: list[Row] = []
         for draft in drafts:
             values = _values(draft, expires_us=expires_us, now=now)
@@ -102,7 +102,7 @@ class MessageJournal(CompanyRecords):
             return int((await connection.execute(query)).scalar_one())
 
     async def attempt_times(self, project_id: int, now: int) -> list[int]:
-        """When a project's messages of the last minute were tried."""
+        """The times (UTC microseconds) of a project's attempts within the last 60 seconds."""
         query = sa.select(_columns.attempted_us).where(
             _columns.project_id == project_id, _columns.attempted_us > now - MINUTE_US
         )
@@ -110,7 +110,7 @@ class MessageJournal(CompanyRecords):
             return [int(time) for time in (await connection.execute(query)).scalars()]
 
     async def next_due_us(self, project_id: int) -> int | None:
-        """When the next message of a project is due."""
+        """When the next message of a project is due, in UTC microseconds; None where none waits."""
         query = sa.select(sa.func.min(_columns.next_us)).where(
             _columns.project_id == project_id, _columns.state == MessageState.QUEUED.value
         )
@@ -119,7 +119,7 @@ class MessageJournal(CompanyRecords):
         return found
 
     async def claim(self, project_id: int, now: int) -> tuple[Message, tuple[Attachment, ...]] | None:
-        """The next message that is due, journaled as being sent."""
+        """Takes the next message that is due and journals it as being sent; None where none is due."""
         due = (
             sa.select(MESSAGE)
             .where(
@@ -145,7 +145,7 @@ class MessageJournal(CompanyRecords):
     # After it
 
     async def finish(self, message: Message, receipt: Receipt, state: MessageState, *, next_us: int, now: int) -> Row:
-        """Journals what came of an attempt; the row as it is then. The files of what has ended are deleted."""
+        """Journals the outcome of an attempt; returns the new row. The files of an ended message are deleted."""
         has_ended = state is not MessageState.QUEUED
         change: dict[str, Any] = {
             "state": state.value,
@@ -166,7 +166,7 @@ class MessageJournal(CompanyRecords):
         return row
 
     async def drop_orphans(self, project_ids: Collection[int], now: int) -> int:
-        """Ends messages that wait for projects that are no longer configured; how many."""
+        """Fails messages that wait for projects that are no longer configured; returns how many there were."""
         change = {"state": MessageState.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
         orphans = _columns.state == MessageState.QUEUED.value, _columns.project_id.not_in(project_ids)
         async with self._database.writing() as connection:
@@ -232,7 +232,7 @@ def _message(row: Mapping[str, Any]) -> Message:
 
 
 def _same(found: list[Row], drafts: Sequence[MessageDraft]) -> list[Row]:
-    """The messages of the first use of a key, if that was for the same."""
+    """The messages journaled when a key was first used; Conflict where they differ from what is asked now."""
     before = [(row["channel"], row["project_id"], tuple(row["recipients"]), row["content"]) for row in found]
     asked = [(each.channel, each.project_id, each.recipients, dict(each.content)) for each in drafts]
     if before != msgspec.convert(msgspec.to_builtins(asked), type=list[tuple[str, int, tuple[str, ...], Any]]):

@@ -1,4 +1,4 @@
-"""Secrets in what is kept of a request and its answer: masked by their place, and wherever their value shows."""
+"""Masks secrets in the requests and answers that are journaled: wherever the value of a known secret occurs."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ _PLAIN_HEADERS = {"content-type", "accept", "user-agent"}
 
 
 class Mask:
-    """Hides what is secret in the settings of one provider."""
+    """Masks the secrets of one provider in texts; values of less than 6 characters are not masked."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         known = {secret for secret in secrets if len(secret) >= _SHORTEST}
         self._secrets = sorted(known, key=len, reverse=True)
 
     def hide(self, text: str) -> str:
-        """The text with each secret masked."""
+        """The text with each secret replaced by ``MASK``."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
         return text
 
 
 def secrets_of(url: str, headers: dict[str, str], body: Any) -> Iterator[str]:
-    """The secrets of an HTTP provider: values of its headers, of the address's query, of constants with such names."""
+    """The secrets of an HTTP provider: values of headers and of the URL's query, and constants of the body whose names
+    say so (key, token, password, ...)."""
     for name, value in headers.items():
         if name.lower() not in _PLAIN_HEADERS and not [*names_in(value)]:
             yield value

@@ -1,4 +1,4 @@
-"""A message on its way, and what came of one attempt to send it."""
+"""A message that is being sent, the receipt of one attempt, and the port of the channels."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class MessageState(Enum):
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """One that is being sent."""
+    """A journaled message that is being sent; times in UTC microseconds."""
 
     id: int
     uid: str
     project_id: int
     channel: str
     recipients: tuple[str, ...]
-    pending: tuple[str, ...]
+    pending: tuple[str, ...]  # the recipients that it has still to be sent to
     content: Mapping[str, Any]
     object_id: int | None
     rule_id: int | None
@@ -41,7 +41,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an attempt; ``pending`` are the recipients that it has still to be sent to."""
+    """The outcome of one attempt; ``pending`` are the recipients that the message has still to be sent to.
+
+    ``svc_code`` and ``svc_msg`` are the provider's words; ``request`` and ``response`` are journaled, secrets masked.
+    """
 
     outcome: Outcome
     svc_code: str = ""
@@ -52,10 +55,10 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     pending: tuple[str, ...] = ()
 
 
-class Channel(Protocol):
-    """One way to send messages."""
+class MessageChannel(Protocol):
+    """Sends messages of one kind: e-mail, SMS, push, official account or webhook."""
 
     resend_unknown: bool  # whether what may have been sent may be sent again
 
     async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
-        """Makes one attempt. Never raises for what the other side can do."""
+        """Makes one attempt. Whatever the other side does is a receipt, never an exception."""

@@ -1,4 +1,4 @@
-"""The messenger: journals what is to be sent, sends it, and knows what came of it."""
+"""The messenger: journals messages, has them sent by project, and answers with the outcome of the first attempt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import Channel, Message, Receipt
+from terrazzo.messenger.message import Message, MessageChannel, Receipt
 from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
@@ -35,8 +35,11 @@ class Messenger:
     """Sends messages of all projects. ``start`` it before anything is submitted.
 
     Args:
+        journal: the table ``message``.
+        projects: as configured, with their channels.
+        tasks: runs what sends.
         webhooks: the channel of rules' webhooks.
-        queued_messages: how many of one project may wait.
+        queued_messages: how many messages of one project may wait.
         attachment_bytes: how large the files of one message may be together.
         clock: UTC microseconds.
     """
@@ -47,7 +50,7 @@ class Messenger:
         projects: Projects,
         *,
         tasks: Tasks,
-        webhooks: Channel | None = None,
+        webhooks: MessageChannel | None = None,
         queued_messages: int = 10_000,
         attachment_bytes: int = 5 * 2**20,
         clock: Callable[[], int] = now_us,
@@ -64,7 +67,7 @@ class Messenger:
         self._waiters: dict[int, asyncio.Future[Row]] = {}
 
     async def start(self) -> None:
-        """Says of what was being sent that its end is unknown, and sends what waits."""
+        """Journals messages that an earlier run was sending as ``unknown``, and starts to send what waits."""
         for project in self.projects.all():
             section = project.section
             times = await self.journal.attempt_times(section.id, self._clock())
@@ -80,7 +83,7 @@ class Messenger:
             sender.start()
 
     async def stop(self) -> None:
-        """Ends all sending."""
+        """Stops all sending; attempts under way have two seconds to end."""
         await asyncio.gather(*(sender.stop() for sender in self._senders.values()))
 
     async def submit(self, actor: Actor, draft: MessageDraft) -> Sequence[Row]:
@@ -105,7 +108,7 @@ class Messenger:
         return await self._first_attempts(draft.project_id, rows) if is_new else rows
 
     async def put(self, connection: AsyncConnection, drafts: Sequence[MessageDraft]) -> None:
-        """Journals messages inside a transaction; call ``wake`` after its commit. They wait for the rate limit."""
+        """Journals messages inside a transaction; call ``wake`` after its commit. The rate limit delays them only."""
         now = self._clock()
         for draft in drafts:
             project = self.projects.get(draft.project_id)
@@ -114,12 +117,12 @@ class Messenger:
             await self.journal.add(connection, each, expires_us=now + expiry_s * 1_000_000, now=now)
 
     def wake(self) -> None:
-        """Something was ``put``."""
+        """Has the senders look for messages that were ``put``."""
         for sender in self._senders.values():
             sender.wake()
 
     async def _first_attempts(self, project_id: int, rows: Sequence[Row]) -> Sequence[Row]:
-        """The rows after their first attempts; those that take too long as they are."""
+        """The rows after their first attempts; after ``ANSWER_S`` the rest as they were journaled."""
         loop = asyncio.get_running_loop()
         futures = {row["id"]: loop.create_future() for row in rows}
         self._waiters.update(futures)
@@ -150,7 +153,9 @@ class Messenger:
         reason = _INTERRUPTED
         await sender.settle(message, Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending))
 
-    def _sender(self, number: int, channels: Mapping[str, Channel], window: RateWindow, attempts: int) -> ProjectSender:
+    def _sender(
+        self, number: int, channels: Mapping[str, MessageChannel], window: RateWindow, attempts: int
+    ) -> ProjectSender:
         return ProjectSender(
             number,
             channels,
@@ -170,7 +175,7 @@ class Messenger:
 
 
 def split(project: Project, draft: MessageDraft) -> list[MessageDraft]:
-    """A draft for each recipient, where each one gets a request of its own."""
+    """A draft for each recipient where the provider takes one recipient a request; else the draft alone."""
     if not project.is_single(draft.channel):
         return [draft]
     return [msgspec.structs.replace(draft, recipients=(recipient,)) for recipient in draft.recipients]

@@ -1,4 +1,4 @@
-"""One project's way out: messages in the order in which they are due, at the project's rate, a few at the same time."""
+"""Sends one project's messages: in the order in which they are due, at the project's rate, a few at the same time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.message_draft import WEBHOOKS
 from terrazzo.errors import Unavailable
 from terrazzo.messenger.journal import MessageJournal
-from terrazzo.messenger.message import Channel, Message, MessageState, Receipt
+from terrazzo.messenger.message import Message, MessageChannel, MessageState, Receipt
 from terrazzo.messenger.rate import RateWindow
 from terrazzo.ports.providers import Attachment, Outcome
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -37,7 +37,7 @@ _ENDS = {Outcome.SENT: MessageState.SENT, Outcome.FAILED: MessageState.FAILED, O
 
 
 class SenderStats(msgspec.Struct):
-    """Counters for ``/metrics``."""
+    """Counters for ``/metrics``, of all projects together."""
 
     attempts: int = 0
     sent: int = 0
@@ -47,8 +47,8 @@ class SenderStats(msgspec.Struct):
     refused: int = 0  # by the rate limit, or because too many wait
 
 
-class _Attempt(msgspec.Struct):
-    """A message that was claimed; ``receipt`` once it is known what came of it."""
+class _SendAttempt(msgspec.Struct):
+    """An attempt under way: the claimed message, and its ``receipt`` once there is one."""
 
     message: Message
     attachments: tuple[Attachment, ...]
@@ -59,15 +59,19 @@ class ProjectSender:
     """Sends the messages of one project, ``AT_ONCE`` at the same time.
 
     Args:
+        project_id: of the project, or ``WEBHOOKS``.
+        channels: the project's, by name.
         tasks: runs what sends.
-        on_done: told of each attempt: the row as it is then, and what came of it.
+        window: the project's rate limit.
+        attempts: how often a message is tried at most.
+        on_done: called after each attempt with the message's row as it is then.
         clock: UTC microseconds.
     """
 
     def __init__(
         self,
         project_id: int,
-        channels: Mapping[str, Channel],
+        channels: Mapping[str, MessageChannel],
         *,
         journal: MessageJournal,
         tasks: Tasks,
@@ -90,14 +94,14 @@ class ProjectSender:
         self._wake = asyncio.Event()
         self._warnings = SparseLog(_log)
         self._tasks: dict[int, Task] = {}
-        self._under_way: dict[int, _Attempt] = {}  # by the number of the task that makes it
+        self._under_way: dict[int, _SendAttempt] = {}  # by the number of the task that makes it
         self._begun: set[int] = set()  # the tasks that have run before
         self._not_journaled: set[int] = set()  # messages whose end can't be; the next start finds them
         self._ended = asyncio.Event()  # an attempt has
         self._is_stopping = False
 
     def start(self) -> None:
-        """Begins to send."""
+        """Starts ``AT_ONCE`` tasks that send."""
         project = "webhooks" if self.project_id == WEBHOOKS else str(self.project_id)
         self._tasks = {
             number: self._supervisor.spawn(
@@ -107,7 +111,7 @@ class ProjectSender:
         }
 
     async def stop(self) -> None:
-        """Ends; what is being sent has a moment to be done, after which its end is unknown, as the journal says."""
+        """Stops; attempts under way have two seconds to end, after which the next start journals them as unknown."""
         self._is_stopping = True
         for number, task in self._tasks.items():
             if number not in self._under_way:
@@ -121,11 +125,11 @@ class ProjectSender:
             await task.stop()
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Has the tasks look for messages now."""
         self._wake.set()
 
     async def settle(self, message: Message, receipt: Receipt) -> None:
-        """Journals what came of an attempt: its end, or when the next one is."""
+        """Journals the outcome of an attempt: the message's end, or when the next attempt is due."""
         now = self._clock()
         state, next_us, receipt = self._judge(message, receipt, now)
         row = await self._journal.finish(message, receipt, state, next_us=next_us, now=now)
@@ -133,7 +137,7 @@ class ProjectSender:
         self._on_done(row)
 
     async def _run(self, number: int) -> None:
-        """One message after the other. What an attempt was interrupted at is journaled before the next one."""
+        """One of the tasks: sends message after message. After a restart, the failed attempt is journaled first."""
         if number in self._under_way:
             await self._end(number)
         elif number in self._begun:
@@ -141,7 +145,7 @@ class ProjectSender:
         self._begun.add(number)
         while not self._is_stopping:
             async with self._turn:
-                self._under_way[number] = _Attempt(*await self._next())
+                self._under_way[number] = _SendAttempt(*await self._next())
             await self._make(self._under_way[number])
             await self._end(number)
 
@@ -166,12 +170,12 @@ class ProjectSender:
         except TimeoutError:
             return
 
-    async def _make(self, attempt: _Attempt) -> None:
+    async def _make(self, attempt: _SendAttempt) -> None:
         self._stats.attempts += 1
         attempt.receipt = await self._send(attempt.message, attempt.attachments)
 
     async def _end(self, number: int) -> None:
-        """Journals what came of an attempt."""
+        """Journals the outcome of the task's attempt; unknown where there is no receipt."""
         attempt = self._under_way[number]
         message = attempt.message
         receipt = attempt.receipt or Receipt(outcome=Outcome.UNKNOWN, reason=_INTERRUPTED, pending=message.pending)
@@ -188,7 +192,7 @@ class ProjectSender:
         self._ended.set()
 
     async def _put_back(self) -> None:
-        """Has messages sent that were claimed by a task which failed before it had them."""
+        """Queues messages again that a task had claimed when it failed before the attempt."""
         async with self._turn:
             known = self._not_journaled | {each.message.id for each in self._under_way.values()}
             for message in await self._journal.interrupted():
@@ -208,7 +212,7 @@ class ProjectSender:
             return Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending)
 
     async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
-        """The outcome is known here alone: it is written however long the database is away."""
+        """Repeats ``write`` until the database takes it: the outcome is known nowhere else."""
         attempts = Attempts(_DATABASE_AWAY)
         while True:
             try:

@@ -7,30 +7,30 @@ from dataclasses import dataclass
 
 from terrazzo.config.messenger import HttpSection, MessengerProjectSection, SmsSection
 from terrazzo.errors import BadParameter
-from terrazzo.messenger.message import Channel
+from terrazzo.messenger.message import MessageChannel
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """One project and its channels, by name."""
+    """One project: its section of the configuration, and its channels by name."""
 
     section: MessengerProjectSection
-    channels: Mapping[str, Channel]
+    channels: Mapping[str, MessageChannel]
 
     @property
     def sms_variant(self) -> str:
-        """Which attributes an ``sms_group`` has to have."""
+        """The variant of the project's SMS provider, which decides the attributes that an ``sms_group`` must have."""
         sms = self.section.sms
         return sms.variant if isinstance(sms, SmsSection) else "a"
 
     def is_single(self, channel: str) -> bool:
-        """Whether each recipient gets a message of its own."""
+        """Whether the channel's provider takes one recipient a request, so that each gets a message of its own."""
         section = getattr(self.section, channel, None)
         return isinstance(section, HttpSection) and section.per_recipient
 
 
 class Projects:
-    """All projects, by number."""
+    """All configured projects, by id."""
 
     def __init__(self, projects: Iterable[Project] = ()) -> None:
         self._projects = {project.section.id: project for project in projects}
@@ -40,7 +40,7 @@ class Projects:
         return self._projects.values()
 
     def get(self, number: int) -> Project | None:
-        """The project of this number, whosever it is."""
+        """The project of this id, whichever company it belongs to."""
         return self._projects.get(number)
 
     def find(self, company_id: int, number: int, channel: str) -> Project:

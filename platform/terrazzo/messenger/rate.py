@@ -1,4 +1,4 @@
-"""A project's rate limit: so many messages within any 60 seconds."""
+"""A project's rate limit: at most ``per_minute`` messages within any 60 seconds."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ MINUTE_US = 60_000_000
 
 
 class RateWindow:
-    """The times of the last attempts. ``per_minute`` 0: no limit."""
+    """A sliding window over the times of the last attempts, in UTC microseconds. ``per_minute`` 0: no limit."""
 
     def __init__(self, per_minute: int, times_us: Iterable[int] = ()) -> None:
         self._per_minute = per_minute
         self._times = deque(sorted(times_us)[-per_minute:] if per_minute else (), maxlen=per_minute or 1)
 
     def free_us(self, now_us: int) -> int:
-        """When the next message may go: ``now_us`` or later."""
+        """When the next message may be sent: ``now_us`` or later."""
         if not self._per_minute or len(self._times) < self._per_minute:
             return now_us
         return max(now_us, self._times[0] + MINUTE_US)
 
     def take(self, now_us: int) -> None:
-        """A message goes."""
+        """Counts a message that is sent now."""
         if self._per_minute:
             self._times.append(now_us)

@@ -15,10 +15,10 @@ DELIVERY = "X-Terrazzo-Delivery"  # the same of every attempt
 
 
 def sign(body: bytes, secret: str, *, time_s: int) -> str:
-    """The signature of a body at a time."""
+    """The signature of a body at ``time_s`` (unix seconds), as 64 hexadecimal digits."""
     return hmac.new(secret.encode(), f"{time_s}.".encode() + body, hashlib.sha256).hexdigest()
 
 
 def signed_headers(body: bytes, secret: str, *, time_s: int, delivery: str) -> dict[str, str]:
-    """The headers of a webhook."""
+    """The headers of a webhook; ``delivery`` is the message's uid, the same in every attempt."""
     return {TIMESTAMP: str(time_s), SIGNATURE: f"sha256={sign(body, secret, time_s=time_s)}", DELIVERY: delivery}

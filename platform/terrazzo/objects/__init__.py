@@ -1,1 +1,1 @@
-"""What is shown of objects besides their records: flags, and their changes as live frames."""
+"""The flags of objects (online, running, labelled), and their changes as live frames."""

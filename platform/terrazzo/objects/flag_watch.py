@@ -1,4 +1,4 @@
-"""Changed flags as live frames of the kind ``object``.
+"""Publishes changes of objects' flags as live frames of the kind ``object``.
 
 Whatever may change a flag marks the object; one task looks at what is marked, and at what has not reported for too
 long: a heap has one entry for each object that runs by its reports, put back when the object has reported meanwhile.
@@ -31,11 +31,11 @@ _MOST_SERIES = 100_000  # whose objects are remembered
 _NAP_S = 60.0  # at most, so that a clock that was set is noticed
 
 KIND = "object"
-"""The kind of live frames that flags are."""
+"""The kind of the live frames that carry flags."""
 
 
 class LiveFrames(Protocol):
-    """Where live frames are published."""
+    """The hub of live frames, as the flag watch needs it."""
 
     @property
     def feed_changes(self) -> Listeners[[]]:
@@ -45,22 +45,27 @@ class LiveFrames(Protocol):
         """Whether anybody subscribes to a kind."""
 
     def publish(self, kind: str, *, company_id: int, object_id: int | None = None, data: Any) -> None:
-        """Tells the subscribers of a kind, of the object, of the company."""
+        """Publishes ``data`` to the subscribers of a kind that selected the object or the company."""
 
 
 class FlagStats(msgspec.Struct):
     """Counters for ``/metrics``."""
 
-    looks: int = 0
+    looks: int = 0  # times that an object's flags were worked out
     changes: int = 0
     known: int = 0  # objects whose flags are followed
     timed: int = 0  # of these the ones that run by their reports
 
 
 class FlagWatch:
-    """Follows the flags of all objects while somebody wants to know.
+    """Follows the flags of all objects while somebody subscribes to their kind. ``start``, then ``stop``.
 
     Args:
+        flag_reader: works an object's flags out.
+        hub: where changes are published.
+        registry: the objects and their terminals.
+        tasks: runs the task.
+        zone: of the times in frames.
         clock: UTC microseconds.
     """
 
@@ -92,19 +97,19 @@ class FlagWatch:
         self._task: Task | None = None
 
     def start(self) -> None:
-        """Begins to look."""
+        """Starts the task."""
         self._hub.feed_changes.listen(self.on_feeds)
         self._task = self._tasks.spawn("object flags", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
-        """Ends; what is marked is not told."""
+        """Stops the task; changes that are marked are not published."""
         if self._task is not None:
             await self._task.stop()
 
     # What may change a flag
 
     def on_feeds(self) -> None:
-        """Somebody has subscribed to something, or no longer does."""
+        """Starts or stops to follow flags; ``LiveHub.feed_changes`` tells this."""
         wanted = self._hub.wants(KIND)
         if wanted and not self._is_wanted:
             self._is_wanted = True
@@ -117,12 +122,12 @@ class FlagWatch:
             self._count()
 
     def on_presence(self, client: Client, presence: Presence) -> None:
-        """``PresenceRegister.changes`` tells this."""
+        """Marks the objects of a terminal; ``PresenceRegister.changes`` tells this."""
         if self._is_wanted:
             self._mark(self._registry.terminal_objects(client.client_id))
 
     def on_records(self, records: Sequence[Record]) -> None:
-        """``IngestPipeline.records`` tells this of each committed group."""
+        """Marks objects whose records or reports were committed; ``IngestPipeline.records`` tells this."""
         if not self._is_wanted:
             return
         known, told, marked = self._by_report, self._told, []
@@ -137,18 +142,18 @@ class FlagWatch:
         self._mark(marked)
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``EffectQueue.happened`` tells this."""
+        """Marks objects on which a label was opened or closed; ``EffectQueue.happened`` tells this."""
         if self._is_wanted:
             self._mark([each.row["object_id"] for each in happened if each.kind != "event"])
 
     def on_object(self, changed: Changed) -> None:
-        """An object's record was made, changed or deleted; after the registry knows."""
+        """Marks an object whose record was created, changed or deleted; called after the registry knows it."""
         if self._is_wanted:
             self._by_report.clear()
             self._mark([changed.record_id])
 
     def on_mapping(self, changed: Changed) -> None:
-        """A mapping was made, changed or deleted: whether objects have a variable ``BOOT`` may be different."""
+        """Marks all objects when a mapping has changed: whether they have a variable ``BOOT`` may be different."""
         if self._is_wanted:
             self._by_report.clear()
             self._mark(self._registry.object_ids())
@@ -173,7 +178,7 @@ class FlagWatch:
     # The task
 
     async def _run(self) -> None:
-        """What is marked stays so until it was looked at; the one object that a look fails on is left out."""
+        """The task. Marks outlive a failure, except the one of the object that the failure is about."""
         while True:
             self._wake.clear()
             self._mark_due()
@@ -200,7 +205,7 @@ class FlagWatch:
             self._marked[object_id] = None
 
     def _look_at_some(self) -> None:
-        """What is marked is told if it isn't known to be as it was; what is merely unknown is only noted."""
+        """Works out the flags of up to ``_AT_ONCE`` marked objects, publishing changes, and as many unknown ones."""
         now = self._clock()
         for _ in range(min(_AT_ONCE, len(self._marked))):
             object_id = next(iter(self._marked))

@@ -1,4 +1,4 @@
-"""The flags of objects, from memory: ``is_online``, ``is_boot``, ``is_retainer``."""
+"""The flags of objects, worked out from memory: ``is_online``, ``is_boot``, ``is_retainer``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class ObjectFlags(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FlagSource(Protocol):
-    """Where flags come from."""
+    """Answers with the flags of objects (``ObjectFlagReader``)."""
 
     async def of(self, object_ids: Sequence[int]) -> Mapping[int, ObjectFlags]:
         """The flags of each of these objects."""
 
 
 class MappedObject(Protocol):
-    """An object's variables, as the mapping has them."""
+    """An object's variables in the mapping engine; ``newest_us`` is the time of its newest record, UTC microseconds."""
 
     newest_us: int
     table: MappingTable
@@ -44,26 +44,29 @@ class MappedObject(Protocol):
 
 
 class ObjectStates(Protocol):
-    """What the mapping knows of objects."""
+    """The mapping engine, as flags need it."""
 
     def state(self, object_id: int) -> MappedObject | None:
-        """Its variables, and when it reported; None where it isn't mapped."""
+        """An object's variables; None where it isn't mapped."""
 
     def open_labels(self, object_id: int) -> int:
         """How many labels of an object are open."""
 
 
 class Look(NamedTuple):
-    """An object's flags, and how long ``is_boot`` holds if nothing comes."""
+    """An object's flags, and until when ``is_boot`` holds without a further report (UTC microseconds)."""
 
     flags: ObjectFlags
     boot_until_us: int | None  # None: as long as the variable says so
 
 
 class ObjectFlagReader:
-    """Flags as terminals, variables and labels tell.
+    """Works out flags from presence, variables and open labels.
 
     Args:
+        registry: the objects and their terminals.
+        bus: knows which terminals are connected.
+        states: objects' variables and open labels.
         boot_timeout_s: how long an object that has no variable ``BOOT`` counts as running after a report.
         clock: UTC microseconds.
     """
@@ -89,7 +92,7 @@ class ObjectFlagReader:
         return {object_id: self.look(object_id, now).flags for object_id in object_ids}
 
     def look(self, object_id: int, now_us: int) -> Look:
-        """One object at a time."""
+        """The flags of one object at ``now_us``."""
         known = [self._bus.presence(uid) for uid in self._registry.object_terminals(object_id)]
         state, boot_until_us = self._states.state(object_id), None
         if state is not None and has_boot(state):
@@ -120,7 +123,7 @@ def has_boot(state: MappedObject) -> bool:
 
 
 def is_running(value: Value) -> bool:
-    """What a value of ``BOOT`` says: null, zero, false and the texts for it say no."""
+    """Whether a value of ``BOOT`` means running: null, zero, false and the texts for them mean not."""
     if isinstance(value, str):
         return value.strip().lower() not in _OFF
     return bool(value)

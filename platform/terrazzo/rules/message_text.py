@@ -1,4 +1,4 @@
-"""From notices to a message: one for one notice, and one for a storm of them, which says how many there are."""
+"""Composes the one message that tells of a rule's notices, however many there are, in each channel's form."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ _MOST_SHORT = 480  # characters of an SMS or a push
 def compose(
     rule: Rule, notices: Sequence[Notice], names: Mapping[int, str], *, count: int, reminder: int, zone: tzinfo
 ) -> MessageDraft:
-    """The message that tells of notices.
+    """The message that tells of a rule's notices.
 
     Args:
-        names: of their objects.
-        count: how many there are in all, if ``notices`` are only the first.
-        reminder: 0 for what is told the first time.
+        names: of their objects, by id.
+        count: how many notices there are in all; ``notices`` may be only the first of them.
+        reminder: 0 where they are told the first time, else the number of the repetition.
+        zone: of the times in the texts.
     """
     first = notices[0]
     values = [_values(each, names, count, zone) for each in notices[:MOST_LINES]]
@@ -50,7 +51,7 @@ def compose(
 
 
 class _Told:
-    """The texts that channels choose from."""
+    """The texts of a message, from which each channel takes what it sends."""
 
     def __init__(self, subject: str, short: str, text: str, values: Mapping[str, str], first: Notice) -> None:
         self.subject = subject

@@ -1,4 +1,4 @@
-"""One thing that a rule has to tell."""
+"""A notice: one event, or one opening or closing of a label, that a rule has to tell of."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from terrazzo.domain.happened import Happened
 from terrazzo.rules.rule import Rule
 
 WAITING, TOLD, DONE = "waiting", "told", "done"
-"""Not told yet; told, and told again until somebody sees to it; nothing more to tell."""
+"""States of a notice: not told yet; told, and to be repeated while it is open; nothing more to tell."""
 
 _MOMENTS = {"event": "created", "opened": "opened_at", "closed": "close_at"}
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a rule has to tell."""
+    """A row of ``rule_notice``: what happened (``record_id`` of the event or label), and how often it was told."""
 
     id: int
     rule_id: int
@@ -31,7 +31,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def notice_row(rule: Rule, happened: Happened) -> dict[str, Any]:
-    """The row of a new notice."""
+    """The values of a new row of ``rule_notice``."""
     row = happened.row
     return {
         "company_id": rule.company_id,

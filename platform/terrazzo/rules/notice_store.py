@@ -1,4 +1,4 @@
-"""Notices in the database: they come with the events and labels, and go with the messages that tell of them."""
+"""Notices in the database: written in the transaction of the event or label, taken in that of the message."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _columns = RULE_NOTICE.c
 
 
 class NoticeStore:
-    """The table ``rule_notice``."""
+    """Reads and writes the table ``rule_notice``. Times in UTC microseconds."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
 
     async def note(self, connection: AsyncConnection, active_rules: ActiveRules, happened: Sequence[Happened]) -> int:
-        """Adds what rules have to tell, inside the transaction of what happened; how many notices."""
+        """Adds the notices of matching rules, inside the transaction of what happened; returns how many."""
         rows = [notice_row(rule, each) for each in happened for rule in active_rules.matching(each)]
         if rows:
             await connection.execute(RULE_NOTICE.insert(), rows)
         return len(rows)
 
     async def waiting(self) -> dict[int, int]:
-        """Of each rule with something to tell, when it told something last (0: never)."""
+        """The rules with waiting notices: rule id to the time it told something last (0: never)."""
         waiting = sa.select(_columns.rule_id).where(_columns.state == WAITING).distinct()
         last = (
             sa.select(_columns.rule_id, sa.func.max(_columns.told_us))
@@ -45,7 +45,7 @@ class NoticeStore:
             return {rule_id: told_us or 0 for rule_id, told_us in (await connection.execute(last)).all()}
 
     async def due_again(self, now: int) -> tuple[list[int], int | None]:
-        """The rules that have to repeat something, and when the next ones have."""
+        """Ids of the rules with notices to repeat now, and when the next repetition after them is due."""
         due = sa.select(_columns.rule_id).where(_columns.state == TOLD, _columns.again_us <= now).distinct()
         later = sa.select(sa.func.min(_columns.again_us)).where(_columns.state == TOLD, _columns.again_us > now)
         async with self.database.reading() as connection:
@@ -53,27 +53,27 @@ class NoticeStore:
             return rules, (await connection.execute(later)).scalar()
 
     async def take_fresh(self, connection: AsyncConnection, rule: Rule, now: int) -> tuple[list[Notice], int]:
-        """What a rule has not told yet, at most ``MOST_AT_ONCE``, and how many there are in all.
+        """Takes a rule's waiting notices: the first ``MOST_AT_ONCE``, and how many there are in all.
 
-        A message tells of all of them from here on.
+        All of them count as told once the transaction is committed.
         """
         return await self._take(connection, rule, [_columns.rule_id == rule.id, _columns.state == WAITING], now)
 
     async def take_due(self, connection: AsyncConnection, rule: Rule, now: int) -> tuple[list[Notice], int]:
-        """As ``take_fresh``, of what is to be repeated: the event is not acknowledged, or the label is still open."""
+        """As ``take_fresh``, for notices due to be repeated: the event is not acknowledged, or the label still open."""
         due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now]
         over = RULE_NOTICE.update().where(*due, sa.not_(_is_open()))
         await connection.execute(over.values(state=DONE, again_us=None))
         return await self._take(connection, rule, due, now)
 
     async def end(self, rule_id: int) -> None:
-        """A rule that is stopped has nothing more to tell."""
+        """Ends all notices of a rule that is stopped or deleted."""
         is_open = [_columns.rule_id == rule_id, _columns.state.in_((WAITING, TOLD))]
         async with self.database.writing() as connection:
             await connection.execute(RULE_NOTICE.update().where(*is_open).values(state=DONE, again_us=None))
 
     async def forget_before(self, time_us: int) -> None:
-        """Deletes what has long been told."""
+        """Deletes notices that are done and were told before ``time_us``."""
         old = [_columns.state == DONE, sa.func.coalesce(_columns.told_us, 0) < time_us]
         async with self.database.writing() as connection:
             await connection.execute(RULE_NOTICE.delete().where(*old))
@@ -81,9 +81,9 @@ class NoticeStore:
     async def _take(
         self, connection: AsyncConnection, rule: Rule, which: Sequence[Any], now: int
     ) -> tuple[list[Notice], int]:
-        """Writes that these are told, and which they were in the same statement: others come at any time.
+        """Marks notices as told and returns them, by one statement, because new ones may come at any time.
 
-        What is to be repeated is due again after the rule's interval.
+        Those to be repeated are due again after the rule's interval.
         """
         is_over = sa.or_(_columns.kind == "closed", _columns.told >= rule.repeat_times)
         told = (

@@ -1,4 +1,4 @@
-"""The task that tells: what is new at once, what comes within the window as one message, what nobody heeds again."""
+"""The rule notifier: new notices at once, those within a rule's window in one message, unheeded ones repeatedly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORGET_US = 3_600 * 1_000_000
 
 
 class NotifierStats(msgspec.Struct):
-    """Counters for ``/metrics``."""
+    """Counters for ``/metrics``; ``messages`` are first ones, ``reminders`` repetitions."""
 
     notices: int = 0
     messages: int = 0
@@ -38,20 +38,24 @@ class NotifierStats(msgspec.Struct):
 
 
 class MessageSender(Protocol):
-    """The messenger: takes messages in the transaction of what they tell of."""
+    """The messenger: journals messages in the transaction that marks their notices as told."""
 
     async def put(self, connection: AsyncConnection, drafts: Sequence[MessageDraft]) -> object:
-        """Journals messages; they are sent after the transaction."""
+        """Journals messages; they are sent after the transaction's commit."""
 
     def wake(self) -> None:
-        """Has what is journaled sent."""
+        """Has journaled messages sent."""
 
 
 class RuleNotifier:
-    """Follows the rules.
+    """Turns notices into messages, by the rules. ``load``, then ``start``.
 
     Args:
-        objects: where the names of objects are.
+        notices_kept: the notices in the database.
+        messenger: takes the messages.
+        objects: the objects' records, for their names.
+        tasks: runs the task.
+        zone: of quiet hours, and of times in messages.
         clock: UTC microseconds.
     """
 
@@ -78,31 +82,31 @@ class RuleNotifier:
         self._task: Task | None = None
 
     async def load(self, rules: RuleRepository) -> None:
-        """Takes up the rules, and follows their changes."""
+        """Reads all rules that are started, and follows changes of rules."""
         async for row in rules.every():
             self.active_rules.put(row)
         rules.changes.listen(self.active_rules.on_changed)
         rules.changes.listen(lambda _changed: self._wake.set())
 
     def start(self) -> None:
-        """Begins to tell."""
+        """Starts the task."""
         self._task = self._tasks.spawn("rules", self._run, OnFailure.RESTART)
 
     async def stop(self) -> None:
-        """Ends; what is not told yet is told by the next start."""
+        """Stops the task; notices that are not told yet are told after the next start."""
         if self._task is not None:
             await self._task.stop()
 
     async def on_effects(self, connection: AsyncConnection, happened: Sequence[Happened]) -> None:
-        """``EffectWriter.join`` has this called inside the transaction of what happened."""
+        """Writes notices; ``EffectWriter.join`` has this called inside the transaction of what happened."""
         self.stats.notices += await self._notices_kept.note(connection, self.active_rules, happened)
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
-        """``EffectQueue.happened`` tells this after the transaction."""
+        """Wakes the task; ``EffectQueue.happened`` tells this after the transaction."""
         self._wake.set()
 
     async def _run(self) -> None:
-        """What is told and what is sent for it are one transaction: nothing is told twice or never."""
+        """The task. Marking notices and journaling their message is one transaction: none is told twice or never."""
         self._messenger.wake()  # for what was written when it failed
         while True:
             self._wake.clear()
@@ -118,7 +122,7 @@ class RuleNotifier:
             return
 
     async def tell(self) -> int | None:
-        """Tells all that is due; when there is something next."""
+        """Tells all notices that are due; returns when the next are (UTC microseconds), None where none wait."""
         now = self._clock()
         fresh = await self._tell_all_fresh(now)
         again, next_us = await self._notices_kept.due_again(now)
@@ -128,7 +132,7 @@ class RuleNotifier:
         return min(known, default=None)
 
     async def _tell_all_fresh(self, now: int) -> list[int]:
-        """Tells what is new; when there is more to tell, of each rule that has to wait or that may have to repeat."""
+        """Tells new notices; returns the times at which rules that have to wait, or to repeat, are due next."""
         later = []
         for rule_id, told_us in (await self._notices_kept.waiting()).items():
             rule = self.active_rules.get(rule_id)
@@ -143,7 +147,7 @@ class RuleNotifier:
         return [each for each in later if each > now]
 
     async def _tell_all_again(self, rules: Sequence[int], now: int) -> list[int]:
-        """Repeats what is due; when it is due next."""
+        """Repeats notices that are due; returns the times at which these rules are due next."""
         later = []
         for rule_id in rules:
             rule = self.active_rules.get(rule_id)

@@ -1,4 +1,4 @@
-"""Quiet hours: a time of day during which a rule holds its tongue, in a zone."""
+"""Quiet hours: a time of day, in a time zone, during which a rule sends nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from terrazzo.times import from_datetime, to_datetime
 
 
 def quiet_until_us(now_us: int, start: str, end: str, zone: tzinfo) -> int:
-    """When the quiet hours end in which ``now_us`` is; ``now_us`` itself outside them.
+    """When the quiet hours around ``now_us`` end, in UTC microseconds; ``now_us`` itself outside them.
 
     Args:
         start, end: ``HH:MM``; an end that isn't later than the start is on the next day. Empty: never quiet.

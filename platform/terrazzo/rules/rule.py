@@ -1,4 +1,4 @@
-"""Rules as they are matched, and all of them in one hand."""
+"""A rule in the form in which events and labels are matched, and the set of all rules that are started."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from terrazzo.metadata.repositories.repository import Changed
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule that is started. Empty sets match everything."""
+    """One rule that is started. Empty ``objects`` or ``codes`` match everything; ``quiet_*`` are ``HH:MM`` or empty."""
 
     id: int
     company_id: int
@@ -33,7 +33,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     quiet_end: str
 
     def matches(self, happened: Happened) -> bool:
-        """Whether the rule is about this."""
+        """Whether the rule has to tell of this event, opening or closing."""
         row = happened.row
         return (
             happened.kind in self.kinds
@@ -44,7 +44,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rule_of(row: Mapping[str, Any]) -> Rule:
-    """The rule in a record."""
+    """The rule that a record describes."""
     same = ("id", "name", "channel", "project_id", "subject", "template", "repeat_s", "repeat_times", "window_s")
     return Rule(
         **{name: row[name] for name in (*same, "quiet_start", "quiet_end")},
@@ -57,14 +57,14 @@ def rule_of(row: Mapping[str, Any]) -> Rule:
 
 
 class ActiveRules:
-    """The rules that are started."""
+    """The rules that are started, by id and by company."""
 
     def __init__(self) -> None:
         self._rules: dict[int, Rule] = {}
         self._by_company: dict[int, dict[int, Rule]] = {}
 
     def on_changed(self, changed: Changed) -> None:
-        """A rule was made, changed, started, stopped or deleted."""
+        """``RuleRepository.changes`` tells this: a rule was created, changed, started, stopped or deleted."""
         before = self._rules.pop(changed.record_id, None)
         if before is not None:
             del self._by_company[before.company_id][before.id]
@@ -72,7 +72,7 @@ class ActiveRules:
             self.put(changed.row)
 
     def put(self, row: Mapping[str, Any]) -> None:
-        """Takes a record up, if it is started and in use."""
+        """Adds the rule of a record, if it is started and available."""
         if row["is_active"] and row["is_available"]:
             rule = rule_of(row)
             self._rules[rule.id] = rule
@@ -83,6 +83,6 @@ class ActiveRules:
         return self._rules.get(rule_id)
 
     def matching(self, happened: Happened) -> list[Rule]:
-        """The rules that are about this."""
+        """The rules that have to tell of this event, opening or closing."""
         rules = self._by_company.get(happened.row["company_id"])
         return [rule for rule in rules.values() if rule.matches(happened)] if rules else []

@@ -1,1 +1,1 @@
-"""What makes a running platform of the parts: tasks, lifetimes, assembly."""
+"""Runs the platform: supervised tasks, the order of start and stop, the assembly of its parts."""

@@ -1,4 +1,4 @@
-"""How long parts live: what a start has made is undone in reverse order."""
+"""The lifetime of a platform: what its start has made is undone in reverse order at its stop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ NewSupervisor = Callable[[Callable[[], None]], Supervisor]
 
 
 def new_supervisor(on_stop: Callable[[], None]) -> Supervisor:
-    """The one that every platform has unless it is given another."""
+    """The supervisor of a platform that is given no other; ``on_stop``: as in ``NewSupervisor``."""
     return Supervisor(on_stop=on_stop)
 
 
 class Lifetime(contextlib.AsyncExitStack):
-    """What undoes each step of the start, and the supervisor of everything that runs meanwhile.
+    """The callbacks that undo each step of the start, and the supervisor of the platform's tasks.
 
     ``failed`` is set when the process should end because a task failed that it can't do without.
     """

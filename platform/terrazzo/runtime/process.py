@@ -8,13 +8,13 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from terrazzo.config.sections import Config
-from terrazzo.runtime.serve import Addresses, Platform
+from terrazzo.runtime.serve import ListenAddresses, Platform
 
 _GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """uvloop's where there is one for this system: twice the packets a second."""
+    """uvloop's event loop where it is installed (twice the packets a second), else asyncio's."""
     try:
         import uvloop
     except ImportError:
@@ -23,8 +23,8 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-async def run(config: Config, *, started: Callable[[Platform, Addresses], Awaitable[None]]) -> int:
-    """Serves until SIGTERM or SIGINT, after ``started``; the exit status."""
+async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], Awaitable[None]]) -> int:
+    """Starts the platform, awaits ``started``, serves until SIGTERM, SIGINT or a fatal failure; the exit status."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -42,7 +42,7 @@ async def run(config: Config, *, started: Callable[[Platform, Addresses], Awaita
 
 
 def _tune_collector() -> None:
-    """What lives as long as the process need not be looked at again."""
+    """Takes what exists by now out of garbage collection, as it lives as long as the process; collects less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_GC_AFTER, 20, 50)

@@ -25,7 +25,7 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Tasks
-from terrazzo.runtime.assembly.gateway import Addresses, Gateway, GatewayParts
+from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
@@ -38,7 +38,7 @@ from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMail
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.listeners.certificates import CertificateError
 
-__all__ = ["Addresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
+__all__ = ["ListenAddresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Platform:
         self.tasks = self._lifetime.tasks
         self.failed = self._lifetime.failed
 
-    async def start(self) -> Addresses:
+    async def start(self) -> ListenAddresses:
         """Opens everything, and listens last.
 
         Raises:
@@ -74,7 +74,7 @@ class Platform:
         self._lifetime.push_async_callback(undo)
 
     async def stop(self) -> None:
-        """Stops accepting, commits what was taken, acknowledges it, says goodbye, closes."""
+        """Stops accepting, commits and acknowledges what was taken, closes connections, closes the parts."""
         await self._lifetime.aclose()
 
     def reload_certificates(self) -> None:
@@ -86,8 +86,8 @@ class Platform:
         else:
             _log.info("TLS files read again")
 
-    async def _start_parts(self) -> Addresses:
-        """Whoever listens to a part does so before that part runs."""
+    async def _start_parts(self) -> ListenAddresses:
+        """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
@@ -128,7 +128,7 @@ class Platform:
             replays=replays,
             tasks=self.tasks,
         )
-        self.gateway = Gateway(config, parts, clock=clock)
+        self.gateway = GatewayServers(config, parts, clock=clock)
         addresses = await self.gateway.listen(lifetime)
         if not config.http.public_url:
             messaging.links.base_url = addresses.http
@@ -188,7 +188,7 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     """The store that the section ``store`` names.
 
     Raises:
-        StoreUnavailable: why.
+        StoreUnavailable: it can't be opened; says why.
     """
     if config.store.kind == "embedded":
         return await RocksStore.open(config.store_dir, tasks=tasks)
@@ -200,7 +200,7 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
 
 
 def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, folder: Path, key: str) -> Bridge:
-    """A bridge by its section of the configuration; ``folder`` is of all bridges.
+    """The bridge of a section of the configuration; ``folder`` is that of all bridges.
 
     Raises:
         ConfigError: a TLS file can't be used; names the key, which starts with ``key``.
@@ -217,26 +217,26 @@ def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, 
 
 
 def new_mailer(section: EmailSection) -> SmtpMailer:
-    """A mail server by its section of the configuration."""
+    """The sender of mail by SMTP that a section of the configuration describes."""
     given = {name: getattr(section, name) for name in MailServer.__dataclass_fields__}
     return SmtpMailer(MailServer(**given))
 
 
 def new_caller(section: MessengerSection) -> HttpCaller:
-    """What makes requests to providers and webhooks, kept away from addresses that the section does not allow."""
+    """The HTTP client for providers and webhooks; it refuses private addresses that the section does not allow."""
     return GuardedHttp(Guard(section.allow_private))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ports:
-    """Ways into the world that are no part of the configuration; the defaults are those of ``terrazzo serve``.
+    """The platform's ways to the outside that no configuration key names; the defaults are those of ``terrazzo serve``.
 
     Attributes:
         clock: UTC microseconds.
         open_store: opens the time series store of a configuration; raises ``StoreUnavailable``.
-        new_mailer: a mail server by its section.
-        new_caller: what calls HTTP providers and webhooks.
-        new_supervisor: makes what runs all long-lived tasks.
+        new_mailer: makes the sender of mail of a section.
+        new_caller: makes the HTTP client for providers and webhooks.
+        new_supervisor: makes the supervisor of all long-lived tasks.
         intake_limits: when reading from terminals pauses, and how much one commit takes.
     """
 

@@ -1,4 +1,4 @@
-"""The one place where long-lived tasks are started, and where it is decided what their end means."""
+"""The supervisor: starts all long-lived tasks, and restarts them or stops the platform when they fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEALTHY_AFTER_S = 10.0  # a task that has run this long since its last failure h
 
 
 class TaskState(enum.Enum):
-    """Where a task is."""
+    """The states of a supervised task."""
 
     RUNNING = "running"
     RESTARTING = "restarting"
@@ -68,9 +68,9 @@ class SupervisedTask:
 
 
 class Supervisor:
-    """Runs tasks by their policies (``terrazzo.ports.tasks.Tasks``) and knows how each of them is.
+    """Runs tasks by their policies (``terrazzo.ports.tasks.Tasks``) and keeps the state of each.
 
-    ``on_stop`` is called when a task failed without which the process should not go on.
+    ``on_stop`` is called when a task failed for good that the process can't do without. ``clock``: monotonic seconds.
     """
 
     def __init__(self, *, on_stop: Callable[[], None], clock: Callable[[], float] = time.monotonic) -> None:
@@ -84,7 +84,7 @@ class Supervisor:
         return self._tasks
 
     def spawn(self, name: str, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART) -> SupervisedTask:
-        """As the port says."""
+        """Starts a task, as ``Tasks.spawn`` describes; counts of an earlier task of the same name go on."""
         task = SupervisedTask(name, work, on_failure, retry)
         before = self._tasks.get(name)
         if before is not None:
@@ -96,7 +96,10 @@ class Supervisor:
     def repeat(
         self, name: str, interval_s: float, work: Work, on_failure: OnFailure, *, retry: Retry = RESTART
     ) -> SupervisedTask:
-        """As the port says. A part that is away is asked again at the next turn, without a restart."""
+        """Starts a repeated task, as ``Tasks.repeat`` describes.
+
+        ``Unavailable`` and ``StoreUnavailable`` are logged and tried again after the interval, without a restart.
+        """
 
         async def again_and_again() -> None:
             log = SparseLog(_log)
@@ -110,7 +113,7 @@ class Supervisor:
         return self.spawn(name, again_and_again, on_failure, retry=retry)
 
     async def close(self) -> None:
-        """Ends whatever is left; parts stop their own tasks, in their order."""
+        """Stops the tasks that still run; parts have stopped their own before."""
         for task in self._tasks.values():
             await task.stop()
 
@@ -132,7 +135,7 @@ class Supervisor:
         }
 
     async def run_once(self, task: SupervisedTask) -> None:
-        """One run of the work, until it returns or raises."""
+        """Runs the task's work once, until it returns or raises."""
         await task.work()
 
     async def _supervise(self, task: SupervisedTask) -> None:
@@ -156,7 +159,7 @@ class Supervisor:
             task.state = TaskState.RUNNING
 
     def _failed(self, task: SupervisedTask, error: BaseException, began_s: float) -> float | None:
-        """Seconds until the restart; ``None`` for none."""
+        """Applies the policy to a failure; returns seconds until the restart, None where there is none."""
         if self._clock() - began_s >= HEALTHY_AFTER_S:
             task.attempts.succeeded()
         task.last_error = type(error).__name__

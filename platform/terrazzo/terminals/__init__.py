@@ -1,1 +1,1 @@
-"""Terminals as the hot path sees them: who they are, what they may do, who is connected."""
+"""Terminals at the broker: their login, their permissions, their presence."""

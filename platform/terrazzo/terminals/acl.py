@@ -46,7 +46,7 @@ class TerminalAcl:
             self._permission = NOTHING  # what can't be read allows nothing
 
     def may_publish(self, topic: str) -> ReportTopic | None:
-        """The full topic behind what the terminal sent, None when it may not publish there."""
+        """The report topic that a publish topic stands for; None when the terminal may not publish there."""
         if self._terminal.access == "sub":
             return None
         report = self._read_topic(topic)
@@ -70,7 +70,7 @@ class TerminalAcl:
         return any(covers(granted, topic_filter) for granted in permission.filters)
 
     def _read_topic(self, topic: str) -> ReportTopic | None:
-        """Full form first, so that a terminal whose uid reads like a channel keeps its own topics."""
+        """Reads a topic: the full form first, as a terminal whose uid reads like a channel has to keep its topics."""
         levels = topic.split("/")
         if len(levels) < 2 or levels[0] != "g":
             return None

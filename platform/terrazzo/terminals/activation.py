@@ -1,4 +1,4 @@
-"""``activated``: when a terminal first logged in."""
+"""The field ``activated`` of terminals: when each first logged in."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class ActivationRecords(Protocol):
-    """Where first logins are kept."""
+    """The terminals' records, as first logins need them."""
 
     async def set_all_activated(self, times_us: Mapping[str, int]) -> None:
-        """Notes the first logins among these, uid to time; later ones change nothing."""
+        """Writes the times of first logins, uid to UTC microseconds; those that have one already stay as they are."""
 
 
 class Activations:
@@ -32,17 +32,17 @@ class Activations:
         self._writer: Task | None = None
 
     def note(self, terminal: Terminal, time_us: int) -> None:
-        """A terminal has logged in."""
+        """Notes a login at ``time_us`` (UTC microseconds), if the terminal never logged in before."""
         if terminal.activated_us is None:
             self._waiting.setdefault(terminal.uid, time_us)
             self._arrived.set()
 
     def start(self) -> None:
-        """Starts the writer."""
+        """Starts the task that writes."""
         self._writer = self._tasks.spawn("terminal activations", self._write, OnFailure.RESTART)
 
     async def stop(self) -> None:
-        """Writes what has not been written."""
+        """Stops the task and writes what has not been written."""
         if self._writer is not None:
             await self._writer.stop()
         try:
@@ -57,7 +57,7 @@ class Activations:
             await self._arrived.wait()
 
     async def _flush(self) -> None:
-        """Those that are not written stay, whatever fails."""
+        """Writes the first logins that wait; they stay where that fails."""
         batch = dict(self._waiting)
         if batch:
             await self._records.set_all_activated(batch)

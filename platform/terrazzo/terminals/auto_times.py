@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class AutoTimes:
-    """Per terminal the time in its last accepted password; in memory only without a path."""
+    """The time in each terminal's last accepted ``auto`` password, unix seconds by uid; kept in ``path``, if given."""
 
     def __init__(self, path: Path | None = None, *, now_s: float = 0) -> None:
         self._path = path
@@ -34,11 +34,11 @@ class AutoTimes:
             self._rewrite(now_s)
 
     def last(self, uid: str) -> int:
-        """Unix seconds, 0 when nothing is known."""
+        """The time in the last accepted password, unix seconds; 0 when none is known."""
         return self._times.get(uid, 0)
 
     def accept(self, uid: str, time_s: int, *, now_s: float) -> None:
-        """A password with this time was accepted."""
+        """Notes that a password with this time (unix seconds) was accepted; a failing file is logged only."""
         self._times[uid] = time_s
         if self._file is None:
             return
@@ -51,7 +51,7 @@ class AutoTimes:
             self._failure_log.warning("%s: %s; a restart would forget logins", self._path, error.strerror)
 
     def forget(self, uid: str) -> None:
-        """The terminal was deleted."""
+        """Drops a terminal that was deleted."""
         self._times.pop(uid, None)
 
     def close(self) -> None:
@@ -68,7 +68,7 @@ class AutoTimes:
                     self._times[uid] = max(int(seconds), self.last(uid))
 
     def _rewrite(self, now_s: float) -> None:
-        """Leaves out what can't matter any more, in the file and in memory."""
+        """Drops times older than ``KEPT_S``, in memory and in the file, which is written anew."""
         assert self._path is not None
         self._times = {uid: at for uid, at in self._times.items() if abs(at - now_s) <= KEPT_S}
         fresh = self._path.with_suffix(".new")

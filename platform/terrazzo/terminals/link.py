@@ -8,7 +8,7 @@ from terrazzo.terminals.acl import TerminalAcl
 
 
 class TerminalLink:
-    """Who is at the other end, as recorded at login, and what it may do."""
+    """The terminal of a connection, as its record was at login, and its permissions."""
 
     __slots__ = ("acl", "terminal")
 

@@ -36,13 +36,13 @@ class LoginStats(msgspec.Struct):
     throttled: int = 0
 
 
-class Login:
-    """Who may connect. One object for all listeners.
+class TerminalLogin:
+    """Decides which terminals may connect, for all listeners.
 
     Args:
         registry: the terminals.
         failures: limits failed logins, by address and by terminal; None: no limit.
-        auto_times: when ``auto`` passwords were last accepted; without, a restart forgets it.
+        auto_times: the times in the last accepted ``auto`` passwords; without, a restart forgets them.
         clock: unix seconds.
     """
 
@@ -76,7 +76,7 @@ class Login:
         return self._authenticate_password(request, terminal)
 
     def forget(self, uid: str) -> None:
-        """A terminal was deleted: what is remembered of its logins goes too."""
+        """Drops what is kept of the logins of a terminal that was deleted."""
         self._auto_times.forget(uid)
         self._address_of.pop(uid, None)
 
@@ -113,11 +113,11 @@ class Login:
         return self._admit(request, terminal)
 
     def _is_fresh(self, uid: str, time_s: int) -> bool:
-        """Within the window, and later than what was last accepted: no password serves twice."""
+        """Whether a password's time is within the window and later than the last accepted one: none serves twice."""
         return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._auto_times.last(uid)
 
     def _admit(self, request: ConnectRequest, terminal: Terminal, auth_data: bytes | None = None) -> Accept | Refuse:
-        """The credentials are right; the record may still say no, or have changed between two steps of AUTH."""
+        """The verdict on right credentials: the record may disable the terminal, or have changed between two AUTHs."""
         if not terminal.is_available or self._registry.terminal(terminal.uid) is not terminal:
             self.stats.not_authorized += 1
             return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal is disabled")
@@ -151,7 +151,7 @@ class Login:
         return self._failures is not None and any(not self._failures.check(key, now_s) for key in self._keys(request))
 
     def _keys(self, request: ConnectRequest) -> tuple[str, ...]:
-        """What failures are counted under.
+        """The throttle's keys for a request.
 
         A terminal at the address of its last login has a count of its own: neither a stranger who tries its name
         elsewhere nor a neighbour with a wrong pin behind the same router locks it out.
@@ -178,7 +178,7 @@ def _same(given: bytes, expected: bytes) -> bool:
 
 
 def _make_nobody() -> Terminal:
-    """Stands in for unknown terminals, so that they cost the same work; its credentials are nobody's to know."""
+    """A terminal with random credentials in place of unknown ones, so that checking them takes the same time."""
     return Terminal(
         id=0,
         uid="",

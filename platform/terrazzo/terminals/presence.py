@@ -1,4 +1,4 @@
-"""Who is connected, since when, and why who isn't any more."""
+"""Which terminals are connected, since when, and why others are not any more."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEVER_SEEN = Presence(online=False)
 
 
 class PresenceRegister:
-    """What is known of each terminal's present or last connection.
+    """The present or last connection of each terminal.
 
     ``changes`` tells when a terminal has connected or is gone, not when one connection takes over from another.
     """
@@ -30,19 +30,19 @@ class PresenceRegister:
         return len(self._live)
 
     def trace(self, uid: str) -> Trace:
-        """Where reports of a terminal leave their time, whoever carried them."""
+        """The mutable time of a terminal's last report, which the ingest sets, whichever connection it came by."""
         trace = self._traces.get(uid)
         if trace is None:
             trace = self._traces[uid] = Trace()
         return trace
 
     def on_connected(self, client: Client) -> None:
-        """A connection is up."""
+        """Notes a connection; told to ``changes``."""
         self._live[client.client_id] = client
         self.changes.tell(client, self._describe(client, online=True, reason=""))
 
     def on_disconnected(self, client: Client, reason: str) -> None:
-        """A connection has ended; one that was taken over does not count against its successor."""
+        """Notes the end of a connection and tells ``changes``, unless another connection has taken its place."""
         uid = client.client_id
         if self._live.get(uid) in (None, client):
             self._live.pop(uid, None)
@@ -50,7 +50,7 @@ class PresenceRegister:
             self.changes.tell(client, self._past[uid])
 
     def forget(self, uid: str) -> None:
-        """The terminal was deleted."""
+        """Drops a terminal that was deleted."""
         self._live.pop(uid, None)
         self._past.pop(uid, None)
         self._traces.pop(uid, None)

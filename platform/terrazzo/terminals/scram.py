@@ -21,14 +21,14 @@ from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse, Ver
 
 METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 
-Keys = tuple[bytes, bytes, bytes, int]
-"""Salt, stored key, server key, iterations."""
+SaltedKeys = tuple[bytes, bytes, bytes, int]
+"""What a server keeps of a password: salt, stored key, server key, iterations (RFC 5802, section 3)."""
 
 _MAX_CACHED = 20_000
 
 
 class ScramKeys:
-    """The salted keys of terminals; deriving one takes 4,096 rounds of HMAC, so they are kept.
+    """The salted keys of terminals, cached because deriving them takes 4,096 rounds of HMAC.
 
     The salt of a terminal, known or not, stays the same while the process runs: an attempt on an unknown terminal looks
     like one with a wrong pin.
@@ -36,10 +36,10 @@ class ScramKeys:
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(32)
-        self._cache: OrderedDict[tuple[str, str, str], Keys] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str, str], SaltedKeys] = OrderedDict()
 
-    async def derive(self, method: str, uid: str, pin: str) -> Keys:
-        """The keys of a pin; derived in a thread, for a millisecond or two, when they are not kept."""
+    async def derive(self, method: str, uid: str, pin: str) -> SaltedKeys:
+        """The keys of a pin; those not cached are derived in a thread, for a millisecond or two."""
         name = (method, uid, pin)
         keys = self._cache.get(name)
         if keys is None:
@@ -51,18 +51,26 @@ class ScramKeys:
             self._cache.move_to_end(name)
         return keys
 
-    def _derive(self, method: str, uid: str, pin: str) -> Keys:
+    def _derive(self, method: str, uid: str, pin: str) -> SaltedKeys:
         salt = hmac.digest(self._secret, f"{method}.{uid}".encode(), hashlib.sha256)[:16]
         mechanism = ScramMechanism(method)
         try:
-            keys: Keys = mechanism.make_auth_info(pin, salt=salt)
+            keys: SaltedKeys = mechanism.make_auth_info(pin, salt=salt)
         except ScramException:  # a pin that SASLprep forbids opens nothing
             keys = mechanism.make_auth_info(secrets.token_hex(), salt=salt)
         return keys
 
 
 class ScramExchange:
-    """One authentication: ``start`` answers the CONNECT, the challenges in it answer the AUTHs."""
+    """One SCRAM authentication: ``start`` answers the CONNECT, the challenges that follow answer the AUTHs.
+
+    Args:
+        request: the CONNECT, or the AUTH that begins a re-authentication.
+        terminal: whose pin is checked.
+        keys: derives the pin's keys.
+        accept: makes the verdict on success; takes server-final.
+        refuse: makes the verdict on failure.
+    """
 
     def __init__(
         self,
@@ -82,7 +90,7 @@ class ScramExchange:
         self._server: ScramServer | None = None
 
     async def start(self) -> Verdict:
-        """Takes client-first; asks for it where the CONNECT came without."""
+        """The verdict on the request: server-first, or an empty challenge where client-first is still to come."""
         if self._request.auth_data:
             return await self._on_client_first(self._request.auth_data)
         return Challenge(b"", self._on_client_first)
@@ -104,8 +112,8 @@ class ScramExchange:
         except (ScramException, UnicodeDecodeError):
             return self._refuse()
 
-    def _keys_of(self, username: str, keys: Keys) -> Keys:
-        """Another user name gets keys that no pin fits, and is told at the end, like a wrong pin."""
+    def _keys_of(self, username: str, keys: SaltedKeys) -> SaltedKeys:
+        """The keys for a user name; for another than the terminal's random ones, so that it fails like a wrong pin."""
         if self._is_named(username) and self._request.username in (None, "", self._terminal.username):
             return keys
         return keys[0], secrets.token_bytes(len(keys[1])), secrets.token_bytes(len(keys[2])), keys[3]

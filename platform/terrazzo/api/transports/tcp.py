@@ -17,8 +17,8 @@ from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.lines import Lines, LineTooLong
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
-from terrazzo.live.outlet import Outlet
 from terrazzo.live.session import LiveSession
+from terrazzo.live.socket_writer import SocketWriter
 
 PORT = "tcp"
 OpenSession = Callable[[Caller, Sink], LiveSession]
@@ -52,7 +52,7 @@ class TcpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
-        self._outlet = Outlet(self.transport)
+        self._socket_writer = SocketWriter(self.transport)
         peer = transport.get_extra_info("peername")
         self.address = str(peer[0]) if peer else ""
         _keep_alive(self.transport)
@@ -98,11 +98,11 @@ class TcpConnection(asyncio.Protocol):
     @property
     def has_room(self) -> bool:
         """Whether the peer takes what it is sent."""
-        return self._outlet.has_room
+        return self._socket_writer.has_room
 
     def write(self, data: bytes) -> None:
         """Sends whole lines, without waiting."""
-        self._outlet.write(data)
+        self._socket_writer.write(data)
 
     async def send(self, body: bytes) -> None:
         """Sends one answer.

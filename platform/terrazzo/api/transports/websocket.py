@@ -15,8 +15,8 @@ from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_message
-from terrazzo.live.outlet import Outlet
 from terrazzo.live.session import LiveSession
+from terrazzo.live.socket_writer import SocketWriter
 
 OpenSession = Callable[[Caller, Sink], LiveSession]
 
@@ -24,7 +24,7 @@ _HEARTBEAT_S = 30.0  # a peer that is silently gone is noticed within one and a 
 _GOODBYE_S = 2.0  # to close all connections when the server stops
 
 
-class SocketSink(Outlet):
+class SocketSink(SocketWriter):
     """Where the live frames of one WebSocket go: whole messages, many at once, beside aiohttp's own.
 
     Nothing is compressed, so that aiohttp keeps no state of its own.

@@ -1,1 +1,1 @@
-"""The composition, a file for each side of the platform; ``terrazzo.runtime.serve`` brings them together, in order."""
+"""Makes and wires the parts, a file for each side of the platform; ``terrazzo.runtime.serve`` calls them in order."""

@@ -1,4 +1,4 @@
-"""The bridges' figures for ``/metrics``, with the bridge's name as label."""
+"""The bridges' metrics for ``/metrics``, with the bridge's name as label."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class BridgeCollector(Collector):
         self._bridges = bridges
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
+        """The metrics of all bridges, read when Prometheus scrapes."""
         statuses = [(bridge.name, bridge.status()) for bridge in self._bridges]
         since = {name: (status.connected_since_us or 0) / 1e6 for name, status in statuses}
         connected = {name: float(seconds > 0) for name, seconds in since.items()}

@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 Numbers = Mapping[str, float]
 
 
-class Numbered(Collector):
+class StatsCollector(Collector):
     """A part's plain numbers.
 
     Args:
@@ -31,7 +31,7 @@ class Numbered(Collector):
             yield kind(name, field.replace("_", " "), value=getattr(stats, field))
 
 
-class Labelled(Collector):
+class LabelledCollector(Collector):
     """One counter with one label from a closed set: messages dropped by reason, commands by state."""
 
     def __init__(self, name: str, label: str, read: Callable[[], Numbers]) -> None:
@@ -40,7 +40,7 @@ class Labelled(Collector):
         self._read = read
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
+        """The counter with all its labels, read when Prometheus scrapes."""
         family = CounterMetricFamily(self._name, f"by {self._label}", labels=[self._label])
         for value, count in self._read().items():
             family.add_metric([value], count)

@@ -1,4 +1,4 @@
-"""The side that clients see: what operations work on, the ports they are asked on, readiness, figures."""
+"""The gateway: the services that operations use, the HTTP, WebSocket and TCP servers, readiness checks, metrics."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from terrazzo.runtime.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
-class Addresses:
-    """Where the platform listens."""
+class ListenAddresses:
+    """The addresses at which the platform listens, as URLs."""
 
     http: str
     websocket: str
@@ -51,7 +51,7 @@ class Addresses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayParts:
-    """What is made by the time that clients may come."""
+    """The parts that the gateway is made of; all exist before clients may connect."""
 
     store: TimeSeriesStore
     metadata: Metadata
@@ -66,12 +66,12 @@ class GatewayParts:
     tasks: Supervisor
 
 
-class Gateway:
-    """The three servers of the gateway over the parts; nothing listens yet.
+class GatewayServers:
+    """The gateway's HTTP, WebSocket and TCP servers; nothing listens before ``listen``.
 
     Attributes:
-        services: what operations work on.
-        doorkeeper: the count of all ports' connections.
+        services: what operations use.
+        connection_limiter: counts and bounds the connections of all three.
     """
 
     def __init__(self, config: Config, parts: GatewayParts, *, clock: Callable[[], int]) -> None:
@@ -88,8 +88,8 @@ class Gateway:
             apps.gateway, apps.connection_limiter, open_session=partial(open_session, services), **limits
         )
 
-    async def listen(self, lifetime: Lifetime) -> Addresses:
-        """Opens all ports, the broker's first, and that of HTTP, which tells that the platform is ready, last.
+    async def listen(self, lifetime: Lifetime) -> ListenAddresses:
+        """Opens all ports, the broker's first and HTTP's, which answers ``/readyz``, last.
 
         Raises:
             ConfigError: an address is taken, or a TLS file can't be used.
@@ -103,7 +103,7 @@ class Gateway:
         tcp = config.tcp
         tcp_port = await bound("tcp.port", self._tcp.start, tcp.host, tcp.port) if tcp.enabled else 0
         http_port = await bound("http.port", self._http.start, config.http.host, config.http.port)
-        return Addresses(
+        return ListenAddresses(
             http=f"http://{config.http.host}:{http_port}",
             websocket=f"ws://{websocket.host}:{websocket_port}",
             tcp=f"tcp://{tcp.host}:{tcp_port}" if tcp.enabled else "",

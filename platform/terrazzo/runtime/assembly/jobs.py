@@ -1,11 +1,11 @@
-"""Jobs that take a while and outlive a restart: campaigns on the lines, replays of objects."""
+"""Makes the jobs that take long and survive a restart: firmware campaigns, and replays of objects' records."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from terrazzo.campaigns.runner import CampaignRunner
-from terrazzo.campaigns.terminal_records import CampaignTerminals
+from terrazzo.campaigns.terminal_records import CampaignTerminalRecords
 from terrazzo.config.sections import Config
 from terrazzo.mapping.replay.journal import ReplayJournal
 from terrazzo.mapping.replay.run import ReplayParts
@@ -26,8 +26,8 @@ def new_campaigns(
     messaging: TerminalMessaging,
     clock: Callable[[], int],
 ) -> CampaignRunner:
-    """Campaigns, which hear of reports, connections, commands and downloads; they don't run yet."""
-    terminal_records = CampaignTerminals(metadata.database)
+    """The campaign runner, listening to reports, presence, commands and downloads; not started yet."""
+    terminal_records = CampaignTerminalRecords(metadata.database)
     campaigns = CampaignRunner(
         metadata.entities.campaigns,
         terminal_records,
@@ -53,7 +53,7 @@ def start_replays(
     messaging: TerminalMessaging,
     clock: Callable[[], int],
 ) -> ReplayRunner:
-    """Replays; those that an earlier run left begin anew."""
+    """The replay runner, started; replays that an earlier run left unfinished begin anew."""
     live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
     journal = ReplayJournal(metadata.database, zone=config.zone)
     parts = ReplayParts(store, metadata.database, live, objects.analysis, clock)

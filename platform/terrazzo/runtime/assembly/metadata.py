@@ -1,4 +1,4 @@
-"""What is kept in the database: the registry and its records, users' tokens, the audit log."""
+"""Opens the database, and makes what works on it: registry, records, users' tokens, audit log."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
 _RETENTION_S = 3_600.0
-_CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then what others have changed is not in force for too long
+_CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then others' changes have been ignored for too long
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The database, and what works on it."""
+    """The database and the parts that work on it; ``first_admin``: the account that this start has created."""
 
     database: Database
     registry: Registry
@@ -45,7 +45,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     """Opens the database, loads the registry, and follows what other processes change.
 
     Raises:
-        DatabaseUnusable: why.
+        DatabaseUnusable: the database can't be opened or migrated; says why.
     """
     folder = config.data_dir
     database = await Database.open(config.database.url, data_dir=folder)

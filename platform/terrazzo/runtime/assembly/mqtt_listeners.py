@@ -1,4 +1,4 @@
-"""Where the platform listens: the broker's listeners as configured, and errors that name the key."""
+"""Opens listeners as configured, the broker's among them, with errors that name the configuration key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from terrazzo_broker.listeners.certificates import CertificateError
 
 
 async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[str]]:
-    """The plain listener's port, and the addresses of all listeners, the plain one's first.
+    """Opens the broker's listeners; returns the plain one's port and the addresses of all, the plain one's first.
 
     Raises:
         ConfigError: an address is taken, or a TLS file can't be used.
@@ -32,10 +32,10 @@ async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[s
 
 
 async def bound(key: str, listen: Callable[[str, int], Awaitable[int]], host: str, port: int) -> int:
-    """Listens; the port bound.
+    """Calls ``listen``; returns the port bound.
 
     Raises:
-        ConfigError: naming ``key``, or the key of the TLS file.
+        ConfigError: it can't listen there; names ``key``, or the key of the TLS file.
     """
     try:
         return await listen(host, port)

@@ -1,4 +1,4 @@
-"""What becomes of reports: objects' records, events and labels, what rules tell of them, analyses."""
+"""Makes what works on reports: the mapping to objects' records, events and labels, the rules, the analyses."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANALYSIS_S = 1.0  # between looks for periods that are over
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """What shapes reports, and what follows from that; ``marks`` is what the ingest leaves for the analyses."""
+    """The report mapper and what follows from its records; ``marks`` notes late records for the analyses."""
 
     mapper: ReportMapper
     notifier: RuleNotifier
@@ -43,7 +43,9 @@ async def open_objects(
     messenger: Messenger,
     clock: Callable[[], int],
 ) -> Objects:
-    """Before the stop, what is committed reaches the database, if it answers.
+    """Opens mapping, rules and analyses, and starts their tasks.
+
+    At the stop, events and labels that are committed are written to the database, if it answers.
 
     Raises:
         StoreUnavailable, Unavailable: the store or the database doesn't answer.
@@ -84,7 +86,7 @@ async def _open_analysis(
     marks: LateMarks,
     clock: Callable[[], int],
 ) -> Analysis:
-    """Statistics, calculations and balances, which work while the platform runs."""
+    """Opens statistics, calculations and balances, and starts the task that works on them."""
     analysis = await Analysis.open(
         store,
         metadata.database,

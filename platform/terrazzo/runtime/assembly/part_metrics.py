@@ -1,4 +1,4 @@
-"""Which of the parts' counters ``/metrics`` shows, and how it calls them."""
+"""The parts' counters that ``/metrics`` shows, and their names there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
-from terrazzo.runtime.assembly.collectors import Labelled, Numbered
+from terrazzo.runtime.assembly.collectors import LabelledCollector, StatsCollector
 from terrazzo_broker.stats import Stats
 
 
@@ -36,20 +36,20 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
-        Numbered(names.STORE, store),
-        Numbered(names.BROKER, lambda: broker),
-        Labelled("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
-        Numbered(names.INGEST, lambda: ingest),
-        Labelled("terrazzo_ingest_rejects_total", "kind", lambda: ingest.rejects),
-        Numbered(names.MAPPING, lambda: engine),
-        Numbered(names.EFFECTS, lambda: effect_queue),
-        Numbered(names.MESSENGER, lambda: messenger),
-        Numbered(names.RULES, lambda: rules),
-        Numbered(names.CAMPAIGNS, lambda: campaigns),
-        Labelled("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
-        Labelled("terrazzo_commands_total", "state", lambda: commands.steps),
-        Numbered(names.LOGIN, lambda: login),
-        Numbered(names.ANALYSIS, lambda: analysis),
-        Numbered(names.LIVE, lambda: live),
-        Numbered(names.FLAGS, lambda: flags),
+        StatsCollector(names.STORE, store),
+        StatsCollector(names.BROKER, lambda: broker),
+        LabelledCollector("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
+        StatsCollector(names.INGEST, lambda: ingest),
+        LabelledCollector("terrazzo_ingest_rejects_total", "kind", lambda: ingest.rejects),
+        StatsCollector(names.MAPPING, lambda: engine),
+        StatsCollector(names.EFFECTS, lambda: effect_queue),
+        StatsCollector(names.MESSENGER, lambda: messenger),
+        StatsCollector(names.RULES, lambda: rules),
+        StatsCollector(names.CAMPAIGNS, lambda: campaigns),
+        LabelledCollector("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
+        LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
+        StatsCollector(names.LOGIN, lambda: login),
+        StatsCollector(names.ANALYSIS, lambda: analysis),
+        StatsCollector(names.LIVE, lambda: live),
+        StatsCollector(names.FLAGS, lambda: flags),
     ]

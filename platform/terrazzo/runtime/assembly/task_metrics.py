@@ -1,4 +1,4 @@
-"""How the long-lived tasks and the listeners are, for ``/metrics``."""
+"""Metrics of the supervised tasks and of the listeners, for ``/metrics``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TaskCollector(Collector):
         self._tasks = tasks
 
     def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
+        """The metrics of all tasks, read when Prometheus scrapes."""
         up = GaugeMetricFamily("terrazzo_task_up", "0 from a failure until it runs again", labels=_TASK)
         restarts = CounterMetricFamily("terrazzo_task_restarts_total", "starts after a failure", labels=_TASK)
         failures = CounterMetricFamily("terrazzo_task_failures_total", "how often it ended by an error", labels=_TASK)
@@ -36,7 +36,7 @@ class TaskCollector(Collector):
 
 
 class ListenerCollector(Collector):
-    """``terrazzo_listener_failures_total``, by what the listeners hear of."""
+    """``terrazzo_listener_failures_total``, with the name of the ``Listeners`` as label."""
 
     def __init__(self, listeners: Sequence[Listeners[Any]]) -> None:
         self._listeners = listeners

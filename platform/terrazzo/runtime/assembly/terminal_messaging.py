@@ -1,4 +1,4 @@
-"""The lines to terminals: their reports in, commands and firmware out. What happens on them others listen to."""
+"""Makes what stands between the broker and the other parts: presence, ingest, commands, firmware downloads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from terrazzo.terminals.presence import PresenceRegister
 
 @dataclass(frozen=True, slots=True)
 class TerminalMessaging:
-    """What stands between the broker and the rest."""
+    """The parts between the broker and the rest; others listen to what they tell."""
 
     presence: PresenceRegister
     seals: Seals
@@ -45,7 +45,7 @@ def new_messaging(
     clock: Callable[[], int],
     intake_limits: IngestLimits,
 ) -> TerminalMessaging:
-    """Nothing runs on them yet."""
+    """Makes the parts and wires them to one another; nothing is started yet."""
     presence, seals = PresenceRegister(), Seals()
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
@@ -76,7 +76,7 @@ def new_messaging(
 
 
 def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:
-    """Where terminals fetch stored files; a command may wait before the download begins."""
+    """The signed download links, valid as long as a command may wait, and ``LINK_GRACE_S`` more."""
     key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
     url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
     lifetime_s = config.command.expiry_s + LINK_GRACE_S

@@ -1,4 +1,4 @@
-"""The side that terminals see: logins, the broker, bridges to other brokers."""
+"""Makes and starts what terminals connect to: their login, the broker, bridges to other brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
-from terrazzo.terminals.login import Login
+from terrazzo.terminals.login import TerminalLogin
 from terrazzo.throttle import Throttle
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
@@ -31,10 +31,10 @@ _GOODBYE_S = 1.5  # to close connections, and to commit their wills; all in all 
 
 @dataclass(frozen=True, slots=True)
 class Terminals:
-    """What lets terminals in."""
+    """The broker and what decides on logins."""
 
     broker: Broker
-    login: Login
+    login: TerminalLogin
     activations: Activations
     bridges: Sequence[Bridge]
 
@@ -47,7 +47,7 @@ async def start_terminals(
     messaging: TerminalMessaging,
     bridges_of: Callable[[EmbeddedBridges], Sequence[Bridge]],
 ) -> Terminals:
-    """Everything but the broker's listeners.
+    """Makes and starts the broker and all around it, except the broker's listeners.
 
     Raises:
         ConfigError, Unavailable: a bridge can't be made; the broker's folder can't be used.
@@ -73,11 +73,11 @@ async def start_terminals(
     return terminals
 
 
-def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> Login:
+def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> TerminalLogin:
     auto_times = AutoTimes(config.data_dir / "auto-logins", now_s=time.time())
     lifetime.callback(auto_times.close)
     failures = Throttle(config.limits.login_failures, config.limits.login_window_s)
-    return Login(metadata.registry, failures=failures, auto_times=auto_times)
+    return TerminalLogin(metadata.registry, failures=failures, auto_times=auto_times)
 
 
 def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Broker:
@@ -92,8 +92,8 @@ def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Br
 
 
 async def _start(terminals: Terminals, messaging: TerminalMessaging, lifetime: Lifetime) -> None:
-    """Undone from the end: bridges hang up, reading stops, what was read is stored and acknowledged, connections
-    close, and the wills that this sends are stored and spooled too."""
+    """Starts the parts. The stop undoes this from the end: bridges disconnect, reading stops, what was read is stored
+    and acknowledged, connections close, and the wills that this publishes are stored and bridged too."""
     terminals.activations.start()
     lifetime.push_async_callback(terminals.activations.stop)
     await messaging.commands.start()

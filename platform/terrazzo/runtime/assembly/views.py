@@ -1,4 +1,4 @@
-"""What people see while it happens: live frames, events and labels, the flags of objects."""
+"""Makes what shows users the present: live frames, events and labels, the flags of objects."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from terrazzo.runtime.lifetime import Lifetime
 
 @dataclass(frozen=True, slots=True)
 class Views:
-    """What listens to the other parts and shows what it heard."""
+    """The live hub, the records of events and labels, and the flags of objects."""
 
     live: LiveHub
     events: EventRecords
@@ -40,12 +40,12 @@ def start_views(
     messaging: TerminalMessaging,
     clock: Callable[[], int],
 ) -> Views:
-    """Listens to everything, and starts the tasks that tell it."""
+    """Makes the views, has them listen to the other parts, and starts their tasks."""
     live = _start_live(config, lifetime, metadata, messaging, clock)
     events = EventRecords(metadata.database, zone=config.zone, clock=clock)
-    happenings = EventSource(live, zone=config.zone, clock=clock)
-    mapper.effect_queue.happened.listen(happenings.on_happened)
-    events.changes.listen(happenings.on_happened)
+    event_source = EventSource(live, zone=config.zone, clock=clock)
+    mapper.effect_queue.happened.listen(event_source.on_happened)
+    events.changes.listen(event_source.on_happened)
     labels = LabelRecords(metadata.database, mapper, zone=config.zone)
     boot_timeout_s = config.limits.boot_timeout_s
     flags = ObjectFlagReader(
@@ -59,7 +59,7 @@ def start_views(
 def _start_live(
     config: Config, lifetime: Lifetime, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
 ) -> LiveHub:
-    """What the parts tell to whoever has subscribed, and the task that sends it."""
+    """The live hub, fed by what the parts tell, and the started task that sends its frames."""
     registry, zone, limits = metadata.registry, config.zone, config.limits
     kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
     live = LiveHub(registry, started_us=clock(), limits=kept)
@@ -77,7 +77,7 @@ def _start_live(
 def _start_flag_watch(
     watch: FlagWatch, lifetime: Lifetime, metadata: Metadata, mapper: ReportMapper, messaging: TerminalMessaging
 ) -> None:
-    """The task that tells what changed of objects' flags."""
+    """Has the flag watch listen to what may change a flag, and starts it."""
     messaging.presence.changes.listen(watch.on_presence)
     messaging.ingest.records.listen(watch.on_records)
     mapper.effect_queue.happened.listen(watch.on_happened)

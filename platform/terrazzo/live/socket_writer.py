@@ -1,4 +1,4 @@
-"""Where many bytes for many connections leave."""
+"""Writes live frames to the sockets of connections."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import suppress
 UNSENT_BYTES = 64 * 1024  # that wait to be sent before live frames have to wait
 
 
-class Outlet:
-    """Writes to a connection's socket at once while nothing waits; the transport sends what the socket can't take.
+class SocketWriter:
+    """Writes to a connection's socket directly while nothing is buffered; the transport sends what doesn't fit.
 
-    A loop may put a transport's writes off to its next turn, where nobody could tell what they cost.
+    An event loop may defer a transport's writes to its next turn, where their cost could not be measured.
     """
 
     def __init__(self, transport: asyncio.Transport) -> None:
@@ -23,11 +23,11 @@ class Outlet:
 
     @property
     def has_room(self) -> bool:
-        """Whether the peer takes what it is sent."""
+        """Whether fewer than ``UNSENT_BYTES`` wait to be sent."""
         return self._transport.get_write_buffer_size() < UNSENT_BYTES
 
     def write(self, data: bytes) -> None:
-        """Sends, without waiting."""
+        """Sends bytes, without waiting."""
         transport, sent = self._transport, 0
         if self._fd >= 0 and not transport.get_write_buffer_size() and not transport.is_closing():
             with suppress(OSError):  # no room, which the transport waits for; or broken, which it finds itself

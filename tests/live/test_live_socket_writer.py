@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from certificate_authority import Authority
-from terrazzo.live.outlet import UNSENT_BYTES, Outlet
+from terrazzo.live.socket_writer import UNSENT_BYTES, SocketWriter
 from waiting import close
 
 BLOCKS = [bytes((number,)) * size for number, size in enumerate((10, 4_000_000, 7, 300_000, 1), start=1)]
@@ -37,10 +37,10 @@ async def connection(
 
 async def test_everything_arrives_in_order() -> None:
     async with connection() as (transport, reader):
-        outlet = Outlet(transport)
+        writer = SocketWriter(transport)
         transport.write(b"before")
         for block in BLOCKS:
-            outlet.write(block)
+            writer.write(block)
         transport.write(b"after")
         expected = b"before" + b"".join(BLOCKS) + b"after"
         assert await reader.readexactly(len(expected)) == expected
@@ -53,36 +53,36 @@ async def test_over_tls_too(tmp_path: Path) -> None:
     server.load_cert_chain(pair.cert, pair.key)
     client = authority.client_context()
     async with connection(server, client) as (transport, reader):
-        outlet = Outlet(transport)
+        writer = SocketWriter(transport)
         for block in BLOCKS:
-            outlet.write(block)
+            writer.write(block)
         expected = b"".join(BLOCKS)
         assert await reader.readexactly(len(expected)) == expected
 
 
 async def test_what_the_socket_takes_does_not_wait_for_the_loop() -> None:
     async with connection() as (transport, reader):
-        outlet = Outlet(transport)
-        outlet.write(b"now")
+        writer = SocketWriter(transport)
+        writer.write(b"now")
         assert not transport.get_write_buffer_size()
         assert await reader.readexactly(3) == b"now"
 
 
 async def test_there_is_no_room_while_the_peer_reads_nothing() -> None:
     async with connection() as (transport, reader):
-        outlet = Outlet(transport)
-        assert outlet.has_room
+        writer = SocketWriter(transport)
+        assert writer.has_room
         blocks = 0
-        while outlet.has_room:
-            outlet.write(bytes(UNSENT_BYTES))
+        while writer.has_room:
+            writer.write(bytes(UNSENT_BYTES))
             blocks += 1
         assert await reader.readexactly(blocks * UNSENT_BYTES) == bytes(blocks * UNSENT_BYTES)
 
 
 async def test_a_connection_that_is_gone_takes_nothing() -> None:
     async with connection() as (transport, reader):
-        outlet = Outlet(transport)
+        writer = SocketWriter(transport)
         transport.abort()
-        outlet.write(b"late")
+        writer.write(b"late")
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
             await reader.readexactly(1)

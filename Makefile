@@ -25,14 +25,14 @@ run: install
 # The tests start the platform some hundred times: it must not be compiled each time, whatever the environment says.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: .venv/.installed-test
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 # The tests ROUNDS times while a busy loop for each core holds it; stops at the first failure, FROM goes on there.
 ROUNDS ?= 10
 FROM ?= 1
 stress: export PYTHONDONTWRITEBYTECODE :=
 stress: .venv/.installed-test
-	$(BIN)/python tests/stress.py $(ROUNDS) --from $(FROM) --numprocesses $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/python tests/stress.py $(ROUNDS) --from $(FROM) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 lint: .venv/.installed-test
 	$(BIN)/ruff check .

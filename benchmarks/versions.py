@@ -40,7 +40,7 @@ MESSAGES = 1_000  # a connection
 SUBSCRIBERS = 50
 BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS 0", "p2p 200 to 200, QoS 1")
 BROKER_S = 1.5
-GATEWAY_S = 1.5
+GATEWAY_S = 2
 ENVIRONMENT = {"TERRAZZO_LIMITS__CONNECTS_PER_SECOND": "100000"}
 Measure = Callable[[], float]
 """One run; microseconds of the server's CPU for one message or request."""
@@ -161,7 +161,7 @@ def compare(row: Row, pairs: int) -> None:
         costs.append((before, after))
     low, middle, high = statistics.quantiles(ratios, n=4) if pairs > 1 else (ratios[0],) * 3
     first, second = (statistics.median(each) for each in zip(*costs, strict=True))
-    print(f"| {row.name} | {first:.1f} | {second:.1f} | {middle:.3f} | {low:.3f} to {high:.3f} |", flush=True)
+    print(f"| {row.name} | {first:.2f} | {second:.2f} | {middle:.3f} | {low:.3f} to {high:.3f} |", flush=True)
 
 
 def run(kind: str, checkouts: tuple[Path, Path], pairs: int) -> None:

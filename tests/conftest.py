@@ -10,6 +10,15 @@ from influx_server import InfluxServer
 from postgresql_server import PostgreSQL, metadata_in, running_postgresql
 
 
+LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "resumes", "supervised")
+"""Words in the names of files that have few tests and take long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: not any(word in item.path.name for word in LONG))
+
+
 @pytest.fixture(scope="session")
 def influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
     """An InfluxDB of this run's own: tests share it, each in databases of its own."""

@@ -9,7 +9,6 @@ import pytest
 from influx_server import InfluxServer
 from postgresql_server import PostgreSQL, metadata_in, running_postgresql
 
-
 LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "resumes", "supervised")
 """Words in the names of files that have few tests and take long."""
 

@@ -229,3 +229,11 @@ def test_table_and_exit_status(tmp_path: Path) -> None:
     worse = doctor(TERRAZZO_MQTT__PORT="x")
     assert worse.returncode == 1
     assert "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'" in worse.stdout
+
+
+def test_what_serve_refuses_doctor_refuses_too(tmp_path: Path) -> None:
+    environ = {"TERRAZZO_BROKER__KIND": "external", "TERRAZZO_BROKER__URL": "mqtt://b", "COLUMNS": "300"}
+    command = [sys.executable, "-m", "terrazzo", "doctor", "--data", str(tmp_path)]
+    found = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
+    assert found.returncode == 1
+    assert "broker.kind" in found.stdout

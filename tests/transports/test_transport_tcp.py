@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from api.api_rig import open_rig
 from lasting import Gateway, LineConnection, open_ports
 from terrazzo.api.transports.connection_limiter import Cut
+from terrazzo.api.transports.tcp import TcpConnection
 from waiting import until
 
 PING = b'{"action": "ping", "actionid": 1}'
@@ -130,3 +131,20 @@ async def test_a_stop_answers_what_was_read_and_closes(tmp_path: Path) -> None:
         answers = [first, *await rest_of(peer)]
         await peer.close()
     assert [answer["code"] for answer in answers] == [200] * 20
+
+
+async def test_a_fault_of_ours_ends_that_connection_alone_and_is_told(
+    ports: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(_connection: TcpConnection) -> bytes | None:
+        raise RuntimeError("planted")
+
+    async with ports.connect("tcp") as other:
+        with monkeypatch.context() as planted:
+            planted.setattr(TcpConnection, "next_line", fail)
+            async with ports.connect("tcp", "nobody") as peer:
+                with suppress(ConnectionError):
+                    assert await rest_of(peer) == []
+        await until(lambda: ports.connection_limiter.open == 1, "its place is free again")
+        assert "RuntimeError: planted" in caplog.text
+        assert (await other.ask("ping"))["code"] == 200

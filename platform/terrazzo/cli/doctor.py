@@ -6,6 +6,7 @@ import typer
 
 from terrazzo.cli.checks import Finding, Level, examine
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.config.broker import check_is_served
 from terrazzo.config.sections import ConfigError
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
@@ -27,6 +28,7 @@ def doctor(config: ConfigOption = None, data: DataOption = None) -> None:
 def _examine(config: ConfigOption, data: DataOption) -> list[Finding]:
     try:
         loaded = read_config(config, data)
+        check_is_served(loaded)
     except ConfigError as error:
         return [Finding(Level.FAIL, "configuration", str(error), "correct it, then run this again for the rest")]
     source = str(config) if config is not None else "defaults and environment"

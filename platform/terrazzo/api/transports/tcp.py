@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,6 +20,9 @@ from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
 from terrazzo.live.socket_writer import SocketWriter
+from terrazzo.sparse_log import SparseLog
+
+_log = SparseLog(logging.getLogger(__name__))
 
 PORT = "tcp"
 OpenSession = Callable[[Caller, Sink], LiveSession]
@@ -223,6 +227,24 @@ class TcpServer:
         self._serving[channel] = asyncio.create_task(self._serve(channel), name=name)
 
     async def _serve(self, channel: TcpConnection) -> None:
+        """Serves one connection to its end; whatever goes wrong ends this connection alone."""
+        try:
+            await self._converse(channel)
+        except TimeoutError:
+            self._connection_limiter.cut(Cut.UNREAD, channel.address, "the peer does not take its answers")
+            channel.transport.abort()
+        except OSError:
+            channel.transport.abort()  # it is gone
+        except Exception:  # noqa: BLE001 - a fault of ours: the log has it, and the peer isn't left waiting
+            _log.error("TCP connection of %s failed and is ended", channel.address, exc_info=True)
+            channel.transport.abort()
+        finally:
+            channel.transport.close()
+            asyncio.get_running_loop().call_later(_GOODBYE_S, channel.transport.abort)  # if it can't send the rest
+            del self._serving[channel]
+            self._connection_limiter.leave(PORT)
+
+    async def _converse(self, channel: TcpConnection) -> None:
         caller = Caller(channel.address)
         caller.live = self._open_session(caller, channel)
         talk = Conversation(
@@ -235,17 +257,8 @@ class TcpServer:
         try:
             async with talk:
                 await self._answer(channel, caller.live, talk)
-        except TimeoutError:
-            self._connection_limiter.cut(Cut.UNREAD, channel.address, "the peer does not take its answers")
-            channel.transport.abort()
-        except OSError:
-            channel.transport.abort()  # it is gone
         finally:
             caller.live.close()
-            channel.transport.close()
-            asyncio.get_running_loop().call_later(_GOODBYE_S, channel.transport.abort)  # if it can't send the rest
-            del self._serving[channel]
-            self._connection_limiter.leave(PORT)
 
     async def _answer(self, channel: TcpConnection, live: LiveSession, talk: Conversation) -> None:
         """Answers line by line until there is a reason to close, which is said where there is something to say."""

@@ -240,4 +240,5 @@ async def test_a_fault_while_sending_leaves_no_message_behind(
                 bridged.broker.queue.offer(message(number))
             await bridged.failed("RuntimeError")
             await until(lambda: bridged.bridge.status().sent == 20, "all are acknowledged")
-            assert peer.payloads() == [str(number) for number in range(20)]
+            numbers = [str(number) for number in range(20)]
+            await until(lambda: peer.payloads() == numbers, "all have come, once and in order")

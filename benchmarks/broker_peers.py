@@ -15,6 +15,8 @@ import psutil
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from cpu_clock import cpu_seconds
+
 from running import Mosquitto, ServerProcess
 from support import free_port, require_program
 
@@ -40,8 +42,7 @@ class Peer:
 
     def cpu_s(self) -> float:
         """CPU seconds so far."""
-        used = psutil.Process(self.pid).cpu_times()
-        return used.user + used.system
+        return cpu_seconds(self.pid)
 
     def memory_bytes(self) -> int:
         """Resident memory."""

@@ -22,10 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+from cpu_clock import cpu_seconds
 from publishers import Load, credentials
 
 from running import Platform, ServerProcess, free_port
@@ -84,10 +83,10 @@ class Wrk:
             'wrk.headers["Content-Type"] = "application/json"\n' + (_NEW_HEADS if target.is_new else "")
         )
         options = [f"-c{self.connections}", "-t1", f"-d{self.seconds}s", "--latency", "-s", str(script)]
-        before = _cpu_s(target.pid)
+        before = cpu_seconds(target.pid)
         command = [require_program("wrk"), *options, f"http://127.0.0.1:{target.port}{PATH}"]
         output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        used_s = _cpu_s(target.pid) - before
+        used_s = cpu_seconds(target.pid) - before
         if "Non-2xx" in output or "Socket errors" in output:
             raise SystemExit(f"{target.name}: {output}")
         return _figure(output, used_s)
@@ -112,11 +111,6 @@ def _milliseconds(text: str) -> float:
     if found is None:
         raise SystemExit(f"wrk printed no time: {text}")
     return float(found[1]) * _UNITS_MS[found[2]]
-
-
-def _cpu_s(pid: int) -> float:
-    times = psutil.Process(pid).cpu_times()
-    return times.user + times.system
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-import psutil
+from cpu_clock import cpu_seconds
 from publishers import credentials
 from requesters import Requests
 
@@ -78,12 +78,10 @@ def open_platform(folder: Path, way: str, loop: str) -> Platform:
 
 def cpu_us(platform: Platform, requests: Requests) -> float:
     """The server's, for one request."""
-    process = psutil.Process(platform.pid)
-    before = process.cpu_times()
+    before = cpu_seconds(platform.pid)
     command = [sys.executable, str(HERE / "requesters.py"), requests.to_json()]
     answered = int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    after = process.cpu_times()
-    return (after.user + after.system - before.user - before.system) / answered * 1e6
+    return (cpu_seconds(platform.pid) - before) / answered * 1e6
 
 
 def measure(platforms: dict[tuple[str, str], Platform], seconds: float, rounds: int, only: str) -> None:

@@ -18,10 +18,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
-
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
+import cpu_clock
 from publishers import Load, credentials
 
 from influx_server import InfluxServer
@@ -51,8 +50,7 @@ class Figure:
 
 
 def cpu_seconds(servers: list[Server]) -> float:
-    times = [psutil.Process(server.pid).cpu_times() for server in servers]
-    return sum(used.user + used.system for used in times)
+    return sum(cpu_clock.cpu_seconds(server.pid) for server in servers)
 
 
 def publish(load: Load, *, settle_s: float = 0.0, begin: Callable[[], object] = lambda: None) -> float:

@@ -14,7 +14,7 @@ import aiohttp
 
 from own_platform import PASSWORD, ListenAddresses, Platform, Ports, own_platform
 from terrazzo.api.kernel.services import Services
-from terrazzo.config.sections import LimitsSection
+from terrazzo.config.limits import LimitsSection
 from terrazzo.crypto.passwords import hash_password
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.terminals.presence import PresenceRegister

@@ -17,20 +17,15 @@ import msgspec
 from msgspec import Meta, inspect
 
 from terrazzo.config.bridge import BridgeSection, check_bridges
+from terrazzo.config.http import check_http
+from terrazzo.config.kinds import CountOrOff, Host, Port, Prefix, Seconds
+from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
 from terrazzo.config.values import ConfigError, Given, build_table, check_value, from_text, suggest
 
 __all__ = ["ARRAYS", "SECTIONS", "Config", "ConfigError", "load_config"]
 
 ENVIRONMENT_PREFIX = "TERRAZZO_"
-
-Port = Annotated[int, Meta(ge=0, le=65_535)]  # 0: any free one
-Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-CountOrOff = Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0: off
-Seconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
-Bytes = Annotated[int, Meta(ge=1_024, le=256 * 2**20)]
-Host = Annotated[str, Meta(min_length=1)]
-Prefix = Annotated[str, Meta(pattern=r"^(/[A-Za-z0-9._~-]+)+$")]  # of a path: /grid, /v2/grid
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +46,8 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
     host: Host = "127.0.0.1"
     port: Port = 31507
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+    trusted_proxies: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,33 +154,6 @@ class FilesSection(msgspec.Struct, frozen=True, kw_only=True):
         "pdf,png,jpg,jpeg,gif,webp,bmp,mp4,mov,webm,mp3,doc,xls,ppt,docx,xlsx,pptx,zip,gz,tgz,tar,7z,"
         "txt,log,md,csv,json,xml,yaml,toml,lua,hex,bin,img,fw,dwg,dxf"
     )
-
-
-class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[limits]``: limits of connections, requests, queues and waits."""
-
-    body_bytes: Bytes = 2**20
-    import_bytes: Bytes = 32 * 2**20
-    file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
-    mqtt_packet_bytes: Bytes = 2**20
-    connections: Count = 10_000
-    connects_per_second: CountOrOff = 500
-    publish_per_second: CountOrOff = 0
-    inflight: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
-    inflight_to_client: Annotated[int, Meta(ge=1, le=65_535)] = 100
-    queued_messages: Count = 1_000
-    queued_bytes: Bytes = 8 * 2**20
-    login_failures: CountOrOff = 10
-    login_window_s: Seconds = 300
-    ws_subscriptions: Count = 100
-    pipelined_requests: Count = 32
-    request_timeout_s: Seconds = 30
-    idle_timeout_s: Seconds = 300
-    live_frames: Count = 10_000
-    live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
-    live_resume_s: Seconds = 300
-    clock_ahead_s: Seconds = 300
-    boot_timeout_s: Seconds = 300
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -360,5 +330,6 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
+    check_http(config.http)
     check_bridges(config.bridge)
     check_messenger(config.messenger)

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 3
 
-.PHONY: run test stress lint bench install clean
+.PHONY: run test stress long lint bench install clean
 
 install: .venv/.installed
 
@@ -33,6 +33,13 @@ FROM ?= 1
 stress: export PYTHONDONTWRITEBYTECODE :=
 stress: .venv/.installed-test
 	$(BIN)/python tests/stress.py $(ROUNDS) --from $(FROM) --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+# The tests that get surer with each round, with more of them: kills, fuzzing, properties. An hour or so.
+LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py tests/replay tests/mapping/test_mapping_kill.py \
+  tests/mapping/test_mapping_against_oracle.py tests/durability tests/analysis/test_analysis_kill.py tests/contract/test_contract_schemathesis.py
+long: export PYTHONDONTWRITEBYTECODE :=
+long: .venv/.installed-test
+	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
 
 lint: .venv/.installed-test
 	$(BIN)/ruff check .

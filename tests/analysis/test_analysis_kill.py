@@ -12,9 +12,10 @@ from pathlib import Path
 import msgspec
 from analysis_stand import HOUR_US, analysis_stand, plainly, starts
 
+from length import rounds
 from support import shared_modules
 
-ROUNDS = 6
+ROUNDS = rounds(4, 40)
 SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "duration(A==1)", "A"]]
 
 

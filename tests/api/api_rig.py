@@ -105,15 +105,23 @@ def terminal_fields(uid: str, config_uid: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def open_rig(
-    folder: Path, *, ports: Ports | None = None, limits: Mapping[str, Any] | None = None, **sections: Mapping[str, Any]
+    folder: Path,
+    *,
+    ports: Ports | None = None,
+    limits: Mapping[str, Any] | None = None,
+    tokens: Mapping[str, str] | None = None,
+    **sections: Mapping[str, Any],
 ) -> AsyncIterator[Rig]:
-    """Everything started, and two companies with their users; ``limits`` and other sections of the configuration."""
+    """Everything started, and two companies with their users; ``limits`` and other sections of the configuration.
+
+    ``tokens``: of the users, where the folder has them already.
+    """
     given = {"import_bytes": _FILE_BYTES, "file_bytes": _FILE_BYTES, **(limits or {})}
     async with own_platform(folder, ports=ports, limits=given, **sections) as (platform, addresses):
         # a connection of its own for each request: tests count those that they open
         connector = aiohttp.TCPConnector(force_close=True)
         async with aiohttp.ClientSession(addresses.http, connector=connector) as http:
-            yield Rig(platform, addresses, http, await _add_users(platform))
+            yield Rig(platform, addresses, http, dict(tokens) if tokens else await _add_users(platform))
 
 
 async def _add_users(platform: Platform) -> dict[str, str]:

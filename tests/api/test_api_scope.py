@@ -26,9 +26,12 @@ records do not exist; refused requests change no row of any table; no answer hol
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -251,20 +254,46 @@ async def fill(rig: Rig, world: World) -> None:
     }
 
 
-@pytest.fixture
-async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+class Prepared(NamedTuple):
+    """A data folder, closed, with what is in it."""
+
+    folder: Path
+    world: World
+    tokens: Mapping[str, str]
+
+
+def open_on(folder: Path, tokens: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Rig]:
     """With a messenger project for rules to name; nothing that it sends gets anywhere."""
     provider = SmsSection(url="http://127.0.0.1:9/", body="{}")
     project = MessengerProjectSection(id=1, name="alarms", sms=provider)
-    async with open_rig(tmp_path, messenger={"project": (project,)}) as opened:
+    return open_rig(folder, messenger={"project": (project,)}, tokens=tokens)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
+    folder = tmp_path_factory.mktemp("world")
+
+    async def prepare() -> Prepared:
+        async with open_on(folder) as rig:
+            built = await build_world(rig, fields=FIELDS, special=SPECIAL, first=FIRST)
+            await fill(rig, built)
+            return Prepared(folder, built, rig.tokens)
+
+    return asyncio.run(prepare())
+
+
+@pytest.fixture
+async def rig(tmp_path: Path, prepared: Prepared) -> AsyncIterator[Rig]:
+    """On a copy of the prepared folder."""
+    folder = tmp_path / "data"
+    shutil.copytree(prepared.folder, folder)
+    async with open_on(folder, prepared.tokens) as opened:
         yield opened
 
 
 @pytest.fixture
-async def world(rig: Rig) -> World:
-    built = await build_world(rig, fields=FIELDS, special=SPECIAL, first=FIRST)
-    await fill(rig, built)
-    return built
+def world(prepared: Prepared) -> World:
+    return prepared.world
 
 
 def guarded() -> list[Operation]:

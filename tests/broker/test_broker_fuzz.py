@@ -1,6 +1,6 @@
 """Random and mutated packets: the broker answers or closes, stays up, and forgets the connection.
 
-A million of them; ``TERRAZZO_FUZZ_PACKETS`` and ``TERRAZZO_FUZZ_SEED`` make it another run.
+``make long`` sends a million; ``TERRAZZO_FUZZ_PACKETS`` and ``TERRAZZO_FUZZ_SEED`` make it another run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import pytest
 from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, connect
 from raw_client import TIMEOUT_S, RawClient, publish_4, until
 
+from length import rounds
 from terrazzo_broker import Broker
 
-PACKETS = int(os.environ.get("TERRAZZO_FUZZ_PACKETS", "1000000"))
+PACKETS = int(os.environ.get("TERRAZZO_FUZZ_PACKETS", rounds(200_000, 1_000_000)))
 SEED = int(os.environ.get("TERRAZZO_FUZZ_SEED", "20231"))
 PATIENCE_S = 0.05  # with a broker that has nothing to say to what it was sent
 

@@ -14,10 +14,11 @@ from killed_platform import STEPS
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from length import rounds
 from running import Platform, wait_for
 from terrazzo.client.errors import ClientError
 
-ROUNDS = 20
+ROUNDS = rounds(2 * len(STEPS), 25 * len(STEPS))
 
 
 class Mortal(Platform):

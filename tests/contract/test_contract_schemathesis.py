@@ -27,6 +27,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from length import rounds
 from terrazzo.api.openapi.document import GATEWAY_PATH, build_document
 from terrazzo.api.operations.table import TABLE
 
@@ -37,7 +38,7 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
-REQUESTS = int(os.environ.get("TERRAZZO_SCHEMATHESIS_REQUESTS", "5"))  # of each kind to each operation
+REQUESTS = int(os.environ.get("TERRAZZO_SCHEMATHESIS_REQUESTS", rounds(3, 20)))  # of each kind to each operation
 BUDGET_S = 10.0 * REQUESTS  # of all; whatever comes after it sends one request of each kind
 ENDS_SESSIONS = {"logout"}
 """Actions that end the token that they are sent with; they are sent with a token of their own."""

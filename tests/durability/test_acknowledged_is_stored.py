@@ -7,10 +7,11 @@ import struct
 import threading
 from pathlib import Path
 
+from length import rounds
 from mqtt_bytes import login, publish
 from running import Platform, wait_for
 
-ROUNDS = 10
+ROUNDS = rounds(5, 50)
 TERMINALS = ("kill-1", "kill-2", "kill-3")
 WINDOW = 100  # publishes in flight on a connection
 PAGE = 1000

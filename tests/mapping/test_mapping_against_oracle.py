@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mapping_oracle import Oracle, Rule, text, value_of
 from mapping_rig import T0, Stand
 
+from length import rounds
 from terrazzo.expressions.expression import parse_expression
 
 TERMINALS = ["t1", "t2"]
@@ -57,7 +58,7 @@ def alike(one: Any, other: Any) -> bool:
     return one == other and isinstance(one, bool) == isinstance(other, bool)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=rounds(100, 1000), deadline=None)
 @given(nodes(NAMES, numbers | wild), st.dictionaries(st.sampled_from(NAMES), values | wild))
 def test_expressions(node: Any, names: dict[str, Any]) -> None:
     expression = parse_expression(text(node))
@@ -126,7 +127,7 @@ def nested(points: dict[str, Any]) -> dict[str, Any]:
     return {**flat, "deep": {"r": points["deep.r"]}} if "deep.r" in points else flat
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=rounds(25, 500), deadline=None)
 @given(rules(), messages)
 def test_mappings(made: list[Rule], sent: list[tuple[str, dict[str, Any], int]]) -> None:
     oracle, rows = Oracle(made), [rule.row(TERMINALS) for rule in made]

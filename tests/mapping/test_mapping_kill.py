@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
+from length import rounds
 from support import new_tasks, shared_modules
 from terrazzo.access.users import SYSTEM
 from terrazzo.database.tables.events import EVENT, LABEL
@@ -19,7 +20,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.effect_writer import EffectWriter
 
-ROUNDS = {"sqlite": 20, "postgresql": 6}
+ROUNDS = {"sqlite": rounds(8, 100), "postgresql": rounds(4, 30)}
 SCRIPT = [
     ["T", "", "", "STA", "$AdapterID-1.T", ""],
     ["RUN", "", "", "STA", "$AdapterID-1.RUN", ""],

@@ -8,17 +8,35 @@ from pathlib import Path
 import pytest
 from registry_stand import Stand, make_stand
 
+from migrated import seed
 from postgresql_server import PostgreSQL
 from terrazzo.database.database import Database
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest) -> str:
-    """Of an empty database; the SQLite one lies in the test's folder."""
-    if request.param == "sqlite":
+def kind(request: pytest.FixtureRequest) -> str:
+    """Of the database."""
+    return str(request.param)
+
+
+@pytest.fixture
+def empty_url(kind: str, request: pytest.FixtureRequest) -> str:
+    """Of a database without tables; the SQLite one is to lie in the test's folder."""
+    return "" if kind == "sqlite" else _server(request).database()
+
+
+@pytest.fixture
+def url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Of a database at the newest revision; the SQLite one lies in the test's folder."""
+    if kind == "sqlite":
+        seed(tmp_path)
         return ""
+    return _server(request).migrated_database()
+
+
+def _server(request: pytest.FixtureRequest) -> PostgreSQL:
     server: PostgreSQL = request.getfixturevalue("postgresql")
-    return server.database()
+    return server
 
 
 @pytest.fixture

@@ -110,14 +110,14 @@ def test_revisions_are_listed_in_order() -> None:
     assert tuple(reversed(walked)) == migrations.REVISIONS
 
 
-async def test_opening_again_changes_nothing(url: str, tmp_path: Path) -> None:
+async def test_opening_again_changes_nothing(empty_url: str, tmp_path: Path) -> None:
     for upgrade in (True, True, False):
-        database = await Database.open(url, data_dir=tmp_path, upgrade=upgrade)
+        database = await Database.open(empty_url, data_dir=tmp_path, upgrade=upgrade)
         await database.check()
         await database.close()
 
 
-async def test_processes_that_start_together_migrate_once(url: str, tmp_path: Path) -> None:
+async def test_processes_that_start_together_migrate_once(empty_url: str, tmp_path: Path) -> None:
     program = (
         "import asyncio, sys; from pathlib import Path; from terrazzo.database.database import Database\n"
         "async def main():\n"
@@ -125,7 +125,7 @@ async def test_processes_that_start_together_migrate_once(url: str, tmp_path: Pa
         "    await database.close()\n"
         "asyncio.run(main())"
     )
-    command = [sys.executable, "-c", program, url, str(tmp_path)]
+    command = [sys.executable, "-c", program, empty_url, str(tmp_path)]
     piped = asyncio.subprocess.PIPE
     processes = [await asyncio.create_subprocess_exec(*command, stderr=piped) for _ in range(4)]
     for process in processes:

@@ -12,12 +12,13 @@ from typing import Any
 
 from replay_stand import RICH, SECOND, T0, Stand
 
+from length import rounds
 from support import shared_modules
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.ports.store import Record
 
 COUNT = 9_000
-ROUNDS = {"rocksdb": 12, "influxdb": 8}  # each starts a whole platform
+ROUNDS = {"rocksdb": rounds(5, 60), "influxdb": rounds(3, 30)}  # each starts a whole platform
 
 
 def reports() -> list[Record]:

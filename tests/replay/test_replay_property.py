@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from replay_stand import ALL, PLAIN, RICH, T0, Stand
 
+from length import rounds
 from terrazzo.database.tables.events import EVENT, LABEL
 
 values = st.one_of(
@@ -18,7 +19,9 @@ stories = st.lists(st.tuples(st.integers(0, 3), values), min_size=1, max_size=25
 
 
 @settings(
-    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=rounds(5, 100),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(story=stories, low=st.integers(-2, 30), length=st.integers(0, 30), late=stories)
 async def test_twice_is_once_and_all_is_as_if_it_had_always_been_so(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from length import rounds
 from terrazzo_simulators.equipment import MACHINES, machine_of
 from terrazzo_simulators.equipment.machine import Alarm, SettingError, daily
 from terrazzo_simulators.noise import Noise
@@ -53,7 +54,7 @@ def test_energy_is_the_integral_of_the_power(terminal_type: str) -> None:
     assert gained == pytest.approx(summed, rel=1e-3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=rounds(20, 200), deadline=None)
 @given(
     terminal_type=st.sampled_from(TYPES),
     seed=st.integers(0, 2**63),

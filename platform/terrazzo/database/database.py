@@ -6,13 +6,13 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
@@ -22,6 +22,7 @@ from terrazzo.errors import Unavailable
 
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
+CLOSE_TIMEOUT_S = 5.0  # for statements that are under way, twice at most
 
 _PASSING = ("08", "40", "53", "57")
 """SQLSTATE classes of PostgreSQL: connection lost, serialization failure, out of resources, operator intervention."""
@@ -37,6 +38,9 @@ class Database:
         self.engine = engine.execution_options(**{ORIGIN: self.own.origin})
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._writer = asyncio.Lock()  # SQLite has one writer at a time: queue here, not in its busy loop
+        self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
+        if self._is_sqlite:
+            event.listen(engine.sync_engine, "connect", self._note_end)
 
     @classmethod
     async def open(cls, url: str, *, data_dir: Path, upgrade: bool = True) -> Database:
@@ -64,8 +68,54 @@ class Database:
         return database
 
     async def close(self) -> None:
-        """Closes all connections."""
-        await self.engine.dispose()
+        """Closes all connections, those too whose task was cancelled while they were at a statement."""
+        give_up_s = asyncio.get_running_loop().time() + CLOSE_TIMEOUT_S
+        while self._in_use() and asyncio.get_running_loop().time() < give_up_s:  # noqa: ASYNC110 - the pool has no event
+            await asyncio.sleep(0.005)  # SQLAlchemy gives them back in tasks of its own
+        for step in (self._settle, self.engine.dispose, self._settle):
+            await step()
+
+    async def _settle(self) -> None:
+        """Waits for connections that are being opened and threads that are being ended."""
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=CLOSE_TIMEOUT_S)
+
+    def _in_use(self) -> int:
+        pool = self.engine.pool
+        return pool.checkedout() if isinstance(pool, sa.QueuePool) else 0
+
+    async def _have_idle(self) -> None:
+        """SQLite: opens a connection where none is idle, out of reach of whoever cancels the caller.
+
+        A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for.
+        """
+        pool = self.engine.pool
+        if not self._is_sqlite or (isinstance(pool, sa.QueuePool) and pool.checkedin()):
+            return
+        opening = asyncio.create_task(self._open_one(), name="database: open a connection")
+        self._ending.add(opening)
+        opening.add_done_callback(self._ending.discard)
+        await asyncio.shield(opening)
+
+    async def _open_one(self) -> None:
+        """What goes wrong is found by whoever asks for the connection."""
+        with suppress(SQLAlchemyError, OSError):
+            async with self.engine.connect():
+                pass
+
+    def _note_end(self, connection: Any, _record: Any) -> None:
+        """Notes when the connection's thread has ended: a cancelled task's connection is stopped and not waited for."""
+        driver = connection.driver_connection
+        stop = driver.stop
+
+        def noted_stop() -> asyncio.Future[Any] | None:
+            ended: asyncio.Future[Any] | None = stop()
+            if ended is not None:
+                self._ending.add(ended)
+                ended.add_done_callback(self._ending.discard)
+            return ended
+
+        driver.stop = noted_stop
 
     async def check(self) -> None:
         """Returns when the database answers, raises ``Unavailable`` otherwise."""
@@ -80,6 +130,7 @@ class Database:
             Unavailable: the database doesn't answer.
         """
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
+        await self._have_idle()
         async with _translated(), self.engine.connect() as connection:
             yield await connection.execution_options(**options)
 
@@ -89,6 +140,7 @@ class Database:
         async with AsyncExitStack() as stack:
             if self._is_sqlite:
                 await stack.enter_async_context(self._writer)
+            await self._have_idle()
             await stack.enter_async_context(_translated())
             connection = await stack.enter_async_context(self.engine.connect())
             await connection.execution_options(**WRITING)

@@ -1,0 +1,89 @@
+"""A database is closed when nothing of it is at work any more, whatever was cancelled before."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from migrated import seed
+from terrazzo.database.database import Database
+
+SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000) SELECT count(*) FROM n"
+
+
+def ends_quietly(work: Callable[[], Coroutine[None, None, None]]) -> None:
+    """Whether nothing of it is left: it would end with "Event loop is closed", in whatever runs by then."""
+    before = set(threading.enumerate())
+
+    def left_over() -> set[threading.Thread]:
+        return set(threading.enumerate()) - before
+
+    faults: list[threading.ExceptHookArgs] = []
+    hook, threading.excepthook = threading.excepthook, faults.append
+    try:
+        asyncio.run(work())
+        for each in left_over():
+            each.join(2)
+    finally:
+        threading.excepthook = hook
+    assert [str(fault.exc_value) for fault in faults] == []
+    assert not left_over(), "a connection's thread is never ended"
+
+
+async def cancel(asking: asyncio.Task[None]) -> None:
+    for _ in range(3):  # who is impatient does it again, while the connection is being given back
+        asking.cancel()
+        await asyncio.sleep(0)
+    await asyncio.wait([asking])
+
+
+def test_no_thread_outlives_a_connection_that_was_being_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, opening = sqlite3.connect, threading.Event()
+
+    def connect_late(*given: Any, **more: Any) -> sqlite3.Connection:
+        opening.set()
+        time.sleep(0.2)  # a slow disk; the loop's own thread doesn't wait for it
+        return connect(*given, **more)
+
+    async def cancel_and_close() -> None:
+        database = await Database.open("", data_dir=seed(tmp_path))
+        async with database.reading():  # the one that is open already
+            monkeypatch.setattr(sqlite3, "connect", connect_late)
+            asking = asyncio.create_task(database.check(), name="one more")
+            await asyncio.to_thread(opening.wait)
+            await cancel(asking)
+        await database.close()
+
+    ends_quietly(cancel_and_close)
+
+
+@pytest.mark.parametrize("block", ["reading", "writing"])
+def test_no_thread_outlives_a_statement_that_was_under_way(tmp_path: Path, block: str) -> None:
+    async def cancel_and_close() -> None:
+        database = await Database.open("", data_dir=seed(tmp_path))
+        begun = asyncio.Event()
+
+        def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+            if statement == SLOW:
+                begun.set()  # and the statement is on its way before anything else runs
+
+        sa.event.listen(database.engine.sync_engine, "before_cursor_execute", note)
+
+        async def ask() -> None:
+            async with getattr(database, block)() as connection:
+                await connection.execute(sa.text(SLOW))
+
+        asking = asyncio.create_task(ask(), name="a slow statement")
+        await begun.wait()
+        await cancel(asking)
+        await database.close()
+
+    ends_quietly(cancel_and_close)

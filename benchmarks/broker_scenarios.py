@@ -148,7 +148,7 @@ class Rate:
     sent: float  # messages a second
     delivered: float  # of all sent, those received DRAIN_S after the last was sent at the latest
     evenness: float  # the worst served subscriber's count by the best served one's
-    cpu_us: float  # the broker's, a message received
+    cpu_us: float  # the broker's, a message received, from the first sent to the last received
     broker_cpu: float
     load_cpu: float  # the busiest load process
     others_cpu: float  # processes that don't belong to the measurement
@@ -186,6 +186,7 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
     carried = psutil.net_io_counters(pernic=True)["lo"].bytes_recv
     with loads(*processes) as found:
         subscriber, publisher = found[0], found[-1]
+        cpu_s = peer.cpu_s()
         publisher.tell("go")
         time.sleep(WARM_UP_S)
         window, first, sent = Window(peer, found), subscriber.mark(), publisher.mark()
@@ -194,6 +195,7 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
         broker_cpu, load_cpu, others_cpu = window.shares()
         publisher.tell("stop")
         total = drained(subscriber)
+        cpu_s = peer.cpu_s() - cpu_s
         all_sent = publisher.mark()["sent"]
     carried = psutil.net_io_counters(pernic=True)["lo"].bytes_recv - carried
     if total["received"] * publish_bytes(scenario.topics[0].format(n=0), scenario.subscribed_qos, b"x" * 110) > carried:
@@ -205,7 +207,7 @@ def measure(peer: Peer, scenario: Scenario, seconds: float) -> Rate:
         sent=(sent_last["sent"] - sent["sent"]) / (sent_last["time_s"] - sent["time_s"]),
         delivered=total["received"] / max(all_sent * scenario.copies, 1),
         evenness=total["least"] / max(total["most"], 1),
-        cpu_us=broker_cpu / max(received, 1) * 1e6,
+        cpu_us=cpu_s / max(total["received"], 1) * 1e6,
         broker_cpu=broker_cpu,
         load_cpu=load_cpu,
         others_cpu=others_cpu,

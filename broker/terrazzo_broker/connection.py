@@ -48,9 +48,11 @@ class Connection(ConnectionWriter):
         "grants",
         "handle_packets",
         "holds",
+        "is_bridge",
         "is_deciding",
         "is_half_open",
         "keep_alive_s",
+        "level",
         "listener",
         "needed",
         "partial",
@@ -75,7 +77,9 @@ class Connection(ConnectionWriter):
         self.certificate_name: str | None = None
         self.is_half_open = False  # counted by the admission as not logged in yet
 
-        self.version = 0  # until CONNECT
+        self.version = 0  # form of its packets, 4 or 5; 0 until CONNECT
+        self.level = 0  # protocol level, 3 to 5: 3.1 has the packets of 3.1.1
+        self.is_bridge = False
         self.born_s = self.seen_s = core.clock()
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
@@ -121,6 +125,11 @@ class Connection(ConnectionWriter):
                 return None
             data, self.partial = bytes(self.partial), None
         return self.process(data)
+
+    def speak(self, level: int) -> None:
+        """Sets the protocol, by its level (3 to 5); 0 where it isn't known."""
+        self.level = level
+        self.version = max(level, 4) if level else 0
 
     def _let_others(self) -> None:
         """Pauses reading for one turn of the loop, as uvloop reads one socket up to 32 times before the next one."""
@@ -242,6 +251,8 @@ class Connection(ConnectionWriter):
     def resume_writing(self) -> None:
         self.write_paused = False
         self.flush()
+        if not self.core.back_pressure.is_idle:
+            self.core.back_pressure.on_taken(self)
         self.release(ReadHold.ANSWERS)
         if self.session is not None:
             self.pump()

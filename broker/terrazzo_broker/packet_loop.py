@@ -31,6 +31,9 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     if connection.client is not None:
         messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
         connection.client.last_packet_us = now_us
+    back_pressure = core.back_pressure
+    if back_pressure.fed:  # by something else than this read
+        back_pressure.fed.clear()
     tree, limit = core.tree, core.settings.packet_bytes
     position, size, needed = 0, len(data), 0
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
@@ -63,6 +66,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         handle_packet(connection, header, data, start, end, now_us)
         if connection.state in (ConnectionState.DECIDING, ConnectionState.CLOSED):
             break  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
+    if back_pressure.fed:
+        back_pressure.settle(connection, size)
     if connection.state is ConnectionState.OPEN:
         connection.finish_read()
         if core.settings.publish_per_second and connection.client is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, cast
 
 import mqtt5
@@ -25,6 +26,7 @@ from .limited_log import limited_logger
 log = logging.getLogger(__name__)
 fault_log = limited_logger("terrazzo_broker.faults")
 
+_ROUTES_LOOKED_AT = 16
 BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
 
@@ -231,6 +233,11 @@ class Connection(ConnectionWriter):
         data = self.waiting.release()
         if data:
             self.write(data)
+
+    def feeds(self, subscriber: object) -> bool:
+        """Whether messages of this client go to the connection ``subscriber``; only its first routes are looked at."""
+        routes = islice(self.routes.values(), _ROUTES_LOOKED_AT)
+        return any(target.session.connection is subscriber for route in routes for target in route.targets)
 
     # Reading on and off
 

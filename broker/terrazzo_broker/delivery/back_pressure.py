@@ -25,6 +25,8 @@ MOST_HOLD_S = 1.0  # of one publisher at a time
 BUDGET_S = 10.0  # of one subscriber; it comes back at a tenth of the time
 REFILL = 0.1
 SMALL_READ_BYTES = 4 << 10
+LARGE_READ_BYTES = 32 << 10  # who reads so much at once may bring much more in the same turn of the loop
+MOST_LARGE = 1_024
 READ_BYTES = 256 << 10  # what a publisher may send at once when it is read again
 _HIGH, _LOW = 4, 8  # parts of ``queued_bytes``
 
@@ -33,6 +35,10 @@ class HeldPublisher(Protocol):
     """The connection of a publisher."""
 
     client: Client | None
+
+    def feeds(self, subscriber: SlowSubscriber) -> bool:
+        """Whether messages of this publisher go to the subscriber."""
+        ...
 
     def hold(self, why: ReadHold) -> None:
         """Adds a reason for not reading from the socket."""
@@ -116,6 +122,7 @@ class BackPressure:
     ) -> None:
         self.high_bytes = queued_bytes // _HIGH
         self.fed: set[SlowSubscriber] = set()  # beyond ``high_bytes`` by the read that is handled now
+        self._large: set[HeldPublisher] = set()  # who had a large read of late
         self._low_bytes = queued_bytes // _LOW
         self._stats = stats
         self._clock = clock
@@ -135,11 +142,32 @@ class BackPressure:
         now_s = self._clock()
         for subscriber in fed:
             behind = self._of(subscriber, now_s)
-            if behind.may_hold(publisher):
-                behind.held.append((publisher, now_s))
-                publisher.hold(ReadHold.SUBSCRIBER)
-                self._stats.publishers_slowed += 1
+            is_first = not behind.held
+            if self._hold(behind, publisher, now_s):
+                self._large.discard(publisher)
+                if is_first:  # the others would bring as much in this turn of the loop
+                    self._hold_large(behind, now_s)
                 return
+
+    def note_large(self, publisher: HeldPublisher) -> None:
+        """A publisher has had a read of ``LARGE_READ_BYTES`` or more."""
+        if len(self._large) >= MOST_LARGE:
+            self._large.clear()
+        self._large.add(publisher)
+
+    def _hold_large(self, behind: _Behind, now_s: float) -> None:
+        large, self._large = self._large, set()
+        for each in large:
+            if not (each.feeds(behind.subscriber) and self._hold(behind, each, now_s)):
+                self._large.add(each)
+
+    def _hold(self, behind: _Behind, publisher: HeldPublisher, now_s: float) -> bool:
+        if not behind.may_hold(publisher):
+            return False
+        behind.held.append((publisher, now_s))
+        publisher.hold(ReadHold.SUBSCRIBER)
+        self._stats.publishers_slowed += 1
+        return True
 
     def _of(self, subscriber: SlowSubscriber, now_s: float) -> _Behind:
         found = self._behind.get(subscriber)

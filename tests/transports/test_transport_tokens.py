@@ -67,9 +67,8 @@ async def test_a_checked_token_is_good_while_the_connection_is_open(timed: Gatew
         assert (await again.ask("get_terminal_list"))["code"] == 10402
 
 
-@pytest.mark.parametrize("port", ["websocket", "http"])
-async def test_the_token_of_an_upgrade_is_checked_at_once(timed: Gateway, clock: Clock, port: str) -> None:
-    url = f"ws://127.0.0.1:{getattr(timed, port)}/apiproxy/api"
+async def test_the_token_of_an_upgrade_is_checked_at_once(timed: Gateway, clock: Clock) -> None:
+    url = f"ws://127.0.0.1:{timed.http}/apiproxy/api"
     headers = {"Authorization": f"Bearer {timed.rig.tokens['viewer']}"}
     async with timed.client.ws_connect(url, headers=headers) as raw:
         clock.ahead_us = 3 * HOUR_US
@@ -78,10 +77,9 @@ async def test_the_token_of_an_upgrade_is_checked_at_once(timed: Gateway, clock:
         assert (await SocketConnection(raw).ask("get_terminal_list"))["code"] == 10402
 
 
-@pytest.mark.parametrize("kind", ["websocket", "tcp"])
-async def test_a_token_that_failed_leaves_nothing_behind(timed: Gateway, clock: Clock, kind: str) -> None:
+async def test_a_token_that_failed_leaves_nothing_behind(timed: Gateway, clock: Clock) -> None:
     credential = f"Bearer {timed.rig.tokens['viewer']}"
-    async with timed.connect(kind) as connection:
+    async with timed.connect("tcp") as connection:
         clock.ahead_us = 3 * HOUR_US
         assert (await connection.ask("ping", Authorization="Bearer other"))["code"] == 10402
         assert (await connection.ask("ping", Authorization=credential))["code"] == 10402, "its check was given up"
@@ -120,7 +118,6 @@ async def _renew(timed: Gateway, who: str) -> None:
     timed.rig.tokens[who] = timed.rig.services.tokens.issue_for(await _user(timed, who))
 
 
-@pytest.mark.parametrize("kind", ["websocket", "tcp"])
 @pytest.mark.parametrize(
     ("end", "has_expired"),
     [
@@ -133,10 +130,10 @@ async def _renew(timed: Gateway, who: str) -> None:
     ],
 )
 async def test_what_ends_a_token_ends_it_on_connections(
-    timed: Gateway, clock: Clock, kind: str, end: End, *, has_expired: bool
+    timed: Gateway, clock: Clock, end: End, *, has_expired: bool
 ) -> None:
     """Also on those that are silent until the token's time is over and the revocation is no longer kept."""
-    async with timed.connect(kind) as connection, timed.connect(kind) as other:
+    async with timed.connect("websocket") as connection, timed.connect("tcp") as other:
         await other.ask("subscribe", kinds=["event"])
         clock.ahead_us = 3 * HOUR_US if has_expired else 0
         await _renew(timed, "root")

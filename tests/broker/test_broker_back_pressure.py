@@ -20,7 +20,7 @@ from terrazzo_broker.delivery.back_pressure import (
     MOST_HOLD_S,
     READ_BYTES,
     SMALL_READ_BYTES,
-    STALL_S,
+    STALL_LOOKS,
     TICK_S,
     BackPressure,
 )
@@ -144,7 +144,7 @@ def test_one_that_takes_nothing_or_a_trickle_holds_nobody_up(taken: int) -> None
     def trickle() -> None:
         subscriber.taken_bytes += taken
 
-    clock.pass_time(STALL_S + 2 * TICK_S, each_tick=trickle)
+    clock.pass_time((STALL_LOOKS + 1) * TICK_S, each_tick=trickle)
     assert not publisher.is_held
     for _ in range(100):
         clock.read(publisher, subscriber)
@@ -220,7 +220,7 @@ def test_a_ranking_is_bounded_and_finds_the_most() -> None:
 
 # On real sockets
 
-SETTINGS = {"queued_bytes": 1 << 20}
+SETTINGS = {"queued_bytes": 4 << 20}
 PACKET = publish_4("t", bytes(1000))
 
 
@@ -268,13 +268,13 @@ async def test_a_subscriber_that_reads_gets_everything(start: Any) -> None:
 
 
 async def test_of_a_subscriber_that_does_not_read_it_is_dropped_and_counted(start: Any) -> None:
-    running = await start(**SETTINGS, sys_interval_s=0.05)
+    running = await start(queued_bytes=1 << 20, sys_interval_s=0.05)
     stalled, reading = await subscriber_of(running.port, "stalled"), await subscriber_of(running.port, "reading")
     stalled.writer.transport.pause_reading()
     publisher = await publisher_of(running.port, "p")
-    counting = asyncio.create_task(count_until(reading.reader, 20_000))
-    await asyncio.wait_for(flood(publisher, 20_000), 20)
-    assert await counting == 20_000, "nobody else loses anything"
+    counting = asyncio.create_task(count_until(reading.reader, 40_000))
+    await asyncio.wait_for(flood(publisher, 40_000), 20)
+    assert await counting == 40_000, "nobody else loses anything"
     dropped = running.broker.stats.dropped["slow consumer"]
     assert dropped > 0
     assert running.broker.client("stalled").messages_dropped == dropped
@@ -315,7 +315,7 @@ async def test_a_publisher_of_another_owner_is_not_slowed(start: Any) -> None:
 @pytest.mark.parametrize("version", [4, 5])
 async def test_it_counts_for_each_way_to_a_subscriber(start: Any, version: int) -> None:
     """Messages that are encoded anew, for another version or with aliases, bring a subscriber behind, too."""
-    running = await start(**SETTINGS)
+    running = await start(queued_bytes=1 << 20)
     client = await RawClient.open(running.port, version)
     await client.connect("s", **({"topic_alias_max": 5} if version == 5 else {}))
     if version == 5:
@@ -325,7 +325,7 @@ async def test_it_counts_for_each_way_to_a_subscriber(start: Any, version: int) 
     await client.receive()
     publisher = await publisher_of(running.port, "p")
     client.writer.transport.pause_reading()
-    flooding = asyncio.create_task(flood(publisher, 10_000))
+    flooding = asyncio.create_task(flood(publisher, 60_000))
     await until(lambda: running.broker.stats.publishers_slowed > 0)
     client.writer.transport.abort()
     await asyncio.wait_for(flooding, 20)

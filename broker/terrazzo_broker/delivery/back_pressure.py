@@ -1,9 +1,9 @@
 """Back pressure: publishers are read more slowly while a subscriber that they feed is behind and takes what it is sent.
 
 It is bounded: no publisher waits longer than ``MOST_HOLD_S`` at a time, no subscriber keeps others waiting longer than
-``BUDGET_S`` in a row and a tenth of the time after that, and none that takes less than ``LEAST_TAKEN_BYTES`` in
-``STALL_S``. Publishers and subscribers of different owners never wait for each other. Whoever publishes little, less
-than ``SMALL_READ_BYTES`` at a time, doesn't wait either. What then finds no room is dropped, as ever.
+``BUDGET_S`` in a row and a tenth of the time after that, and none that takes less than ``LEAST_TAKEN_BYTES`` between
+``STALL_LOOKS`` looks. Publishers and subscribers of different owners never wait for each other. Whoever publishes
+little, less than ``SMALL_READ_BYTES`` at a time, doesn't wait either. What then finds no room is dropped, as ever.
 
 No I/O: connections are asked how much they have taken, and held and released; the time is passed in or asked for.
 """
@@ -19,7 +19,7 @@ from ..hooks import Client
 from ..stats import Stats
 
 TICK_S = 0.05
-STALL_S = 0.25  # a subscriber that has taken less than this in this time holds nobody up
+STALL_LOOKS = 5  # looks, not time: a loop that is late itself must not take a subscriber for stalled
 LEAST_TAKEN_BYTES = 16 << 10
 MOST_HOLD_S = 1.0  # of one publisher at a time
 BUDGET_S = 10.0  # of one subscriber; it comes back at a tenth of the time
@@ -67,14 +67,15 @@ class SlowSubscriber(Protocol):
 class _Behind:
     """One subscriber that is behind, and the publishers that wait for it, the first to be read again first."""
 
-    __slots__ = ("budget_s", "held", "is_stalled", "mark_bytes", "mark_s", "seen_s", "subscriber")
+    __slots__ = ("budget_s", "held", "is_stalled", "looks", "mark_bytes", "seen_s", "subscriber")
 
     def __init__(self, subscriber: SlowSubscriber, now_s: float) -> None:
         self.subscriber = subscriber
         self.held: deque[tuple[HeldPublisher, float]] = deque()
         self.budget_s = BUDGET_S
         self.mark_bytes = subscriber.taken_bytes
-        self.mark_s = self.seen_s = now_s
+        self.looks = 0  # since the mark
+        self.seen_s = now_s
         self.is_stalled = False
 
     def look(self, now_s: float) -> None:
@@ -82,10 +83,11 @@ class _Behind:
         passed_s, self.seen_s = now_s - self.seen_s, now_s
         self.budget_s = min(BUDGET_S, self.budget_s + (-passed_s if self.held else passed_s * REFILL))
         taken = self.subscriber.taken_bytes
+        self.looks += 1
         if taken - self.mark_bytes >= LEAST_TAKEN_BYTES:
-            self.mark_bytes, self.mark_s, self.is_stalled = taken, now_s, False
-        elif now_s - self.mark_s > STALL_S:
-            self.mark_bytes, self.mark_s, self.is_stalled = taken, now_s, True
+            self.mark_bytes, self.looks, self.is_stalled = taken, 0, False
+        elif self.looks >= STALL_LOOKS:
+            self.mark_bytes, self.looks, self.is_stalled = taken, 0, True
 
     def may_hold(self, publisher: HeldPublisher) -> bool:
         """Whether a publisher that feeds it may wait for it."""

@@ -1,4 +1,4 @@
-"""An embeddable MQTT 3.1.1 and 5.0 broker."""
+"""An embeddable MQTT 3.1, 3.1.1 and 5.0 broker."""
 
 from .broker import Broker
 from .hooks import (

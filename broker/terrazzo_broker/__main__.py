@@ -11,6 +11,8 @@ import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
+from .access.errors import AccessFileError
+from .access.file_hooks import FileHooks
 from .broker import Broker
 from .listeners.certificates import CertificateError, TlsFiles
 from .settings import BrokerSettings
@@ -41,10 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="terrazzo_broker", description="An MQTT 3.1.1 and 5.0 broker.")
+    parser = argparse.ArgumentParser(prog="terrazzo_broker", description="An MQTT 3.1, 3.1.1 and 5.0 broker.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=_port, default=1883, help="0 takes any free port")
-    parser.add_argument("--allow-anonymous", action="store_true", help="without it everybody is refused")
+    parser.add_argument(
+        "--allow-anonymous", action="store_true", help="without it, who has no user in --password-file is refused"
+    )
+    parser.add_argument("--password-file", type=Path, metavar="FILE", help="users, as mosquitto_passwd writes them")
+    parser.add_argument("--acl", type=Path, metavar="FILE", help="rights on topics, in Mosquitto's format")
     parser.add_argument("--max-keepalive", type=int, default=0, metavar="S", help="longest Keep Alive in seconds")
     parser.add_argument("--tls-port", type=_port, metavar="P", help="TLS 1.2 and 1.3; 0 takes any free port")
     parser.add_argument("--tls-cert", metavar="FILE", help="PEM, the server's certificate and its chain")
@@ -96,19 +102,33 @@ def _run(work: Coroutine[None, None, None]) -> None:
 
 async def serve(settings: BrokerSettings, options: argparse.Namespace) -> None:
     """Opens the listeners, prints their addresses, and serves until SIGTERM or SIGINT."""
-    broker = Broker(settings, OpenHooks(anonymous=options.allow_anonymous), _storage(options))
+    hooks = _hooks(options)
+    by_files = hooks if isinstance(hooks, FileHooks) else None
+    broker = Broker(settings, hooks, _storage(options), may_receive=None if by_files is None else by_files.may_receive)
+    if by_files is not None:
+        by_files.attach(broker)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     try:
         places = await _listen(broker, options)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
-        loop.add_signal_handler(signal.SIGHUP, _reload_certificates, broker)
+        loop.add_signal_handler(signal.SIGHUP, _reload, broker, by_files)
         gc.freeze()  # what exists by now stays: the collector needn't look at it again
         print(*(f"listening on {place}" for place in places), sep="\n", flush=True)
         await stop.wait()
     finally:
         await broker.close(CLOSE_TIMEOUT_S)
+        if by_files is not None:
+            by_files.close()
+
+
+def _hooks(options: argparse.Namespace) -> OpenHooks | FileHooks:
+    if options.password_file is None and options.acl is None:
+        return OpenHooks(anonymous=options.allow_anonymous)
+    if options.password_file is None:
+        log.warning("--acl without --password-file: user names are believed")
+    return FileHooks(password_file=options.password_file, acl_file=options.acl, anonymous=options.allow_anonymous)
 
 
 def _storage(options: argparse.Namespace) -> Storage:
@@ -139,8 +159,20 @@ async def _listen(broker: Broker, options: argparse.Namespace) -> list[str]:
     return places
 
 
+def _reload(broker: Broker, hooks: FileHooks | None) -> None:
+    """Reads the files again, on SIGHUP; those that can't be used change nothing."""
+    _reload_certificates(broker)
+    if hooks is None:
+        return
+    try:
+        ended = hooks.reload()
+    except AccessFileError as error:
+        log.error("users and rights stay as they were: %s", error)  # noqa: TRY400 - the text says it all
+    else:
+        log.info("users and rights reloaded; %d clients disconnected", ended)
+
+
 def _reload_certificates(broker: Broker) -> None:
-    """Reads the TLS files again, on SIGHUP; files that can't be used change nothing."""
     try:
         broker.reload_certificates()
     except CertificateError as error:

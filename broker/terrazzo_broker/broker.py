@@ -25,7 +25,7 @@ from .topics.tree import TopicSubscription
 
 
 class Broker:
-    """An MQTT 3.1.1 and 5.0 broker on the running event loop.
+    """An MQTT 3.1, 3.1.1 and 5.0 broker on the running event loop.
 
     ``hooks`` decide on clients, publishes and subscriptions; ``stats`` are the counters. All methods are called on the
     loop. ``may_receive`` narrows what clients are sent within their subscriptions. ``tasks`` runs the broker's

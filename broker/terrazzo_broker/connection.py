@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Any, cast
 
 import mqtt5
@@ -25,6 +26,7 @@ from .limited_log import limited_logger
 log = logging.getLogger(__name__)
 fault_log = limited_logger("terrazzo_broker.faults")
 
+_ROUTES_LOOKED_AT = 16
 BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
 
@@ -48,9 +50,11 @@ class Connection(ConnectionWriter):
         "grants",
         "handle_packets",
         "holds",
+        "is_bridge",
         "is_deciding",
         "is_half_open",
         "keep_alive_s",
+        "level",
         "listener",
         "needed",
         "partial",
@@ -75,7 +79,9 @@ class Connection(ConnectionWriter):
         self.certificate_name: str | None = None
         self.is_half_open = False  # counted by the admission as not logged in yet
 
-        self.version = 0  # until CONNECT
+        self.version = 0  # form of its packets, 4 or 5; 0 until CONNECT
+        self.level = 0  # protocol level, 3 to 5: 3.1 has the packets of 3.1.1
+        self.is_bridge = False
         self.born_s = self.seen_s = core.clock()
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
@@ -121,6 +127,11 @@ class Connection(ConnectionWriter):
                 return None
             data, self.partial = bytes(self.partial), None
         return self.process(data)
+
+    def speak(self, level: int) -> None:
+        """Sets the protocol, by its level (3 to 5); 0 where it isn't known."""
+        self.level = level
+        self.version = max(level, 4) if level else 0
 
     def _let_others(self) -> None:
         """Pauses reading for one turn of the loop, as uvloop reads one socket up to 32 times before the next one."""
@@ -223,6 +234,11 @@ class Connection(ConnectionWriter):
         if data:
             self.write(data)
 
+    def feeds(self, subscriber: object) -> bool:
+        """Whether messages of this client go to the connection ``subscriber``; only its first routes are looked at."""
+        routes = islice(self.routes.values(), _ROUTES_LOOKED_AT)
+        return any(target.session.connection is subscriber for route in routes for target in route.targets)
+
     # Reading on and off
 
     def hold(self, why: ReadHold) -> None:
@@ -242,6 +258,8 @@ class Connection(ConnectionWriter):
     def resume_writing(self) -> None:
         self.write_paused = False
         self.flush()
+        if not self.core.back_pressure.is_idle:
+            self.core.back_pressure.on_taken(self)
         self.release(ReadHold.ANSWERS)
         if self.session is not None:
             self.pump()

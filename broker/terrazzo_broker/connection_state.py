@@ -24,6 +24,7 @@ class ReadHold(IntFlag):
     STORAGE = 8  # the disk is behind
     ANSWERS = 16  # the client doesn't read what its own packets are answered with
     TURN = 32  # the others' turn: it has been read a lot at once
+    SUBSCRIBER = 64  # it feeds a subscriber that is behind
 
 
 class Withheld(IntEnum):

@@ -25,6 +25,7 @@ class ConnectionWriter(asyncio.Protocol):
         "core",
         "dirty",
         "encoder",
+        "handed_bytes",
         "out",
         "out_bytes",
         "session",
@@ -43,6 +44,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.encoder: PublishEncoder = plain_encoder(4)
         self.out: list[bytes] = []
         self.out_bytes = 0
+        self.handed_bytes = 0  # to the transport, since the start
         self.dirty = False
         self.write_paused = False
         self.withheld = Withheld.NOTHING
@@ -71,6 +73,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.out.clear()
         self.out_bytes = 0
         self.core.stats.bytes_out += len(data)
+        self.handed_bytes += len(data)
         if not self.transport.is_closing():
             self.transport.write(data)
 
@@ -81,6 +84,21 @@ class ConnectionWriter(asyncio.Protocol):
     def is_stuck(self) -> bool:
         """Whether the peer reads so slowly that nothing more may be collected for it."""
         return bool(self.write_paused or self.withheld) and self.out_bytes > self.core.settings.queued_bytes
+
+    @property
+    def taken_bytes(self) -> int:
+        """Bytes that the peer's system has taken since the start."""
+        return self.handed_bytes - self.transport.get_write_buffer_size()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return self.state is ConnectionState.CLOSED
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the peer reads so slowly that those who feed it had better be read more slowly, too."""
+        return self.write_paused and self.out_bytes > self.core.back_pressure.high_bytes
 
     # Bytes that promise something: they wait for a commit
 
@@ -113,9 +131,12 @@ class ConnectionWriter(asyncio.Protocol):
 
     def send_raw(self, raw: bytes, count: int) -> None:
         """Sends ``count`` QoS 0 publishes, encoded already; for a slow client they are dropped."""
-        if (self.write_paused or self.withheld) and self.out_bytes + len(raw) > self.core.settings.queued_bytes:
-            self.core.stats.drop("slow consumer", count)
-            return
+        if self.write_paused or self.withheld:
+            if self.is_behind:
+                self.core.back_pressure.fed.add(self)
+            if self.out_bytes + len(raw) > self.core.settings.queued_bytes:
+                self._drop(count)
+                return
         self.out.append(raw)
         self.wrote(len(raw))
         self._count_out(count)
@@ -124,6 +145,8 @@ class ConnectionWriter(asyncio.Protocol):
         """Sends or queues messages; the indexes of those that there is no room for, None where all had room."""
         session = self.session
         assert session is not None
+        if self.write_paused and self.is_behind:
+            self.core.back_pressure.fed.add(self)
         if self.is_stuck:
             return self._queue_all(rendered.messages, origin)
         packets = session.transmit_all(rendered)
@@ -140,6 +163,8 @@ class ConnectionWriter(asyncio.Protocol):
         """``send_rendered`` for a client with an encoder of its own (aliases, a packet limit, a mark)."""
         session = self.session
         assert session is not None
+        if self.write_paused and self.is_behind:
+            self.core.back_pressure.fed.add(self)
         if self.is_stuck:
             return self._queue_all(messages, origin)
         before = len(self.out)
@@ -167,12 +192,20 @@ class ConnectionWriter(asyncio.Protocol):
         if self.client is not None:
             self.client.messages_out += count
 
+    def _drop(self, count: int) -> None:
+        client, stats = self.client, self.core.stats
+        stats.drop("slow consumer", count)
+        if client is not None:
+            client.messages_dropped += count
+            if not client.owner:  # else its name is not for everybody
+                stats.dropped_for.add(client.client_id, count)
+
     def _queue_all(self, messages: Sequence[ApplicationMessage], origin: Origin | None) -> list[int] | None:
         assert self.session is not None
         refused = []
         for index, message in enumerate(messages):
             if not message.qos:
-                self.core.stats.drop("slow consumer")
+                self._drop(1)
             elif not self.session.enqueue(message, origin):
                 refused.append(index)
         return refused or None

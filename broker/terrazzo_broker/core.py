@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import mqtt5
 from mqtt5 import DisconnectReasonCode
@@ -12,6 +13,7 @@ from .admission import Admission
 from .asked_hooks import AskedHooks
 from .connections import Connections
 from .delivery.acknowledgements import DurableBatch
+from .delivery.back_pressure import BackPressure
 from .delivery.connection_port import Origin
 from .delivery.routing import MessageReceiver, Route, Router
 from .delivery.session import Session
@@ -48,6 +50,7 @@ class BrokerCore:
         self.connections = Connections(settings, self.stats, self.admission)
         self.peer_tasks = PeerTasks(self.stats)
         self.clock = time.monotonic
+        self.back_pressure = BackPressure(settings.queued_bytes, self.stats, self.clock, _call_later)
         self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
         self._loop_name = ""
         storage.restore(settings, self.stats, self.tree)
@@ -164,6 +167,12 @@ class BrokerCore:
             return found
         return [message for message in found if may_receive(client_id, message.topic.decode())]
 
+    def drop_forbidden(self, session: Session) -> None:
+        """Drops what waits for a client that is back on topics that it may not receive by now."""
+        may_receive, client_id = self.router.may_receive, session.client_id
+        if may_receive is not None and (session.queue or session.inflight):
+            session.drop_forbidden(lambda topic: may_receive(client_id, topic.decode()))
+
     # Wills
 
     def _leave_will(self, will: mqtt5.Will, client: Client, session: Session, now_us: int) -> None:
@@ -227,3 +236,7 @@ class BrokerCore:
         """Hands a batch to the embedding program; where that fails, nothing of it may be acknowledged."""
         if not self.hooks.take(batch) and batch.connection is not None:
             batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
+
+
+def _call_later(delay_s: float, call: Callable[[], None]) -> None:
+    asyncio.get_running_loop().call_later(delay_s, call)

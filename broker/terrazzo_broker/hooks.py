@@ -21,7 +21,7 @@ class ConnectRequest:
     client_id: str  # never empty: the broker has assigned one where the client sent none
     username: str | None = None
     password: bytes | None = None
-    protocol: int = 5  # 4 is MQTT 3.1.1, 5 is MQTT 5.0
+    protocol: int = 5  # 3 is MQTT 3.1, 4 is 3.1.1, 5 is 5.0
     address: str = ""  # the peer's host
     listener: str = "tcp"
     clean_start: bool = True
@@ -41,6 +41,7 @@ class Accept:
     keep_alive_s: int | None = None  # Server Keep Alive; in 3.1.1 enforced without being announced
     session_expiry_s: int | None = None  # overrides the client's Session Expiry Interval
     auth_data: bytes | None = None  # the server's last data of an enhanced authentication
+    owner: str = ""  # who answers for the client, among several that share the broker
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,11 @@ class Client:
     connected_us: int  # UTC microseconds
     keep_alive_s: int
     identity: Any = None
+    owner: str = ""  # of the verdict
     last_packet_us: int = 0
     messages_in: int = 0
     messages_out: int = 0
+    messages_dropped: int = 0  # QoS 0, because it was too slow
     filters: set[str] = field(default_factory=set)  # topic filters subscribed to now, as sent
 
 
@@ -128,7 +131,7 @@ class Hooks(Protocol):
         """Decides on publishes to a topic; None refuses: 0x87 (MQTT 5, QoS 1 and 2), else dropped and counted."""
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
-        """Decides on a subscription; False refuses: 0x87 in MQTT 5, 0x80 in 3.1.1.
+        """Decides on a subscription; False refuses: 0x87 in MQTT 5, 0x80 in 3.1.1; 3.1 has no code for it.
 
         A shared subscription is asked for with its whole filter (``$share/...``).
         """

@@ -14,6 +14,7 @@ from .codec.scan import ACK_BYTES, QOS0, QOS1, QOS2, scan_acks
 from .codec.wire import parse_frame
 from .connection import Connection
 from .connection_state import ConnectionState
+from .delivery.back_pressure import LARGE_READ_BYTES
 from .handlers import ACKS, handle_packet
 from .handlers.acks import handle_acks
 from .handlers.publish import handle_run
@@ -31,6 +32,9 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     if connection.client is not None:
         messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
         connection.client.last_packet_us = now_us
+    back_pressure = core.back_pressure
+    if back_pressure.fed:  # by something else than this read
+        back_pressure.fed.clear()
     tree, limit = core.tree, core.settings.packet_bytes
     position, size, needed = 0, len(data), 0
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
@@ -63,6 +67,10 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         handle_packet(connection, header, data, start, end, now_us)
         if connection.state in (ConnectionState.DECIDING, ConnectionState.CLOSED):
             break  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
+    if back_pressure.fed:
+        back_pressure.settle(connection, size)
+    elif size >= LARGE_READ_BYTES:
+        back_pressure.note_large(connection)
     if connection.state is ConnectionState.OPEN:
         connection.finish_read()
         if core.settings.publish_per_second and connection.client is not None:

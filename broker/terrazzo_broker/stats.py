@@ -4,6 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+MOST_RANKED = 100
+
+
+class Ranking:
+    """Counts by name, of at most ``MOST_RANKED`` names: who comes anew takes the place and the count of the least.
+
+    So a count is never too low, and too high by that of the least at most (the "space-saving" algorithm).
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def add(self, name: str, count: int) -> None:
+        """Counts for a name."""
+        counts = self._counts
+        if name not in counts and len(counts) >= MOST_RANKED:
+            least = min(counts, key=counts.__getitem__)
+            count += counts.pop(least)
+        counts[name] = counts.get(name, 0) + count
+
+    def top(self, most: int) -> list[tuple[str, int]]:
+        """The highest counts, falling."""
+        return sorted(self._counts.items(), key=lambda each: -each[1])[:most]
+
 
 @dataclass(slots=True)
 class Stats:
@@ -39,10 +63,12 @@ class Stats:
     storage_failures: int = 0  # commits that the disk refused
     storage_refusals: int = 0  # publishes and subscriptions refused meanwhile
     rate_limited: int = 0  # times a client was read more slowly
+    publishers_slowed: int = 0  # times a client wasn't read for a while, as a subscriber that it feeds was behind
     hook_failures: int = 0  # exceptions from the embedding program's hooks
     task_failures: int = 0  # long-lived tasks that failed and were started again
     internal_errors: int = 0  # exceptions of the broker's own; each ended one connection at most
     dropped: dict[str, int] = field(default_factory=dict)  # messages, by reason
+    dropped_for: Ranking = field(default_factory=Ranking)  # messages, by the slow subscriber that they were for
 
     def drop(self, reason: str, count: int = 1) -> None:
         """Counts messages that did not reach a receiver."""
@@ -55,4 +81,4 @@ class Stats:
 
     def counters(self) -> dict[str, int]:
         """All plain counters by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "dropped"}
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.type == "int"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
 from .stats import Stats
+
+_TOP = 10  # subscribers that most was dropped for
 
 
 def broker_version() -> str:
@@ -27,6 +30,7 @@ def sys_topics(stats: Stats, *, uptime_s: float, sessions: int, retained: int) -
         "messages/received": stats.messages_in,
         "messages/sent": stats.messages_out,
         "messages/dropped": sum(stats.dropped.values()),
+        "messages/dropped/slowest": json.dumps(dict(stats.dropped_for.top(_TOP)), ensure_ascii=False),
         "bytes/received": stats.bytes_in,
         "bytes/sent": stats.bytes_out,
         "subscriptions/count": stats.subscriptions,

@@ -124,6 +124,43 @@ async def test_conditions_on_what_labels_derive(rig: Rig) -> None:
     ]
 
 
+EMPTY_TIMES = [
+    ({"where_and": [["close_at", "=", ""]]}, [1, 3]),
+    ({"where_and": [["close_at", "<>", ""]]}, [2]),
+    ({"where_and": [["close_at", "!=", ""], ["code", "=", "RUN"]]}, [2]),
+    ({"where_or": [["close_at", "=", ""], ["code", "=", "none"]]}, [1, 3]),
+    ({"where_in": [["close_at", ["", "2026-03-01 16:00:00"]]]}, [1, 2, 3]),
+    ({"where_in": [["close_at", [""]]]}, [1, 3]),
+    ({"where_and": [["retained", "=", ""]]}, []),
+]
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_empty_text_is_a_time_that_is_not_there(rig: Rig) -> None:
+    """What a record shows as empty text is found by it: open labels, events that nobody has taken care of."""
+    await insert(rig, LABEL, label(), label(close_at=T0), label(class_id="r6"))
+    await insert(rig, EVENT, event(), event(cleared_by=1, cleared_at=T0))
+    for conditions, found in EMPTY_TIMES:
+        page = await rig.call("get_retainer_label_list", **conditions)
+        assert sorted(each["id"] for each in page["data"]) == found, conditions
+        query = {name: json.dumps(value) for name, value in conditions.items()}
+        listed = await component(rig, "retainer/getList", **query)
+        assert sorted(each["id"] for each in listed["data"]) == found, conditions
+        assert await component(rig, "statistics/retainerQuantity", **query) == {"data": len(found)}
+        assert await rig.call("get_retainer_quantity", **conditions) == {"data": len(found)}
+    for name in ("cleared_at", "cleared_by"):
+        for operator, found in (("=", [1]), ("<>", [2])):
+            page = await rig.call("get_event_list", where_and=[[name, operator, ""]])
+            assert [each["id"] for each in page["data"]] == found, (name, operator)
+            query = {"where_and": json.dumps([[name, operator, ""]])}
+            assert await component(rig, "statistics/eventQuantity", **query) == {"data": 1}
+    days = await component(rig, "statistics/retainerQuantityByDay", day="5000", where_in='["close_at", [""]]')
+    assert sum(days["data"].values()) == 2
+    for operator in (">", "<="):
+        answer = await rig.ask("get_retainer_label_list", where_and=[["close_at", operator, ""]])
+        assert answer["info"].startswith("where_and: condition 1: close_at: '' is not a time"), answer
+
+
 @pytest.mark.parametrize(
     ("fields", "reason"),
     [

@@ -164,7 +164,7 @@ async def test_a_configuration_from_creation_to_deletion(rig: Rig) -> None:
     changes = config_fields() | {"uid": uid, "name": "renamed", "config_script": ""}
     assert await rig.call("update_terminal_config", **changes) == {"uid": uid}
     changed = await rig.call("get_terminal_config_item", uid=created["id"])
-    assert (changed["name"], changed["config_script"]) == ("renamed", None)
+    assert (changed["name"], changed["config_script"]) == ("renamed", {})
     assert changed["terminal_script"] == record["terminal_script"]
 
     await rig.add_terminal("t1", config_id=uid)

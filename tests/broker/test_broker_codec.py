@@ -43,8 +43,8 @@ def test_packets_are_read(row: Row):
 
 @pytest.mark.parametrize("row", CONNECTS, ids=names(CONNECTS))
 def test_connects_are_read(row: Row):
-    packet, version = read(row.data, row.version)
-    assert (described(packet), version) == (described(row.packet), row.version)
+    packet, protocol = read(row.data, row.version)
+    assert (described(packet), protocol) == (described(row.packet), (row.version, False))
 
 
 @pytest.mark.parametrize("row", GOOD + CONNECTS, ids=names(GOOD + CONNECTS))

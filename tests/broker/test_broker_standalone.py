@@ -97,7 +97,7 @@ class Paho:
         self.client.loop_stop()
 
 
-@pytest.mark.parametrize("protocol", [paho.MQTTv311, paho.MQTTv5])
+@pytest.mark.parametrize("protocol", [paho.MQTTv31, paho.MQTTv311, paho.MQTTv5])
 def test_paho(port, protocol):
     topic = f"paho/{protocol}"
     subscriber, publisher = Paho(port, protocol, f"s{protocol}"), Paho(port, protocol, f"p{protocol}")
@@ -113,7 +113,7 @@ def test_paho(port, protocol):
         publisher.close()
 
 
-@pytest.mark.parametrize("version", ["mqttv311", "mqttv5"])
+@pytest.mark.parametrize("version", ["mqttv31", "mqttv311", "mqttv5"])
 def test_mosquitto_clients(port, version):
     subscribe, publish = require_program("mosquitto_sub"), require_program("mosquitto_pub")
     topic = f"mosquitto/{version}"

@@ -60,7 +60,8 @@ LEVEL_3_1_1, LEVEL_5 = b"\x20\x02\x00\x01", b"\x20\x03\x00\x84\x00"
     [
         ("MQTT", 3, 4, LEVEL_3_1_1),
         ("MQTT", 0, 4, LEVEL_3_1_1),
-        ("MQIsdp", 3, 4, LEVEL_3_1_1),
+        ("MQIsdp", 4, 4, LEVEL_3_1_1),
+        ("MQIsdp", 5, 4, LEVEL_3_1_1),
         ("hj", 4, 4, LEVEL_3_1_1),
         ("mqtt", 4, 4, LEVEL_3_1_1),
         ("hj", 5, 4, LEVEL_3_1_1),

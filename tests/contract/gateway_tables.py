@@ -101,7 +101,7 @@ CONFIGURATION = {
     **texts(f"uid name {_CONFIGURATION_TEXTS}"),
     **ints("id created_by last_modified_by is_available"),
     **dict.fromkeys(("created", "last_modified"), "time"),
-    **dict.fromkeys(("terminal_script", "config_script"), "object|null"),
+    **dict.fromkeys(("terminal_script", "config_script"), "object"),
 }
 
 MAPPING_FIELDS = (

@@ -204,6 +204,18 @@ def test_send_app_push(world: World, path: str) -> None:
     ]
 
 
+def test_attributes_of_a_push_that_have_defaults_and_empty_ones(world: World) -> None:
+    android = {"Body": dict.fromkeys(("Ticker", "Title", "Text", "Remark"), ""), "Url": "", "DesText": ""}
+    ios = {"APS": IOS["APS"], "Extra": {"id": ""}, "DesText": ""}
+    devices = {"send_android_user_group": ["a"], "send_ios_user_group": ["i"]}
+    answer = world.send("send-app-push", {"android_msg_group": android, "ios_msg_group": ios, **devices})
+    assert answer["code"] == 200, answer
+    to_android, _ = world.sent()
+    assert (to_android["open"], to_android["type"]) == ("go_app", "alert")
+    listed = world.platform.call("get_message_list", where_and=[["channel", "=", "ios"]])["data"]
+    assert listed[0]["content"]["Extra"] == {"id": "", "type": "alert"}
+
+
 @pytest.mark.parametrize("path", ["send-wechat", "send-sms"])
 def test_send_wechat(world: World, path: str) -> None:
     data = {"project_id": 1, "object_id": world.object_id, "open_ids": ["o-1", "o-2"], "data_msg": WECHAT}
@@ -228,6 +240,24 @@ def test_what_a_provider_says_of_a_failure(world: World) -> None:
     assert {each["action"] for each in audit} == {"send"}
 
 
+GROUPS = {
+    "android_msg_group": (ANDROID, "Body Body.Ticker Body.Title Body.Text Body.Remark Url DesText"),
+    "ios_msg_group": (IOS, "APS APS.AlertTitle APS.AlertSubtitle APS.AlertBody Extra Extra.id DesText"),
+}
+"""The groups of a push, and their attributes without those that have defaults."""
+
+
+def incomplete_pushes() -> Iterator[tuple[str, dict[str, Any], str]]:
+    """Pushes of which one attribute is missing, and why they are refused."""
+    for field, (whole, attributes) in GROUPS.items():
+        for attribute in attributes.split():
+            group = json.loads(json.dumps(whole))
+            outer, _, inner = attribute.rpartition(".")
+            del (group[outer] if outer else group)[inner]
+            place = f"in {outer}: object" if outer else "Object"
+            yield "send-app-push", {field: group}, f"{field}: {place} missing required field {inner}"
+
+
 BAD = [
     ("send-email", {}, "project_id: is required; email_group: is required; send_user_group: is required; object_id"),
     (
@@ -250,6 +280,7 @@ BAD = [
         "ios_msg_group: in APS: object missing required field",
     ),
     ("send-wechat", {"open_ids": ["x"]}, "data_msg: is required"),
+    *incomplete_pushes(),
 ]
 
 

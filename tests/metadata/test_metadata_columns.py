@@ -186,6 +186,34 @@ async def test_scripts_are_rows(stand: Stand) -> None:
         assert (await repository.item(stand.first, row["uid"]))["script"] == row["script"]
 
 
+NEVER_WRITTEN = {
+    "configurations": {"terminal_script": {}, "config_script": {}},
+    "mappings": {"addition": [], "template": None},
+    "objects": {"addition": [], "template": {}, "script": {}},
+    "dashboards": {"template": {}},
+    "collects": {"option": [], "script": None},
+    "files": {"file": []},
+}
+"""What structures read as that nobody wrote, or that were emptied; ``null`` where the documents have it."""
+
+
+@pytest.mark.parametrize("entity", sorted(NEVER_WRITTEN))
+async def test_a_structure_that_was_never_written(stand: Stand, entity: str) -> None:
+    repository, empty = getattr(stand.entities, entity), NEVER_WRITTEN[entity]
+    required = {"mappings": {"script": []}, "dashboards": {"script": {}}}.get(entity, {})
+    row = await repository.create(stand.first, {"name": "n", **required})
+    assert {name: row[name] for name in empty} == empty
+    for name, value in empty.items():
+        for sent in ("", None, value):  # read and written back: the same
+            changed = await repository.update(stand.first, row["id"], {name: sent})
+            assert changed[name] == value
+    listed = (await repository.page(stand.first)).rows[-1]
+    assert {name: listed[name] for name in empty} == empty
+    fresh = [await repository.create(stand.first, {"name": "n", **required}) for _ in range(2)]
+    for name, value in empty.items():
+        assert value is None or fresh[0][name] is not fresh[1][name], "nobody's change is another's"
+
+
 JSON = st.recursive(
     st.none()
     | st.booleans()

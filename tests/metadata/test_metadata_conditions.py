@@ -144,6 +144,28 @@ async def test_unknown_uid_does_not_match_records_without_a_reference(stand: Sta
         assert (await stand.entities.objects.page(ROOT, conditions=conditions)).total == total
 
 
+async def test_empty_text_finds_what_was_never_written(stand: Stand) -> None:
+    await stand.entities.objects.create(stand.first, {"name": "bare"})
+    mapping = await stand.entities.mappings.create(stand.first, {"name": "m", "script": []})
+    written = {"mapping_id": mapping["id"], "file_id": 7, "addition": [{"title": "t", "data": []}]}
+    await stand.entities.objects.create(stand.first, {"name": "full", **written})
+
+    async def names(*all_of: tuple[str, str, Any], within: Any = ()) -> list[str]:
+        found = await stand.entities.objects.page(ROOT, conditions=Conditions(all_of=all_of, within=within))
+        return [row["name"] for row in found.rows]
+
+    for field in ("mapping_id", "file_id", "addition"):
+        assert await names((field, "=", "")) == ["bare"], field
+        assert await names((field, "<>", "")) == await names((field, "!=", "")) == ["full"], field
+        assert await names(within=[(field, ["", " "])]) == ["bare"], field
+    assert await names(("customer_id", "=", "")) == ["bare", "full"]
+    assert await names(("description", "=", "")) == ["bare", "full"], "no null there"
+    assert await names(("addition", "=", "[]")) == ["bare"], "as it reads"
+    assert await names(("addition", "<>", "[]")) == ["full"]
+    with pytest.raises(BadParameter, match="created: '' is not a time"):
+        await names(("created", "=", ""))
+
+
 async def test_json_columns_are_searched_as_text(stand: Stand) -> None:
     for uid in ("G1", "G2"):
         await stand.terminal(uid)

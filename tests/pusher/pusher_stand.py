@@ -90,7 +90,7 @@ class Stand:
     def push(self, door: str, **request: Any) -> dict[str, Any]:
         """Sends a command for an object in by one of the doors; the envelope."""
         if door == "component":
-            return self._post("/pusher/api/v1/publish", request)
+            return self.post_to_path({"project_id": 1, **request})
         message = {"action": "publish_object_command", "value": "", **request}
         match door:
             case "http":
@@ -100,6 +100,10 @@ class Stand:
             case "websocket port":
                 return asyncio.run(self._over_websocket(self.platform.websocket, message))
         return self._over_tcp(message)
+
+    def post_to_path(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What the pusher's path answers to exactly this body."""
+        return self._post("/pusher/api/v1/publish", request)
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         headers = {"Content-Type": "application/json", "Authorization": f"Bearer {self.platform.token}"}

@@ -112,6 +112,17 @@ def test_what_is_not_sent_says_why(stand: Stand, door: str, command: str, more: 
     assert {uid: len(listener.messages) for uid, listener in stand.listeners.items()} == before
 
 
+@pytest.mark.parametrize("missing", ["project_id", "object_id", "command"])
+def test_the_path_requires_project_object_and_command(stand: Stand, missing: str) -> None:
+    """Rule 8 of section 2 "Pusher"."""
+    journaled = stand.platform.call("get_command_list")["total_records"]
+    whole = {"project_id": 1, "object_id": stand.object_id, "command": "SP", "value": "1"}
+    for request in ({**whole, missing: None}, {name: value for name, value in whole.items() if name != missing}):
+        answer = stand.post_to_path(request)
+        assert (answer["code"], answer["info"].split(":")[0]) == (500, missing), answer
+    assert stand.platform.call("get_command_list")["total_records"] == journaled
+
+
 def test_one_that_can_not_be_sent_keeps_the_others_back(stand: Stand) -> None:
     journaled = stand.platform.call("get_command_list")["total_records"]
     publishes = [

@@ -29,7 +29,7 @@ def auto_password(uid: str, seconds: int) -> str:
 
 class TestLogin:
     # paho shows the codes of 3.1.1 as those of MQTT 5: 4 as 0x86, 5 as 0x87, 3 as 0x88
-    @pytest.mark.parametrize("protocol", [4, 5])
+    @pytest.mark.parametrize("protocol", [3, 4, 5])
     async def test_password(self, company, peer, protocol):
         await company.terminal("t1")
         await company.terminal("off", is_available=0)

@@ -15,7 +15,7 @@ class PacketError(Exception):
 
 
 class UnsupportedProtocol(Exception):
-    """A CONNECT of another protocol than MQTT 3.1.1 or 5.0. ``level``: the protocol level that the client named."""
+    """A CONNECT of another protocol than MQTT 3.1, 3.1.1 or 5.0. ``level``: the protocol level that it names."""
 
     def __init__(self, name: bytes, level: int) -> None:
         super().__init__(f"protocol {name!r} level {level} is not supported")

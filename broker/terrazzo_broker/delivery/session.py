@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from ..codec.writer import PUBREL, ack
@@ -376,6 +376,23 @@ class Session:
         self.stats.drop(reason)
         if isinstance(message, TrackedMessage):
             message.on_outcome(Outcome(acknowledged=False))
+
+    def drop_forbidden(self, may_receive: Callable[[bytes], bool]) -> None:
+        """Drops the messages that wait or aren't acknowledged on topics (UTF-8) that the client may not receive."""
+        kept: deque[ApplicationMessage] = deque()
+        forbidden: list[ApplicationMessage] = []
+        for each in self.queue or ():
+            (kept if may_receive(each.topic) else forbidden).append(each)
+        if forbidden:
+            self.queue = kept or None
+            self.queued_bytes = sum(each.size for each in kept)
+            self.queued_qos0 = sum(not each.qos for each in kept)
+        for identifier, message in list(self.inflight.items()):
+            if message is not None and not may_receive(message.topic):
+                del self.inflight[identifier]
+                forbidden.append(message)
+        for message in forbidden:
+            self.lose(message, "not permitted any more")
 
     def end(self, origin: Origin | None) -> None:
         """Drops all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""

@@ -49,14 +49,14 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
 def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
     if header >> 4 == CONNECT:
         raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2] of both
-    packet = parse_packet(header, cursor, connection.version)
+    packet = parse_packet(header, cursor, connection.level)
     if isinstance(packet, _ACK_PACKETS):
-        return handle_acks(connection, header, (packet.packet_id,), int(packet.reason_code))
+        return handle_acks(connection, ACKS[(header >> 4) - 4], (packet.packet_id,), int(packet.reason_code))
     return _HANDLERS[type(packet)](connection, packet)
 
 
 def _handle_challenged(connection: Connection, header: int, cursor: Cursor) -> None:
-    packet = parse_packet(header, cursor, connection.version) if header >> 4 != CONNECT else None
+    packet = parse_packet(header, cursor, connection.level) if header >> 4 != CONNECT else None
     if isinstance(packet, mqtt5.DisconnectPacket):
         return handle_disconnect(connection, packet)
     if not isinstance(packet, mqtt5.AuthPacket):

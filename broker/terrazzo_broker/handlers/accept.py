@@ -33,7 +33,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     connection.client = Client(
         client_id=request.client_id,
         username=request.username,
-        protocol=connection.version,
+        protocol=connection.level,
         address=connection.address,
         port=connection.port,
         listener=connection.listener.name,
@@ -41,6 +41,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
         last_packet_us=core.now_us(),
         keep_alive_s=keep_alive_s,
         identity=verdict.identity,
+        owner=verdict.owner,
         filters=set(session.subscriptions),
     )
     connection.session, session.connection = session, connection
@@ -54,6 +55,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     if connection.will is not None:  # [MQTT-3.1.2-7]
         core.storage.note_will(connection.will, connection.client, connection)
     _announce(connection, connection.client)
+    core.drop_forbidden(session)
     connection.pump()
 
 
@@ -74,7 +76,7 @@ def session_expiry_s(connection: Connection, verdict: Accept) -> int:
     """
     request, longest_s = connection.request, connection.core.settings.max_session_expiry_s
     assert request is not None
-    if verdict.session_expiry_s is None or (request.protocol == 4 and request.clean_start):
+    if verdict.session_expiry_s is None or (request.protocol < 5 and request.clean_start):
         return min(request.session_expiry_s, longest_s)
     return min(verdict.session_expiry_s, longest_s)
 
@@ -107,7 +109,7 @@ def _connack(connection: Connection, verdict: Accept, *, session_present: bool) 
     # What isn't said is supported: QoS 2 and retaining, in wills too. [MQTT-3.2.2-9] [MQTT-3.2.2-12] [MQTT-3.2.2-13]
     # Response Information and user properties are never sent. [MQTT-3.1.2-28] [MQTT-3.2.2-20]
     return mqtt5.ConnAckPacket(
-        session_present=session_present,  # the only flag there is [MQTT-3.2.2-1]
+        session_present=session_present and connection.level > 3,  # the only flag there is; 3.1 has none [MQTT-3.2.2-1]
         session_expiry_interval=expiry_s if expiry_s != packet.session_expiry_interval else None,
         receive_max=settings.inflight_from_client,
         topic_alias_max=settings.topic_alias_maximum,

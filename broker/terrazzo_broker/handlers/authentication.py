@@ -76,6 +76,7 @@ def _conclude_reauthentication(connection: Connection, verdict: Verdict) -> None
         connection.fail(disconnect_reason(verdict.reason), verdict.message or "re-authentication failed")
     elif isinstance(verdict, Accept) and connection.client is not None:
         connection.client.identity = verdict.identity
+        connection.client.owner = verdict.owner
         connection.forget_grants()
         _send(connection, AuthReasonCode.SUCCESS, verdict.auth_data)
 

@@ -8,7 +8,7 @@ import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
 from ..codec.errors import PacketError, UnsupportedProtocol
-from ..codec.reader import parse_connect
+from ..codec.reader import find_level, parse_connect
 from ..codec.wire import Cursor
 from ..connection import Connection
 from ..connection_state import ConnectionState
@@ -21,20 +21,23 @@ _REFUSED_LEVEL_5 = b"\x20\x03\x00\x84\x00"
 
 def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     """Handles a CONNECT as far as the question to the hooks; ``authentication.py`` applies their verdict."""
-    connection.version = _announced_version(cursor)
+    found = find_level(cursor)
+    connection.speak(found.level if found is not None else 0)  # for answering an error in this CONNECT
     try:
-        packet, connection.version = parse_connect(header, cursor)
+        packet, protocol = parse_connect(header, cursor)
     except UnsupportedProtocol as error:  # [MQTT-3.1.2-2] of both
-        connection.version = 0
         is_older = error.level < 5 or _has_form_of_3_1_1(cursor)
         connection.write(_REFUSED_LEVEL_3 if is_older else _REFUSED_LEVEL_5)
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
+    connection.is_bridge = protocol.is_bridge
     connection.connect_packet = packet
     takes_over = connection.core.client(packet.client_id) is not None
     refusal = connection.core.admission.admit(connection.listener, connection.core.clock(), takes_over=takes_over)
     if refusal is not None:
         return connection.refuse(*refusal)
-    if not packet.client_id and connection.version == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
+    if not packet.client_id and connection.level == 3:  # 1 to 23 characters; longer ones do no harm
+        return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "MQTT 3.1 has no empty client id")
+    if not packet.client_id and connection.level == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
         return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "an empty client id needs a clean session")
     _check_will(packet.will)
     _remember(connection, packet)
@@ -56,13 +59,6 @@ def _has_form_of_3_1_1(cursor: Cursor) -> bool:
     return True
 
 
-def _announced_version(cursor: Cursor) -> int:
-    """The protocol version for answering an error in this CONNECT, 4 or 5; 0 where it can't be told."""
-    level = cursor.buffer[cursor.position + 6 : cursor.position + 7]
-    is_mqtt = cursor.buffer[cursor.position : cursor.position + 6] == b"\x00\x04MQTT"
-    return level[0] if is_mqtt and level in (b"\x04", b"\x05") else 0
-
-
 def _check_will(will: mqtt5.Will | None) -> None:
     if will is None:
         return
@@ -80,7 +76,7 @@ def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
         client_id=packet.client_id or uuid.uuid4().hex,
         username=packet.username,
         password=packet.password,
-        protocol=connection.version,
+        protocol=connection.level,
         address=connection.address,
         listener=connection.listener.name,
         clean_start=packet.clean_start,

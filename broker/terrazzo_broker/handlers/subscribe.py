@@ -25,6 +25,8 @@ def handle_subscribe(connection: Connection, packet: SubscribePacket) -> None:
         else:
             connection.core.stats.subscribes_refused += 1
         reasons.append(reason)  # [MQTT-3.8.4-6] [MQTT-3.9.3-1]; [MQTT-3.8.4-5] [MQTT-3.9.3-1] of 3.1.1
+    if connection.level == 3:  # it has no code for a refusal: the QoS that was asked for, as Mosquitto does it
+        reasons = [SubAckReasonCode(wanted.qos) for wanted in packet.requested]
     # [MQTT-2.2.1-6] [MQTT-3.8.4-1] [MQTT-3.8.4-2]; [MQTT-2.3.1-7] [MQTT-3.8.4-1] [MQTT-3.8.4-2] of 3.1.1
     # Neither a reason string nor user properties: [MQTT-3.9.2-1] [MQTT-3.9.2-2]
     connection.send_packet(mqtt5.SubAckPacket(packet.packet_id, reasons))
@@ -54,11 +56,12 @@ def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int)
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
+    is_shared = wanted.pattern.startswith("$share/")
     subscription = TopicSubscription(
         wanted.pattern,
         wanted.qos,
-        wanted.no_local,
-        wanted.retain_as_published,
+        wanted.no_local or (connection.is_bridge and not is_shared),  # as Mosquitto gives it to a bridge
+        wanted.retain_as_published or connection.is_bridge,
         wanted.retain_handling,
         identifier,
     )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 import jwt
 import msgspec
@@ -49,6 +50,18 @@ class _Claims(NamedTuple):
     expires_us: int
 
 
+class HeldToken:
+    """A token as the connections hold that have shown it: good as long as they are open, unless it is ended."""
+
+    __slots__ = ("__weakref__", "has_ended", "jti", "token", "user_id")
+
+    def __init__(self, token: str, *, jti: str, user_id: int) -> None:
+        self.token = token
+        self.jti = jti
+        self.user_id = user_id
+        self.has_ended = False  # by a logout or a closed company; the user's record says the rest
+
+
 class Tokens:
     """Issues, checks and revokes tokens. ``open`` makes one."""
 
@@ -62,6 +75,7 @@ class Tokens:
         self._accounts: dict[int, _Account] = {}
         self._closed_companies: set[int] = set()
         self._revoked: dict[str, int] = {}  # jti -> when it would have expired
+        self._held: WeakValueDictionary[str, HeldToken] = WeakValueDictionary()  # by jti, as long as a connection does
         self._read = lru_cache(KNOWN_TOKENS)(self._read_signed)  # a token's claims never change
 
     @classmethod
@@ -124,17 +138,44 @@ class Tokens:
             NotAuthenticated: malformed, forged, expired or revoked, or the user is gone or deactivated.
         """
         claims = self._read(token)
-        account = self._accounts.get(claims.user_id)
         if claims.expires_us <= self._clock():
             raise NotAuthenticated("the token has expired; log in again")
+        return self._actor(claims)
+
+    async def hold(self, token: str) -> HeldToken:
+        """Checks a token for a connection that stays (section 1 "Authentication", 5); raises as ``verify`` does."""
+        await self.verify(token)
+        claims = self._read(token)
+        held = self._held.get(claims.jti)
+        if held is None:
+            held = self._held[claims.jti] = HeldToken(token, jti=claims.jti, user_id=claims.user_id)
+        return held
+
+    async def verify_held(self, held: HeldToken) -> Actor:
+        """Whose the token is, as the user is now, though it may have expired since. No I/O.
+
+        Raises:
+            NotAuthenticated: it was revoked, or the user is gone or deactivated, or was given another password.
+        """
+        if held.has_ended:
+            raise NotAuthenticated("the token has been revoked; log in again")
+        return self._actor(self._read(held.token))
+
+    def _actor(self, claims: _Claims) -> Actor:
+        account = self._accounts.get(claims.user_id)
         revoked = claims.jti in self._revoked or account is None or account.epoch != claims.epoch
         if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
             raise NotAuthenticated("the token has been revoked; log in again")
         return account.actor
 
-    async def revoke(self, token: str, *, address: str = "") -> None:
-        """Ends one token, as somebody at ``address`` asks; raises as ``verify`` does."""
-        actor = msgspec.structs.replace(await self.verify(token), address=address)
+    async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:
+        """Ends one token, as somebody at ``address`` asks; raises as ``verify`` does.
+
+        Args:
+            held: the token as the connection holds it that asks, which may end it though it has expired.
+        """
+        found = await (self.verify(token) if held is None else self.verify_held(held))
+        actor = msgspec.structs.replace(found, address=address)
         claims, now = self._read(token), self._clock()
         row = {"jti": claims.jti, "expires_us": claims.expires_us}
         change = MetadataChange(REVOKED_TOKEN.name, 0, claims.jti)
@@ -162,12 +203,27 @@ class Tokens:
             self._closed_companies.discard(changed.record_id)
         else:
             self._closed_companies.add(changed.record_id)
+            self._end_held_of(changed.record_id)
 
     def is_open(self, company_id: int) -> bool:
         """Whether a company's users may log in."""
         return company_id not in self._closed_companies
 
+    def _end_held_of(self, company_id: int) -> None:
+        """Ends for good what the users of a closed company hold: it may be open again when they next ask."""
+        for held in list(self._held.values()):
+            account = self._accounts.get(held.user_id)
+            if account is not None and account.actor.company_id == company_id:
+                self._end_held(held.jti)
+
+    def _end_held(self, jti: str) -> None:
+        held = self._held.pop(jti, None)
+        if held is not None:
+            held.has_ended = True
+
     async def _on_revoked(self, changes: Sequence[MetadataChange]) -> None:
+        for change in changes:  # the rows of those that have expired may be gone already
+            self._end_held(change.uid)
         query = sa.select(REVOKED_TOKEN).where(REVOKED_TOKEN.c.jti.in_([change.uid for change in changes]))
         async with self._database.reading() as connection:
             for jti, expires_us in await connection.execute(query):
@@ -177,6 +233,7 @@ class Tokens:
         now = self._clock()
         self._revoked = {each: until for each, until in self._revoked.items() if until >= now}
         self._revoked[jti] = expires_us
+        self._end_held(jti)
 
     def _read_signed(self, token: str) -> _Claims:
         options: Any = {"require": _CLAIMS, "verify_exp": False, "verify_iat": False}

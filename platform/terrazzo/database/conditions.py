@@ -30,6 +30,7 @@ _COMPARISONS: dict[str, Callable[[Column, Any], Column]] = {
     "<": lambda column, value: column < value,
     "<=": lambda column, value: column <= value,
 }
+_EQUALITIES = ("=", "<>", "!=")
 OPERATORS = (*_COMPARISONS, "like", "in")
 
 _ID = number("id")
@@ -126,6 +127,8 @@ class Selection:
         compare = _COMPARISONS.get(operator)
         if compare is None:
             raise BadParameter(name, f"unknown operator {shorten(operator)}; there are {' '.join(OPERATORS)}")
+        if value == "" and operator in _EQUALITIES and self._may_be_null(field):
+            return self._empty(field) if operator == "=" else sa.not_(self._empty(field))
         value = None if value is None else self._value(field, value)
         if isinstance(value, str) and field.kind is FieldKind.REFERENCE:
             return self._names(field, operator, value)
@@ -137,10 +140,27 @@ class Selection:
             raise BadParameter(name, f"expected a list of values, got {type_name(values)}")
         if len(values) > MAX_VALUES:
             raise BadParameter(name, f"more than {MAX_VALUES} values")
-        found = [self._value(field, value.strip() if isinstance(value, str) else value) for value in values]
+        wanted = [value.strip() if isinstance(value, str) else value for value in values]
+        is_empty_wanted = "" in wanted and self._may_be_null(field)
+        found = [self._value(field, value) for value in wanted if not (is_empty_wanted and value == "")]
         uids = [value for value in found if isinstance(value, str)] if field.kind is FieldKind.REFERENCE else []
-        clause = self._column(field).in_([value for value in found if value not in uids])
-        return sa.or_(clause, self._column(field).in_(self._ids_of(field, uids))) if uids else clause
+        clauses: list[Column] = [self._column(field).in_([value for value in found if value not in uids])]
+        if uids:
+            clauses.append(self._column(field).in_(self._ids_of(field, uids)))
+        if is_empty_wanted:
+            clauses.append(self._empty(field))
+        return sa.or_(*clauses) if len(clauses) > 1 else clauses[0]
+
+    def _may_be_null(self, field: Field) -> bool:
+        """Whether the column has nulls, which records show as empty text, null or an empty structure."""
+        return field.name not in self._derived and bool(self.table.c[field.name].nullable)
+
+    def _empty(self, field: Field) -> Column:
+        """The clause that nothing was written into a column; it is never null itself."""
+        column = self.table.c[field.name]
+        if not isinstance(column.type, sa.String):
+            return column.is_(None)
+        return sa.or_(column.is_(None), sa.and_(column.is_not(None), column == ""))
 
     def _names(self, field: Field, operator: str, uid: str) -> Column:
         """The clause that a reference points to the record with this uid, or (``<>``) doesn't."""
@@ -162,6 +182,8 @@ class Selection:
 
     def _column(self, field: Field) -> Column:
         column = self._derived[field.name] if field.name in self._derived else self.table.c[field.name]
+        if field.unset is not None:
+            return sa.func.coalesce(column, field.unset, type_=column.type)
         # of a number that is too wide for the column SQLite finds none, and PostgreSQL would fail
         return sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, sa.SmallInteger) else column
 

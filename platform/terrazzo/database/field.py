@@ -50,6 +50,7 @@ class Field:
     check: Check | None = None
     read_only: bool = False  # set by the platform; ignored where a client sends it back
     internal: bool = False  # never shown to clients
+    unset: str | None = None  # of a structure: the JSON text that it reads as where nothing was written
 
     def parse(self, value: Any) -> Any:
         """The value as rows show it; an empty one becomes the default. The repository looks up references later.
@@ -101,7 +102,7 @@ def flag(name: str, *, default: int = 0, **rules: Any) -> Field:
 
 
 def structure(name: str, **rules: Any) -> Field:
-    """A column of JSON objects or arrays."""
+    """A column of JSON objects or arrays; one that was never written reads as ``unset``, or else as null."""
     return Field(name=name, kind=FieldKind.JSON, **rules)
 
 

@@ -123,4 +123,5 @@ def _connected(client: Client) -> ConnectedClient:
         keep_alive_s=client.keep_alive_s,
         messages_in=client.messages_in,
         messages_out=client.messages_out,
+        messages_dropped=client.messages_dropped,
     )

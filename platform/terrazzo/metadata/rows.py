@@ -18,7 +18,7 @@ class RowCodec:
 
     def __init__(self, entity: Entity, secrets: Secrets) -> None:
         fields = entity.fields.values()
-        self._json = [field.name for field in fields if field.kind is FieldKind.JSON]
+        self._json = {field.name: field.unset for field in fields if field.kind is FieldKind.JSON}
         self._secret = {
             field.name: f"{entity.name}.{field.name}" for field in fields if field.kind is FieldKind.SECRET
         }  # column -> place that its secrets are sealed for
@@ -69,10 +69,11 @@ class RowCodec:
 
     def _open(self, rows: list[dict[str, Any]]) -> None:
         """Converts the stored columns of these rows in place, column by column."""
-        for name in self._json:
+        for name, unset in self._json.items():
             for row in rows:
-                if row[name] is not None:
-                    row[name] = msgspec.json.decode(row[name])
+                text = unset if row[name] is None else row[name]
+                if text is not None:
+                    row[name] = msgspec.json.decode(text)
         for name, place in self._secret.items():
             for row in rows:
                 if row[name]:

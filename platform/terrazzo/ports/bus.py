@@ -15,7 +15,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     online: bool
     since_us: int | None = None  # of the present connection
     address: str = ""
-    protocol: str = ""  # "MQTT 3.1.1" | "MQTT 5.0"
+    protocol: str = ""  # "MQTT 3.1" | "MQTT 3.1.1" | "MQTT 5.0"
     messages: int = 0  # received on the present or last connection
     last_seen_us: int | None = None  # the last packet of any kind
     last_telemetry_us: int | None = None  # the last publish on g/#
@@ -61,6 +61,7 @@ class ConnectedClient(msgspec.Struct, frozen=True, kw_only=True):
     keep_alive_s: int
     messages_in: int
     messages_out: int
+    messages_dropped: int  # to it, of QoS 0: it was too slow
 
 
 class BrokerSubscription(msgspec.Struct, frozen=True, kw_only=True):

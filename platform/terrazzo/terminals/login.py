@@ -133,6 +133,7 @@ class TerminalLogin:
             keep_alive_s=min(terminal.keep_alive_s, 65_535) or None,
             session_expiry_s=min(terminal.session_expiry_s, 0xFFFF_FFFF) or None,
             auth_data=auth_data,
+            owner=str(terminal.company_id),
         )
 
     def _fail(self, request: ConnectRequest, reason: ConnAckReasonCode) -> Refuse:

@@ -9,7 +9,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Presence
 from terrazzo_broker.hooks import Client
 
-PROTOCOLS = {4: "MQTT 3.1.1", 5: "MQTT 5.0"}
+PROTOCOLS = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5.0"}
 _NEVER_SEEN = Presence(online=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from terrazzo.api.kernel.envelope import (
     explain,
 )
 from terrazzo.api.kernel.fields import kind
+from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.operation import Caller, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.kernel.traffic import Traffic
@@ -79,13 +81,16 @@ class Performer:
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
 
+    async def recognize(self, caller: Caller) -> None:
+        """Checks the token that a connection that stays was opened with; one that isn't good is answered later."""
+        with suppress(NotAuthenticated):
+            await identify(self._services.tokens, caller)
+
     async def _admit(self, operation: Operation, caller: Caller) -> Actor | Caller | Subscriber:
         permission = operation.permission
         if permission is None:
             return caller
-        if not caller.token:
-            raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-        actor = await self._services.tokens.verify(caller.token)
+        actor = await identify(self._services.tokens, caller)
         if not actor.may(permission):
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
@@ -106,6 +111,10 @@ class Gateway:
         self._performer = performer
         self._validator = validator
         self._traffic = traffic
+
+    async def recognize(self, caller: Caller) -> None:
+        """Checks the token that a connection that stays was opened with."""
+        await self._performer.recognize(caller)
 
     async def answer(self, message: bytes | str, caller: Caller) -> Answer:
         """Answers one request; never raises for what a client can send."""

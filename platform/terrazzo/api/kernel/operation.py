@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from terrazzo.access.tokens import HeldToken
 from terrazzo.api.kernel.envelope import ComponentReply, MessengerReply, Reply
 from terrazzo.api.kernel.prefixes import configured_path
 from terrazzo.api.kernel.services import Services
@@ -27,6 +28,7 @@ class Caller(msgspec.Struct):
     address: str
     token: str | None = None  # a connection keeps the last one that was sent to it
     live: LiveSession | None = None  # the subscriptions of a connection that stays
+    held: HeldToken | None = None  # the token that was checked on a connection that stays
 
 
 @dataclass(frozen=True, slots=True)

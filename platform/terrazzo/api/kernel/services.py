@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from prometheus_client.registry import Collector
 
+from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.campaigns.download_links import Ticket
@@ -160,8 +161,15 @@ class TokenService(Protocol):
     async def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
 
-    async def revoke(self, token: str, *, address: str = "") -> None:
-        """Ends a token before its time, as somebody at ``address`` asks; raises as ``verify`` does."""
+    async def hold(self, token: str) -> HeldToken:
+        """Checks a token for a connection that stays; raises as ``verify`` does."""
+
+    async def verify_held(self, held: HeldToken) -> Actor:
+        """Whose it is, though it may have expired since; raises ``NotAuthenticated`` once it is ended."""
+
+    async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:
+        """Ends a token, as somebody at ``address`` asks, one that a connection holds also after its time; raises as
+        ``verify`` does."""
 
 
 class CommandService(Protocol):

@@ -39,7 +39,7 @@ class ClientList(PageRequest):
 
 
 class ClientRecord(msgspec.Struct):
-    """One live connection."""
+    """One live connection. ``messages_dropped``: messages to it at QoS 0 that it was too slow for."""
 
     client_id: str
     username: str
@@ -52,6 +52,7 @@ class ClientRecord(msgspec.Struct):
     keep_alive: int
     messages_in: int
     messages_out: int
+    messages_dropped: int
 
 
 class KickRequest(msgspec.Struct, kw_only=True):
@@ -135,6 +136,7 @@ def _shown(client: ConnectedClient, zone: tzinfo) -> ClientRecord:
         keep_alive=client.keep_alive_s,
         messages_in=client.messages_in,
         messages_out=client.messages_out,
+        messages_dropped=client.messages_dropped,
     )
 
 

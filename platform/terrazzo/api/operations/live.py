@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, NOT_PERMITTED, Empty
 from terrazzo.api.kernel.fields import Key, Names
+from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.operation import Caller, Operation, Subscriber
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
@@ -76,7 +77,7 @@ def open_session(services: Services, caller: Caller, sink: Sink) -> LiveSession:
         try:
             if not caller.token:
                 raise NotAuthenticated("logged out; log in again")
-            now = await services.tokens.verify(caller.token)
+            now = await identify(services.tokens, caller)
         except NotAuthenticated as error:
             return End(code=NOT_AUTHENTICATED, info=str(error))
         if (now.company_id, now.is_super) != (actor.company_id, actor.is_super):

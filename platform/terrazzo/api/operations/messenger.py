@@ -133,9 +133,17 @@ async def handle_send_app_push(services: Services, actor: Actor, request: SendPu
     rows: list[Row] = []
     for part in parts:
         assert part.group is not None
-        content = {"id": request.id, "type": request.type, **msgspec.to_builtins(part.group.value)}
+        content = _push_content(request, part.group)
         rows += await _submit(services, actor, request, part.channel, part.devices, content, field=part.devices_field)
     return _answer(rows, "")
+
+
+def _push_content(request: SendPush, group: Group[Any]) -> dict[str, Any]:
+    """What a push's template can name: the group's attributes, and ``id`` and ``type``, which iOS has in ``Extra``."""
+    content = {"id": request.id, "type": request.type, **msgspec.to_builtins(group.value)}
+    if "Extra" in content:
+        content["Extra"].setdefault("type", request.type)
+    return content
 
 
 class _PushPart(NamedTuple):

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, Generic, Self, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from terrazzo.api.kernel.fields import Parsed, kind, parse_json_text
 
@@ -43,16 +43,16 @@ class AndroidBody(msgspec.Struct):
     Ticker: Words
     Title: Words
     Text: Words
-    Remark: Words = ""
+    Remark: Words
 
 
-class AndroidGroup(msgspec.Struct):
-    """``Url`` is empty when opening the app."""
+class AndroidGroup(msgspec.Struct, kw_only=True):
+    """All but ``AfterOpen`` are there and may be empty; ``Url`` is when opening the app."""
 
     Body: AndroidBody
     AfterOpen: Words = "go_app"
-    Url: Words = ""
-    DesText: Words = ""
+    Url: Words
+    DesText: Words
 
 
 class Aps(msgspec.Struct):
@@ -64,18 +64,18 @@ class Aps(msgspec.Struct):
 
 
 class IosExtra(msgspec.Struct):
-    """What the app is handed."""
+    """What the app is handed; ``type``: that of the request unless given."""
 
-    id: int | str = ""
-    type: Words = ""
+    id: int | str
+    type: Words | UnsetType = UNSET
 
 
 class IosGroup(msgspec.Struct):
-    """An alert and what goes with it."""
+    """An alert and what goes with it; all are there."""
 
     APS: Aps
-    Extra: IosExtra = msgspec.field(default_factory=IosExtra)
-    DesText: Words = ""
+    Extra: IosExtra
+    DesText: Words
 
 
 class TemplateEntry(msgspec.Struct):

@@ -32,9 +32,10 @@ class ObjectCommand(msgspec.Struct, kw_only=True):
     idempotency_key: IdempotencyKey | None = None
 
 
-class PushedCommand(ObjectCommand):
-    """As ``ObjectCommand``; without a ``value`` the default is sent."""
+class PushedCommand(ObjectCommand, kw_only=True):
+    """As ``ObjectCommand``, in a project that is named; without a ``value`` the default is sent."""
 
+    project_id: Key
     value: Value = ""
 
 

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.envelope import Empty
+from terrazzo.api.kernel.identity import held_by
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
@@ -71,8 +72,8 @@ async def handle_logout(services: Services, caller: Caller, request: Logout) -> 
     """Ends the token that came with the request."""
     if not caller.token:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-    await services.tokens.revoke(caller.token, address=caller.address)
-    caller.token = None
+    await services.tokens.revoke(caller.token, held=held_by(caller), address=caller.address)
+    caller.token = caller.held = None
     return Empty()
 
 

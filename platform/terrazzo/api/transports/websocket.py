@@ -46,7 +46,8 @@ class GatewaySockets:
     """All open WebSockets.
 
     A connection is authenticated by the header of its upgrade or by a request that carries ``Authorization``, as
-    ``ping`` does; the token is checked at every request, so that it ends when it expires or is revoked.
+    ``ping`` does. The check remains valid while the connection is open, though the token expires; a logout, another
+    password, or deactivation of the user or the company ends it.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class GatewaySockets:
         self._open.add(socket)
         caller = Caller(request.remote or "", bearer_token(request.headers.get("Authorization")))
         caller.live = self._open_session(caller, SocketSink(socket, transport))
+        await self._gateway.recognize(caller)
         try:
             await self._serve(socket, caller)
         except TimeoutError:

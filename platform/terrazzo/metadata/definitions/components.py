@@ -97,7 +97,7 @@ COLLECT = define(
     text("block_id", 64),
     text("class_id", 32),
     flag("is_active", default=1),
-    structure("option", check=check_options),
+    structure("option", check=check_options, unset="[]"),
     structure("script"),
     number("created_by"),
     number("last_modified_by"),
@@ -150,7 +150,7 @@ FILE = define(
     text("name", 64, required=True),
     text("description", 255),
     text("type", 16, default="other", choices=FILE_TYPES),
-    structure("file", check=check_file_list),
+    structure("file", check=check_file_list, unset="[]"),
     *authors(),
 )
 

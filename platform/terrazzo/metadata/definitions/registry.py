@@ -140,8 +140,8 @@ CONFIGURATION = define(
     text("remosu_version", 32),
     text("lua_file", 128),
     text("lua_version", 32),
-    structure("terminal_script"),
-    structure("config_script"),
+    structure("terminal_script", unset="{}"),
+    structure("config_script", unset="{}"),
     *authors(),
 )
 
@@ -176,7 +176,7 @@ MAPPING = define(
     text("name", 64, required=True),
     text("description", 255),
     structure("script", required=True, check=check_mapping_rows),
-    structure("addition"),
+    structure("addition", unset="[]"),
     structure("template"),
     *authors(),
 )
@@ -226,9 +226,9 @@ OBJECT = define(
     text("gis", 128),
     secret("secret", 16),  # the follow password
     text("control", 16),
-    structure("addition"),
-    structure("template"),
-    structure("script"),
+    structure("addition", unset="[]"),
+    structure("template", unset="{}"),
+    structure("script", unset="{}"),
     *authors(),
     uid=Uid.FROM_ID,
 )
@@ -281,7 +281,7 @@ DASHBOARD = define(
     text("description", 255),
     text("category", 16),
     structure("script", required=True, check=check_object),
-    structure("template"),
+    structure("template", unset="{}"),
     *authors(),
 )
 

@@ -124,7 +124,7 @@ def read_type(field: Field) -> Any:
         case FieldKind.INTEGER | FieldKind.FLAG:
             return int | None if field.default is None and not field.required else int
         case FieldKind.JSON:
-            return dict[str, Any] | list[Any] | None
+            return dict[str, Any] | list[Any] | None if field.unset is None else dict[str, Any] | list[Any]
         case FieldKind.REFERENCE:
             return str | None
     return str

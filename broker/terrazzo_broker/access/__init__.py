@@ -1,0 +1,1 @@
+"""Users and access rights from files in Mosquitto's formats, for the broker alone."""

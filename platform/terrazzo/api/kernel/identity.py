@@ -1,0 +1,35 @@
+"""Who a caller is, by the token that came with a request or that was checked on its connection."""
+
+from __future__ import annotations
+
+from terrazzo.access.tokens import HeldToken
+from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.kernel.services import TokenService
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import NotAuthenticated
+
+
+async def identify(tokens: TokenService, caller: Caller) -> Actor:
+    """Whose the caller's token is.
+
+    Over HTTP it is checked with every request. On a connection that stays it is checked when it is first shown, and
+    good as long as the connection is open, unless it is ended (section 1 "Authentication", 5).
+
+    Raises:
+        NotAuthenticated: there is none, it isn't good, or it has been ended.
+    """
+    if not caller.token:
+        raise NotAuthenticated("no token: send Authorization: Bearer <token>")
+    if caller.live is None:
+        return await tokens.verify(caller.token)
+    held = held_by(caller)
+    if held is None:
+        caller.held = None
+        held = caller.held = await tokens.hold(caller.token)
+    return await tokens.verify_held(held)
+
+
+def held_by(caller: Caller) -> HeldToken | None:
+    """The caller's token as its connection holds it; None where it hasn't been checked there."""
+    held = caller.held
+    return held if held is not None and held.token == caller.token else None

@@ -30,11 +30,11 @@ async def ways(rig: Rig, who: str, object_id: str, command: str = "AXUpgrade") -
     one = {"object_id": object_id, "command": command, "value": "LUA"}
     answers = [
         await rig.ask("publish_terminal_command", who, terminal_id="t1", command=command, value="LUA"),
-        await rig.ask("publish_object_commnad", who, project_id=1, **one),
-        await rig.ask("publish_object_commnad_plus", who, publishes=[one | {"project_id": 1}]),
+        await rig.ask("publish_object_command", who, project_id=1, **one),
+        await rig.ask("publish_object_command_plus", who, publishes=[one | {"project_id": 1}]),
     ]
     headers = {"Authorization": f"Bearer {rig.tokens[who]}"}
-    path = "/pusher/publish_object_commnad"
+    path = "/pusher/api/v1/publish"
     async with rig.http.post(path, json=one | {"project_id": 1}, headers=headers) as response:
         return [*answers, await response.json()]
 

@@ -67,6 +67,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "live_resume_s": 300,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,
+        "pin_chars": 1,
     }
     bases = {"grid", "mosaic", "service", "offline", "object", "stats", "pusher"}
     assert {f"{name}_base": f"/{name}" for name in bases}.items() <= msgspec.structs.asdict(config.api).items()

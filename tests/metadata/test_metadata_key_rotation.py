@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from registry_stand import Stand
+from registry_stand import Stand, make_stand
 
 from terrazzo.access.key_rotation import rotate_secrets_key
 from terrazzo.crypto.key_file import read_key
 from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, OLD_KEY_FILE, Secrets
+from terrazzo.database.database import Database
 from terrazzo.database.field import FieldKind
+from terrazzo.database.migrations import REVISIONS
+from terrazzo.domain.registry import Registry
 from terrazzo.metadata.definitions.registry import ENTITIES, TERMINAL
-from terrazzo.metadata.sealed_columns import reseal
+from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.sealed_columns import reseal, seal_clear
 
 URL = "https://hooks.example.com/secret"
 CLEAR = {"terminal.pin": "pin-of-it", "rule.url": URL, "rule.secret": "0123456789abcdef", "customer.secret": "code"}
+HOOK = {"kinds": ["event"], "channel": "webhook", "url": URL, "secret": "0123456789abcdef"}
 SEALED = {f"{e.name}.{f.name}" for e in ENTITIES for f in e.fields.values() if f.kind is FieldKind.SECRET}
 STEPS = ("copied", "replaced", "walk", "removed")
 
@@ -29,8 +37,7 @@ class Cut(BaseException):
 async def fill(stand: Stand) -> None:
     for number in range(5):
         await stand.terminal(f"t{number}")
-    hook = {"kinds": ["event"], "channel": "webhook", "url": URL, "secret": "0123456789abcdef"}
-    await stand.entities.rules.create(stand.first, {"name": "hook", **hook})
+    await stand.entities.rules.create(stand.first, {"name": "hook", **HOOK})
     await stand.entities.customers.create(stand.second, {"name": "c", "secret": "code"})
 
 
@@ -162,3 +169,25 @@ def test_a_key_that_is_gone_is_not_made_anew_by_who_has_it_in_memory(tmp_path: P
     assert secrets.unseal(secrets.seal("more", "p"), "p") == "more"
     assert secrets.unseal(sealed, "p") == "pin"
     assert not (tmp_path / KEY_FILE).exists()
+
+
+async def test_rules_of_an_older_revision_keep_their_ids_and_are_sealed(tmp_path: Path) -> None:
+    """SQLite remakes the table; ids that were used once are not used again."""
+    database = await Database.open("", data_dir=tmp_path)
+    stand = await make_stand(database, tmp_path)
+    await fill(stand)
+    await stand.entities.rules.create(stand.first, {"name": "gone", **HOOK})
+    await stand.entities.rules.delete(stand.first, 2)
+    await database.close()
+    with closing(sqlite3.connect(tmp_path / "terrazzo.db")) as older:
+        older.execute("UPDATE rule SET url = ?", (URL,))
+        older.execute("UPDATE alembic_version SET version_num = ?", (REVISIONS[REVISIONS.index("0014") - 1],))
+        older.commit()
+    database = await Database.open("", data_dir=tmp_path)
+    secrets = Secrets.open(tmp_path)
+    assert await seal_clear(database, secrets, RULE) == 1
+    assert await seal_clear(database, secrets, RULE) == 0
+    rules = Entities.open(database, Registry(), secrets).rules
+    assert await rules.webhook(1) == (URL, HOOK["secret"])
+    assert (await rules.create(stand.first, {"name": "next", **HOOK}))["id"] == 3
+    await database.close()

@@ -20,7 +20,7 @@ async def test_metrics_with_a_token(tmp_path: Path) -> None:
             headers = {} if header is None else {"Authorization": header}
             async with rig.http.get("/metrics", headers=headers) as response:
                 answer = await response.json()
-                assert (response.status, answer["code"], answer["action"]) == (401, 10402, ""), header
+                assert (response.status, answer["code"], answer["resp"]) == (401, 10402, ""), header
                 assert response.headers["WWW-Authenticate"].startswith("Bearer")
                 assert "metrics.token" in answer["info"]
         async with rig.http.get("/metrics", headers={"Authorization": f"bearer {TOKEN}"}) as response:

@@ -45,6 +45,8 @@ lint: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml platform broker adapters simulators
+	$(BIN)/python tests/house/audit_packages.py
 	$(BIN)/python tests/house/dead_code.py
 
 bench: .venv/.installed-test

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import gc
 import logging
+import os
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -15,6 +16,7 @@ from .access.errors import AccessFileError
 from .access.file_hooks import FileHooks
 from .broker import Broker
 from .listeners.certificates import CertificateError, TlsFiles
+from .log_text import log_to
 from .settings import BrokerSettings
 from .standalone import OpenHooks
 from .storage import MemoryStorage, Storage, StorageError
@@ -29,7 +31,8 @@ UNLIMITED = 1 << 30  # alone it serves tests and benchmarks, which connect as fa
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs until SIGTERM or SIGINT; the exit status."""
     options = _parser().parse_args(arguments)
-    logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(sys.stderr, options.log_level.upper())
+    os.umask(0o077)  # sessions and messages on disk are nobody else's business
     try:
         _check(options)
         _run(serve(_settings(options), options))

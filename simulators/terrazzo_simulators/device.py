@@ -54,7 +54,7 @@ class Device:
         self._plan = FaultPlan(habits.faults, seed=habits.seed, uid=spec.uid)
         self._credentials = Credentials(spec)
         self.codec = Codec(spec)
-        self._random = random.Random(f"{habits.seed}:{spec.uid}")
+        self._random = random.Random(f"{habits.seed}:{spec.uid}")  # made-up readings  # nosec B311
         self._settled = asyncio.Event()
         self._settled.set()
         self._tick = 0

@@ -46,7 +46,7 @@ class Fleet:
         self._gate = Gate(options.connect_rate)
         self._pool = ThreadPoolExecutor(_CONNECTING_THREADS, thread_name_prefix="terrazzo-connect")
         self.devices = {spec.uid: self._device(spec) for spec in specs}
-        self._random = random.Random(options.habits.seed)
+        self._random = random.Random(options.habits.seed)  # made-up faults  # nosec B311
         self._tasks: list[asyncio.Task[None]] = []
 
     @asynccontextmanager

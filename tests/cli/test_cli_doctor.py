@@ -28,11 +28,13 @@ from terrazzo.cli.checks import (
     check_dependencies,
     check_disk,
     check_listeners,
+    check_metrics,
     examine,
     listeners,
 )
+from terrazzo.cli.doctor import _print_table
 from terrazzo.config.sections import Config, load_config
-from terrazzo.crypto.secrets import KEY_FILE, Secrets
+from terrazzo.crypto.secrets import KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.registry import Registry
@@ -57,7 +59,7 @@ async def fill(data: Path) -> None:
     entities = Entities.open(database, Registry(), Secrets.open(data))
     await ensure_admin(entities, data_dir=data)
     config = await entities.configurations.create(SYSTEM, {"name": "c"})
-    values = {"uid": "G1", "name": "G1", "type": "Other", "mode": "pwd", "username": "u", "pin": "p"}
+    values = {"uid": "G1", "name": "G1", "type": "Other", "mode": "pwd", "username": "u", "pin": "a-long-pin"}
     await entities.terminals.create(SYSTEM, values | {"config_id": config["uid"]})
     await database.close()
 
@@ -165,7 +167,83 @@ def test_open_permissions_are_warned_of(tmp_path: Path) -> None:
     (data / KEY_FILE).chmod(0o644)
     data.chmod(0o755)
     warnings = [finding for finding in check_data_dir(data) if finding.level is Level.WARN]
-    assert [finding.advice for finding in warnings] == [f"chmod 700 {data}", f"chmod 600 {data / KEY_FILE}"]
+    assert [finding.advice for finding in warnings] == [
+        f"chmod 700 {data}; the next start does it too",
+        f"chmod 600 {data / KEY_FILE}; the next start does it too",
+    ]
+
+
+def test_many_open_files_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "series").mkdir()
+    for number in range(20):
+        (tmp_path / "series" / f"{number}.sst").touch(0o644)
+        (tmp_path / "series" / f"{number}.sst").chmod(0o644)
+    tmp_path.chmod(0o700)
+    (tmp_path / "series").chmod(0o755)
+    warnings = [finding for finding in check_data_dir(tmp_path) if finding.level is Level.WARN]
+    assert len(warnings) == 11
+    assert warnings[-1].found == "11 more files and folders are open"
+
+
+async def fill_weak(data: Path) -> None:
+    database = await Database.open("", data_dir=data)
+    entities = Entities.open(database, Registry(), Secrets.open(data))
+    await ensure_admin(entities, data_dir=data)
+    config = await entities.configurations.create(SYSTEM, {"name": "c"})
+    pins = {
+        "short": "1234567",
+        "equal-to-uid": "equal-to-uid",
+        "named": "User-Named",
+        "a": "same-for-all",
+        "fine": "9f8e7d6c",
+    }
+    for number, (uid, pin) in enumerate([*pins.items(), ("b", "same-for-all")]):
+        values = {"uid": uid, "name": uid, "type": "Other", "mode": "pwd", "username": f"user-{uid}", "pin": pin}
+        await entities.terminals.create(SYSTEM, values | {"config_id": config["uid"], "name": f"n{number}"})
+    await database.close()
+
+
+def test_weak_pins_are_named_and_not_told(tmp_path: Path) -> None:
+    asyncio.run(fill_weak(tmp_path))
+    found = [finding for finding in examine(make_config(tmp_path)) if finding.part == "pins"]
+    assert [finding.found for finding in found] == [
+        "pins of fewer than 8 characters: short",
+        "pins that are the terminal's uid or username: equal-to-uid, named",
+        "pins that several terminals have: a, b",
+    ]
+    assert {finding.level for finding in found} == {Level.WARN}
+    told = " ".join(finding.found + finding.advice for finding in examine(make_config(tmp_path)))
+    assert "1234567" not in told
+    assert "same-for-all" not in told
+
+
+def test_metrics_that_strangers_may_read_are_warned_of(tmp_path: Path) -> None:
+    def warned(**environ: str) -> bool:
+        return [finding.level for finding in check_metrics(make_config(tmp_path, **environ))] == [Level.WARN]
+
+    assert not warned()
+    assert not warned(TERRAZZO_HTTP__HOST="::1")
+    assert not warned(TERRAZZO_HTTP__HOST="localhost")
+    assert warned(TERRAZZO_HTTP__HOST="0.0.0.0")
+    assert warned(TERRAZZO_HTTP__HOST="192.0.2.7")
+    assert not warned(TERRAZZO_HTTP__HOST="0.0.0.0", TERRAZZO_METRICS__TOKEN="t" * 16)
+
+
+def test_a_rotation_that_was_cut_off_is_warned_of(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path))
+    (tmp_path / OLD_KEY_FILE).write_text("ab" * 32)
+    (tmp_path / OLD_KEY_FILE).chmod(0o600)
+    found = [finding for finding in examine(make_config(tmp_path)) if finding.part == "secrets"]
+    assert [finding.level for finding in found] == [Level.OK, Level.WARN]
+    assert "terrazzo keys rotate --secrets" in found[1].advice
+
+
+def test_text_of_others_has_no_meaning_for_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_table([Finding(Level.WARN, "[bold]pins[/]", "\x1b[2Jgone \u202eesrever", "[link=http://x]y[/link]")])
+    shown = capsys.readouterr().out
+    assert "[bold]pins[/]" in shown
+    assert "\\x1b[2Jgone \\u202eesrever" in shown
+    assert "[link=http://x]y[/link]" in shown
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may write everywhere")

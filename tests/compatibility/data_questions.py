@@ -246,8 +246,20 @@ def presence_is_of_this_start(found: dict[str, Any]) -> dict[str, Any]:
     return {name: found[name] for name in ("terminal_id", "online")} if "last_telemetry" in found else found
 
 
+def urls_of_webhooks_are_secrets(found: dict[str, Any]) -> dict[str, Any]:
+    """In journaled requests and in the audit log, where versions before showed them."""
+    if set(found) == {"method", "url"}:
+        return {**found, "url": "******"}
+    if found.get("entity") != "rule":
+        return found
+    return found | {
+        name: {**found[name], "url": "******"} for name in ("before", "after") if "url" in (found[name] or {})
+    }
+
+
 RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     days_are_counted_back_from_today,
     an_open_label_grows_older,
     presence_is_of_this_start,
+    urls_of_webhooks_are_secrets,
 )

@@ -67,6 +67,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "live_resume_s": 300,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,
+        "pin_chars": 1,
     }
     bases = {"grid", "mosaic", "service", "offline", "object", "stats", "pusher"}
     assert {f"{name}_base": f"/{name}" for name in bases}.items() <= msgspec.structs.asdict(config.api).items()
@@ -275,6 +276,9 @@ SAMPLES = {
     "bool": "on",
     "auth.token_key": "k" * 32,
     "database.secrets_key": "ab" * 32,
+    "database.secrets_key_old": "cd" * 32,
+    "metrics.token": "t" * 16,
+    "limits.pin_chars": "8",
     "files.types": "pdf,zip",
     "http.public_url": "https://terminals.example.com",
     "time.zone": "Asia/Shanghai",

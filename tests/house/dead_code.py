@@ -33,6 +33,9 @@ ALLOWED = {
     "eof_received": "asyncio calls it",
     "is_reading": "asyncio's transports have it",
     "handle_error": "aiohttp calls it",
+    "formatMessage": "logging calls it",
+    "formatException": "logging calls it",
+    "formatStack": "logging calls it",
 }
 
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef

@@ -42,6 +42,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "messenger": (SenderStats, metric_names.MESSENGER),
     "rules": (NotifierStats, metric_names.RULES),
     "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
+    "commands": (CommandStats, metric_names.COMMANDS),
     "login": (LoginStats, metric_names.LOGIN),
     "analysis": (AnalysisStats, metric_names.ANALYSIS),
     "live": (LiveStats, metric_names.LIVE),
@@ -73,7 +74,7 @@ def exposed() -> Iterator[tuple[str, float]]:
             setattr(stats, name, counted)
     registry = CollectorRegistry()
     store = parts.pop("store")
-    own = part_metrics(commands=CommandStats(), store=lambda: store, **parts)
+    own = part_metrics(store=lambda: store, **parts)
     for collector in [*own, *bridge_metrics.bridge_metrics([_Bridge()])]:
         registry.register(collector)
     for family in text_string_to_metric_families(generate_latest(registry).decode()):

@@ -68,7 +68,7 @@ class Ties:
         if self._newest_us is None:
             newest_us: dict[str, int] = {}
             for kind in KINDS:
-                statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" GROUP BY *'
+                statement = f'SELECT last("{ARRIVAL}") FROM "{kind.measurement}" GROUP BY *'  # ours  # nosec B608
                 for series in await self._server.query(statement):
                     name = series_name(kind, series.get("tags", {}))
                     newest_us[name] = max(newest_us.get(name, -1), series["values"][0][0] // 1000)
@@ -105,7 +105,7 @@ def _statement(series: str, start_us: int, end_us: int) -> str:
     kind = kind_of(series)
     columns = ", ".join(f'"{name}"' for name in (ARRIVAL, TIE, *kind.tags))
     return (
-        f'SELECT {columns} FROM "{kind.measurement}" WHERE {condition(series)}'
+        f'SELECT {columns} FROM "{kind.measurement}" WHERE {condition(series)}'  # names are quoted  # nosec B608
         f" AND time >= {start_us * 1000} AND time <= {end_us * 1000 + 999}"
     )
 

@@ -10,12 +10,15 @@ import asyncio
 import socket
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Any
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-IPAddress = IPv4Address | IPv6Address
+from terrazzo_adapters.messenger.special_networks import embedded_ipv4, is_public
 
-_NAT64 = ip_network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
+IPAddress = IPv4Address | IPv6Address
+SocketAddress = tuple[int | socket.AddressFamily, int | socket.SocketKind, int, str, tuple[Any, ...]]
+"""What a socket is made for: family, type, protocol, canonical name, address."""
 
 
 class AddressRefused(OSError):
@@ -39,20 +42,41 @@ class Guard:
         """Refuses an IP address that may not be called; a host name is checked when it is resolved.
 
         Raises:
-            AddressRefused: private, loopback, link-local, multicast or otherwise not public.
+            AddressRefused: private, loopback, link-local, multicast or otherwise not public, or with a zone.
         """
+        text, _, zone = host.partition("%")
         try:
-            address = ip_address(host.partition("%")[0])
+            address = ip_address(text)
         except ValueError:
             return
-        if not self._may(address):
+        if not self._may(address, is_scoped=bool(zone)):
             raise AddressRefused(f"{host} is not a public address (messenger.allow_private)")
 
-    def _may(self, address: IPAddress) -> bool:
-        real = _inner(address)
-        if any(real in network for network in self._allowed if network.version == real.version):
+    def new_socket(self, target: SocketAddress) -> socket.socket:
+        """The socket of a connection, for aiohttp's connector: the last place that sees where it really goes.
+
+        Raises:
+            AddressRefused: the address may not be called, or it is none but a name that the system would resolve.
+        """
+        family, kind, protocol, _, address = target
+        host = str(address[0])
+        try:
+            ip_address(host.partition("%")[0])
+        except ValueError:
+            raise AddressRefused(f"{host:.100} is not an address") from None
+        self.check(host)
+        return socket.socket(family, kind, protocol)
+
+    def _may(self, address: IPAddress, *, is_scoped: bool) -> bool:
+        if self._is_allowed(address) or is_scoped:  # a zone is one of this machine's links, not the Internet
+            return self._is_allowed(address)
+        inner = embedded_ipv4(address) if isinstance(address, IPv6Address) else ()
+        if inner and all(self._is_allowed(each) or is_public(each) for each in inner):
             return True
-        return real.is_global and not real.is_multicast
+        return is_public(address)
+
+    def _is_allowed(self, address: IPAddress) -> bool:
+        return any(address in network for network in self._allowed if network.version == address.version)
 
 
 class GuardedResolver(AbstractResolver):
@@ -90,12 +114,3 @@ class GuardedResolver(AbstractResolver):
 
     async def close(self) -> None:
         """Does nothing; aiohttp requires it."""
-
-
-def _inner(address: IPAddress) -> IPAddress:
-    """The IPv4 address inside an IPv6 one (mapped, 6to4, ...), or the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1] or address

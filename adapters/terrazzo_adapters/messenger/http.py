@@ -58,7 +58,11 @@ class GuardedHttp:
     async def _exchange(self, url: URL, call: HttpCall, progress: _Progress) -> HttpAnswer:
         timeout = aiohttp.ClientTimeout(total=call.timeout_s, sock_connect=min(_CONNECT_S, call.timeout_s))
         connector = aiohttp.TCPConnector(
-            resolver=GuardedResolver(self._guard), use_dns_cache=False, force_close=True, ssl=_context_of(call.tls_ca)
+            resolver=GuardedResolver(self._guard),
+            use_dns_cache=False,
+            force_close=True,
+            ssl=_context_of(call.tls_ca),
+            socket_factory=self._guard.new_socket,
         )
         async with (
             aiohttp.ClientSession(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import write_entries
-from terrazzo.crypto.key_file import load_key
+from terrazzo.crypto.key_file import KeyFile, load_key
 from terrazzo.database.changes import ChangeWatcher, record_change
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
@@ -27,6 +28,8 @@ from terrazzo.errors import NotAuthenticated
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.times import now_us
+
+_log = logging.getLogger(__name__)
 
 KEY_FILE = "token-key"
 KEY_BYTES = 32
@@ -104,6 +107,11 @@ class Tokens:
             for jti, expires_us in await connection.execute(sa.select(REVOKED_TOKEN)):
                 tokens._revoked[jti] = expires_us
         return tokens
+
+    def use_key(self, key: bytes) -> None:
+        """Signs and checks with another key from now on: all tokens so far are dead."""
+        self._key = key
+        self._read.cache_clear()
 
     def follow(self, changes: ChangeWatcher) -> None:
         """Hears of tokens that other processes revoke."""
@@ -257,6 +265,32 @@ def load_token_key(data_dir: Path, *, key: str = "") -> bytes:
     if len(key.encode()) < KEY_BYTES:
         raise ValueError(f"expected at least {KEY_BYTES} characters")
     return key.encode()
+
+
+class TokenKey:
+    """The signing key of a platform that runs; ``terrazzo keys rotate`` may replace its file."""
+
+    def __init__(self, data_dir: Path, key: str = "") -> None:
+        self._data_dir = data_dir
+        self._key = key
+        self._file = KeyFile(data_dir / KEY_FILE)
+
+    def load(self) -> bytes:
+        """See ``load_token_key``."""
+        key = load_token_key(self._data_dir, key=self._key)
+        self._file.has_changed()
+        return key
+
+    def follow(self, tokens: Tokens) -> None:
+        """Has the tokens use the key of the file if it was replaced; one that can't be used changes nothing."""
+        if self._key or not self._file.has_changed():
+            return
+        try:
+            tokens.use_key(load_token_key(self._data_dir))
+        except (OSError, ValueError) as error:
+            _log.error("%s: the key of tokens stays as it was: %s", KEY_FILE, error)
+        else:
+            _log.warning("%s was replaced: all users have to log in again", KEY_FILE)
 
 
 def actor_of(row: Row) -> Actor:

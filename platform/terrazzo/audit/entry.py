@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import Field, FieldKind
+from terrazzo.database.field import MASK, Field, FieldKind, without_userinfo
 from terrazzo.domain.actor import Actor
 
-MASK = "******"  # stands for a secret: that it changed is said, never what it was or is
 MAX_VALUE_BYTES = 4_096  # of one field as JSON; a longer one is cut
 MAX_ENTRY_BYTES = 32_768  # of ``before``, and of ``after``
 SHOWN_CHARACTERS = 64  # of a longer value, where the entry as a whole would be too long
 
 _HASH = "_hash"
+_LINKS = ("lua_file", "mcu_file", "remosu_file", "file")  # what earlier versions told with user and password
 RecordValues = Mapping[str, Any]
 """A record's fields, name to value."""
 
@@ -26,7 +26,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     actor: Actor
     company_id: int | None  # whose it is: its administrators read it; None: a super user's business
-    action: str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens
+    action: str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens | rotate
     entity: str
     record_id: int | None = None
     uid: str = ""
@@ -62,6 +62,7 @@ def entry_of(
     if row is None or not changed:
         return None
     masked = {_name(field) for field in fields if _is_secret(field)}
+    links = {field.name for field in fields if field.is_link}
     return AuditEntry(
         actor=actor,
         company_id=row[entity.company],
@@ -69,9 +70,22 @@ def entry_of(
         entity=entity.name,
         record_id=row["id"],
         uid=str(row[entity.uid_name]),
-        before=_masked({name: was[name] for name in changed if name in was}, masked) or None,
-        after=_masked({name: becomes[name] for name in changed if name in becomes}, masked) or None,
+        before=_masked({name: was[name] for name in changed if name in was}, masked, links) or None,
+        after=_masked({name: becomes[name] for name in changed if name in becomes}, masked, links) or None,
     )
+
+
+def masked_values(values: RecordValues | None, columns: Collection[str]) -> dict[str, Any] | None:
+    """The values of an entry, with ``columns`` masked: an older version told some that are secret now."""
+    return None if values is None else _masked(dict(values), set(columns), _LINKS)
+
+
+def secret_columns(entities: Iterable[Entity]) -> dict[str, frozenset[str]]:
+    """The columns of secrets of each entity, by its name."""
+    return {
+        entity.name: frozenset(_name(field) for field in entity.fields.values() if _is_secret(field))
+        for entity in entities
+    }
 
 
 def encode_values(values: RecordValues | None) -> str | None:
@@ -115,8 +129,9 @@ def _shown(fields: Iterable[Field], row: RecordValues | None) -> dict[str, Any]:
     return shown
 
 
-def _masked(values: dict[str, Any], masked: set[str]) -> dict[str, Any]:
-    return {name: MASK if name in masked else value for name, value in values.items()}
+def _masked(values: dict[str, Any], masked: set[str], links: Collection[str]) -> dict[str, Any]:
+    shown = {name: MASK if name in masked else value for name, value in values.items()}
+    return shown | {name: without_userinfo(shown[name]) for name in links if isinstance(shown.get(name), str)}
 
 
 def _cut(value: Any, most: int) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, tzinfo
 from typing import Any
 
@@ -10,7 +10,7 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.audit.entry import AuditEntry, encode_values
+from terrazzo.audit.entry import AuditEntry, encode_values, masked_values
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database
 from terrazzo.database.entity import past
@@ -52,10 +52,19 @@ class AuditLog:
         database: has the table ``audit``.
         zone: of times without an offset in conditions.
         clock: UTC microseconds.
+        secret_columns: by the name of an entity, columns that read ``******``, whatever an older version has written.
     """
 
-    def __init__(self, database: Database, *, zone: tzinfo = UTC, clock: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        zone: tzinfo = UTC,
+        clock: Callable[[], int] = now_us,
+        secret_columns: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
         self._database = database
+        self._secret_columns = secret_columns or {}
         self._clock = clock
         self._selection = Selection(_SHAPE, {}, zone)
 
@@ -92,7 +101,7 @@ class AuditLog:
             total = (await connection.execute(count)).scalar_one()
             page = query.limit(page_size).offset((page_index - 1) * page_size)
             found = (await connection.execute(page)).mappings().all()
-        return Rows([_row(row) for row in found], total)
+        return Rows([_row(row, self._secret_columns.get(row["entity"], ())) for row in found], total)
 
     async def forget_before(self, time_us: int) -> int:
         """Deletes entries older than ``time_us`` (UTC microseconds); returns how many there were."""
@@ -127,8 +136,9 @@ def _plain(text: str, most: int) -> str:
     return text[:most].replace("\0", "?").encode("utf-8", "replace").decode()
 
 
-def _row(found: sa.RowMapping) -> Row:
+def _row(found: sa.RowMapping, secret_columns: Collection[str]) -> Row:
     row = dict(found)
     for name in ("before", "after"):
-        row[name] = None if row[name] is None else msgspec.json.decode(row[name])
+        values = None if row[name] is None else msgspec.json.decode(row[name])
+        row[name] = masked_values(values, secret_columns)
     return row

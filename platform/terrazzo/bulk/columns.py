@@ -7,10 +7,9 @@ from typing import Any
 
 from terrazzo.bulk.report import Issues
 from terrazzo.database.entity import Entity, Uid
-from terrazzo.database.field import Field, FieldKind
+from terrazzo.database.field import MASK, Field, FieldKind
 from terrazzo.errors import BadParameter
 
-MASK = "******"  # what clients are shown instead of a secret
 MOST_UID_CHARACTERS = 64
 
 
@@ -50,7 +49,11 @@ class Columns:
     def parse_given(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
         """The values of the columns that a row gives for an existing record; faults become issues."""
         fixed = (self.entity.uid_name, "created_by")
-        given = [each for name, each in self.writable.items() if values.get(name) is not None and name not in fixed]
+        given = [
+            each
+            for name, each in self.writable.items()
+            if values.get(name) is not None and name not in fixed and not _is_mask(each, values[name])
+        ]
         return self._parse(given, values, issues, row)
 
     def uid_of(self, values: dict[str, Any]) -> str | None:
@@ -92,9 +95,13 @@ def _cell(field: Field, value: Any) -> Any:
         return _integer(value.strip())
     if field.kind in (FieldKind.TEXT, FieldKind.SECRET) and isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    if field.kind is FieldKind.SECRET and value == MASK:
+    if _is_mask(field, value):
         raise BadParameter(field.name, f"is {MASK}: the file was exported without its secrets")
     return value
+
+
+def _is_mask(field: Field, value: Any) -> bool:
+    return field.kind is FieldKind.SECRET and value == MASK
 
 
 def _integer(text: str) -> int | str:

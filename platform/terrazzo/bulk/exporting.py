@@ -11,6 +11,7 @@ import msgspec
 
 from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import AT_ONCE
+from terrazzo.csv_text import guard_formula
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
 from terrazzo.domain.actor import Actor
@@ -70,7 +71,8 @@ async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[
 
 
 class _Csv:
-    """CSV (RFC 4180); JSON columns as JSON text, null as an empty cell."""
+    """CSV (RFC 4180); JSON columns as JSON text, null as an empty cell. No text is left that a spreadsheet would
+    calculate; an import takes it back as it was."""
 
     def __init__(self, columns: dict[str, str]) -> None:
         self._columns = columns
@@ -135,4 +137,6 @@ _ENCODERS: Mapping[str, type[_Csv] | type[_JsonLines]] = {"csv": _Csv, "json": _
 def _cell(value: Any) -> Any:
     if isinstance(value, list | dict):
         return msgspec.json.encode(value).decode()
+    if isinstance(value, str):
+        return guard_formula(value)
     return "" if value is None else value

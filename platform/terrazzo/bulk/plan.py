@@ -124,9 +124,16 @@ class Planner:
             return None
         parse = self._columns.parse_new if before is None else self._columns.parse_given
         draft = parse(source.values, issues, row=row)
+        self._check_draft(row, draft, before)
         self._repository._sign(self._actor, draft, *(["created_by"] if before is None else []), "last_modified_by")
         await self._resolve(row, draft, company, before)
         return Planned(row, uid, company, draft, before)
+
+    def _check_draft(self, row: int, draft: Draft, before: Row | None) -> None:
+        try:
+            self._repository.check_draft(draft, before)
+        except BadParameter as error:
+            self._issues.add(row, error.field, error.reason)
 
     def _check_key(self, uid: str | None, before: Row | None) -> None:
         entity = self._repository.entity

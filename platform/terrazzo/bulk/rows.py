@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo.csv_text import bare_text
 from terrazzo.errors import BadParameter
 
 MOST_ROWS = 100_000
@@ -131,7 +132,7 @@ def _csv_rows(header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iter
             continue
         if number > MOST_ROWS + 1:
             raise BadParameter("rows", f"more than {MOST_ROWS} rows")
-        values = {name: cell for name, cell in zip(header, cells, strict=False) if cell != ""}
+        values = {name: bare_text(cell) for name, cell in zip(header, cells, strict=False) if cell != ""}
         yield SourceRow(number, values, sum(map(bool, cells[len(header) :])))
 
 

@@ -40,12 +40,15 @@ class ImportWriter:
         """Writes all records, or none. Slow steps such as sealing secrets are done before the transaction.
 
         Raises:
-            Conflict: somebody changed a record since it was planned.
+            Conflict: somebody changed a record since it was planned, or replaced the key that secrets are sealed with.
         """
+        sealed_with = self._repository.secrets.look()
         new = [(each, await self._new(each)) for each in planned if each.before is None]
         changed = [(each, await self._merged(each)) for each in planned if each.before is not None]
         done = 0
         async with self._repository._changing(self._actor) as unit:
+            if self._repository.secrets.look() != sealed_with:
+                raise Conflict("rows: the key of secrets was replaced meanwhile; import them again")
             for some in chunks(new):
                 await self._insert(unit.connection, some)
                 unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))

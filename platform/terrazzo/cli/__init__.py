@@ -9,8 +9,9 @@ import typer
 
 from terrazzo.config.sections import ConfigError
 from terrazzo.errors import OperationError
+from terrazzo_broker.log_text import visible
 
-MODULES = ("serve", "simulate", "user", "import_", "export", "replay", "doctor")
+MODULES = ("serve", "simulate", "user", "keys", "import_", "export", "replay", "doctor")
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
 
@@ -34,7 +35,7 @@ def main() -> None:
     try:
         make_app()()
     except (ConfigError, OperationError) as error:
-        print(f"terrazzo: {error}", file=sys.stderr)
+        print(f"terrazzo: {visible(str(error))}", file=sys.stderr)
         raise SystemExit(2) from None
 
 

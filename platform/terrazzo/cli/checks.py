@@ -18,10 +18,14 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
+from terrazzo.database.field import without_userinfo
 from terrazzo.errors import Unavailable
+from terrazzo.runtime.data_folder import find_exposed
 
 if TYPE_CHECKING:
+    from terrazzo.crypto.secrets import Secrets
     from terrazzo.database.database import Database
 
 MIB = 2**20
@@ -29,6 +33,7 @@ FREE_FAIL = 100 * MIB
 FREE_WARN = 1024 * MIB
 PROBE_TIMEOUT_S = 3.0
 _MOST_BYTES = 16 * MIB  # of an answer
+_MOST_NAMED = 10  # files, terminals
 SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 MODULES = {
@@ -92,6 +97,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_data_dir(config.data_dir)
     yield check_disk(config.data_dir)
     yield from check_listeners(config)
+    yield from check_metrics(config)
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
@@ -140,11 +146,28 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
         yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", "set data.dir, or change its owner or mode")
         return
     yield Finding(Level.OK, "data.dir", str(folder))
-    for path in (folder, *sorted(folder.glob("*-key")), folder / "admin-password", folder / "terrazzo.db"):
-        if path.exists() and path.stat().st_mode & 0o077:
-            mode = f"{path.stat().st_mode & 0o777:o}"
-            advice = f"chmod {'700' if path.is_dir() else '600'} {path}"
-            yield Finding(Level.WARN, "permissions", f"{path} has mode {mode}: others can look in", advice)
+    yield from _check_modes(folder)
+
+
+def _check_modes(folder: Path) -> Iterator[Finding]:
+    """Names what others than the owner may open, the first few one by one."""
+    count = 0
+    for exposed in find_exposed(folder):
+        count += 1
+        if count <= _MOST_NAMED:
+            found = f"{exposed.path} has mode {exposed.mode:o}: others can look in"
+            advice = f"chmod {'700' if exposed.is_folder else '600'} {exposed.path}; the next start does it too"
+            yield Finding(Level.WARN, "permissions", found, advice)
+    if count > _MOST_NAMED:
+        advice = "start the platform as the owner of these files: it closes them"
+        yield Finding(Level.WARN, "permissions", f"{count - _MOST_NAMED} more files and folders are open", advice)
+    try:
+        owner = folder.stat().st_uid
+    except OSError:
+        return
+    if owner != os.geteuid():
+        found = f"{folder} belongs to user {owner}, this is user {os.geteuid()}"
+        yield Finding(Level.WARN, "permissions", found, "run the platform, and this, as the user whose folder it is")
 
 
 def check_disk(folder: Path) -> Finding:
@@ -217,13 +240,23 @@ def _ask(config: Config, path: str) -> bytes:
     """What answers on the HTTP port, with status 200; empty where nothing does."""
     if not config.http.port:
         return b""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.http.host, config.http.host)
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.http.host, config.http.host)  # is asked  # nosec B104
     host = f"[{host}]" if ":" in host else host
     try:
-        with urllib.request.urlopen(f"http://{host}:{config.http.port}{path}", timeout=PROBE_TIMEOUT_S) as answer:
+        headers = {"Authorization": f"Bearer {config.metrics.token}"} if config.metrics.token else {}
+        request = urllib.request.Request(f"http://{host}:{config.http.port}{path}", headers=headers)
+        with urllib.request.urlopen(request, timeout=PROBE_TIMEOUT_S) as answer:  # http  # nosec B310
             return bytes(answer.read(_MOST_BYTES))
     except (OSError, ValueError):
         return b""
+
+
+def check_metrics(config: Config) -> Iterator[Finding]:
+    """Whether strangers may read ``/metrics``: it names terminals' numbers, tasks and versions."""
+    if config.metrics.token or is_loopback(config.http.host):
+        return
+    found = f"/metrics is open to everybody who reaches {config.http.host}:{config.http.port}"
+    yield Finding(Level.WARN, "metrics.token", found, "set metrics.token, or http.host to 127.0.0.1 behind a proxy")
 
 
 def check_tasks(config: Config) -> Iterator[Finding]:
@@ -268,7 +301,9 @@ async def _collect_database(config: Config) -> list[Finding]:
         return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
     try:
         found = Finding(Level.OK, "database", "reachable and up to date")
-        return [found, await _check_admin(database), await _check_secrets(database, config)]
+        told, secrets = await _check_secrets(database, config)
+        pins = [] if secrets is None else await check_pins(database, secrets, config.limits.pin_chars)
+        return [found, await _check_admin(database), *told, *pins]
     except Unavailable as error:
         return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
     finally:
@@ -286,24 +321,47 @@ async def _check_admin(database: Database) -> Finding:
     return Finding(Level.OK, "users", "there is an active super user")
 
 
-async def _check_secrets(database: Database, config: Config) -> Finding:
-    """Checks that the key at hand decrypts the stored secrets; a missing key is not made here."""
+async def _check_secrets(database: Database, config: Config) -> tuple[list[Finding], Secrets | None]:
+    """Checks that the key at hand decrypts the stored secrets, and returns it; a missing key is not made here."""
     from terrazzo.crypto.secrets import KEY_FILE, Secrets, SecretUnreadable
     from terrazzo.metadata.definitions.registry import TERMINAL
 
     async with database.reading() as connection:
         sealed = (await connection.execute(TERMINAL.table.select().limit(1))).mappings().first()
     if sealed is None:
-        return Finding(Level.OK, "secrets", "none stored")
+        return [Finding(Level.OK, "secrets", "none stored")], None
     path, key = config.data_dir / KEY_FILE, config.database.secrets_key
     advice = f"restore {path} from a backup, or set database.secrets_key to the key that was in force"
     if not key and not path.exists():
-        return Finding(Level.FAIL, "secrets", f"{path} is gone: no terminal can log in", advice)
+        return [Finding(Level.FAIL, "secrets", f"{path} is gone: no terminal can log in", advice)], None
     try:
-        Secrets.open(config.data_dir, key=key).unseal(sealed["pin"], f"{TERMINAL.name}.pin")
+        secrets = Secrets.open(config.data_dir, key=key, old_key=config.database.secrets_key_old)
+        secrets.unseal(sealed["pin"], f"{TERMINAL.name}.pin")
     except (SecretUnreadable, ValueError, OSError) as error:
-        return Finding(Level.FAIL, "secrets", str(error), advice)
-    return Finding(Level.OK, "secrets", "the key opens the stored pins")
+        return [Finding(Level.FAIL, "secrets", str(error), advice)], None
+    found = [Finding(Level.OK, "secrets", "the key opens the stored pins")]
+    if secrets.is_replacing:
+        advice = "terrazzo keys rotate --secrets goes on with it"
+        found.append(Finding(Level.WARN, "secrets", "a replacement of the key was not finished", advice))
+    return found, secrets
+
+
+async def check_pins(database: Database, secrets: Secrets, pin_chars: int) -> list[Finding]:
+    """Terminals whose pins are easily guessed: short, equal to another's, or to the terminal's own names."""
+    from terrazzo.cli.weak_pins import SHORT_PIN, find_weak_pins, names
+
+    shortest = max(pin_chars, SHORT_PIN)
+    weak = await find_weak_pins(database, secrets, pin_chars=shortest)
+    advice = f"give them random pins of {shortest} characters or more; limits.pin_chars asks for it of new ones"
+    return [
+        Finding(Level.WARN, "pins", f"{what}: {names(uids)}", advice)
+        for what, uids in (
+            (f"pins of fewer than {shortest} characters", weak.short),
+            ("pins that are the terminal's uid or username", weak.own_name),
+            ("pins that several terminals have", weak.shared),
+        )
+        if uids
+    ]
 
 
 def check_store(config: Config) -> Finding:
@@ -315,14 +373,17 @@ def check_store(config: Config) -> Finding:
         if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             return Finding(Level.OK, "store", str(folder))
         return Finding(Level.FAIL, "store", f"{folder} is not writable", "change its owner or mode")
+    ping = f"{config.store.url.rstrip('/')}/ping"
     try:
-        with urllib.request.urlopen(f"{config.store.url.rstrip('/')}/ping", timeout=PROBE_TIMEOUT_S) as answer:
+        if not ping.startswith(("http://", "https://")):
+            raise ValueError("expected http:// or https://")
+        with urllib.request.urlopen(ping, timeout=PROBE_TIMEOUT_S) as answer:  # HTTP, see above  # nosec B310
             version = answer.headers.get("X-Influxdb-Version", "of unknown version")
-            return Finding(Level.OK, "store", f"InfluxDB {version} answers at {config.store.url}")
+            return Finding(Level.OK, "store", f"InfluxDB {version} answers at {without_userinfo(config.store.url)}")
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         advice = "start InfluxDB, or correct store.url"
-        return Finding(Level.FAIL, "store", f"{config.store.url}: {reason}", advice)
+        return Finding(Level.FAIL, "store", f"{without_userinfo(config.store.url)}: {reason}", advice)
 
 
 def _existing(path: Path) -> Path:

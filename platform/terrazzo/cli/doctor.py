@@ -6,6 +6,7 @@ import typer
 
 from terrazzo.cli.checks import Finding, Level, examine
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.shown import cell
 from terrazzo.config.broker import check_is_served
 from terrazzo.config.sections import ConfigError
 
@@ -38,9 +39,8 @@ def _examine(config: ConfigOption, data: DataOption) -> list[Finding]:
 def _print_table(findings: list[Finding]) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("", "part", "found", "what to do", show_lines=False)
     for level, part, found, advice in findings:
-        table.add_row(Text(level.value, _STYLES[level]), Text(part), Text(found), Text(advice))
+        table.add_row(cell(level.value, _STYLES[level]), cell(part), cell(found), cell(advice))
     Console().print(table)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
+from terrazzo.cli.shown import cell
 from terrazzo.client.errors import ActionError, ClientError
 from terrazzo.config.sections import ConfigError
+from terrazzo_broker.log_text import visible
 
 if TYPE_CHECKING:
     from terrazzo.client.bulk import OnProgress
@@ -95,9 +97,7 @@ def _progress() -> Iterator[OnProgress]:
 
         def show(progress: Any) -> None:
             total = progress.total or None
-            bar.update(
-                task, description=_STAGES.get(progress.stage, progress.stage), completed=progress.done, total=total
-            )
+            bar.update(task, description=_STAGES.get(progress.stage, "working"), completed=progress.done, total=total)
 
         yield show
 
@@ -111,17 +111,16 @@ def _show_refusal(error: ActionError) -> None:
     if isinstance(error.result, dict) and error.result.get("errors"):
         _show_errors(error.result)
     else:
-        print(f"terrazzo: {error.info}; nothing was imported", file=sys.stderr)
+        print(f"terrazzo: {visible(str(error.info))}; nothing was imported", file=sys.stderr)
 
 
 def _show_errors(report: Any) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table("row", "column", "error")
     for issue in report["errors"]:
-        table.add_row(str(issue["row"]), Text(issue["column"]), Text(issue["reason"]))
+        table.add_row(cell(issue["row"]), cell(issue["column"]), cell(issue["reason"]))
     console = Console(stderr=True)
     console.print(table)
     omitted = f" ({report['errors_omitted']} more are not shown)" if report["errors_omitted"] else ""

@@ -11,6 +11,7 @@ import typer
 
 from terrazzo.cli.connection import DEFAULT_URL, TokenOption, UrlOption, UserOption, connect, failed
 from terrazzo.client.errors import ClientError
+from terrazzo_broker.log_text import visible
 
 if TYPE_CHECKING:
     from terrazzo.client import Client
@@ -47,7 +48,7 @@ def replay(
             ended = _follow(client, client.call("replay", **asked)["id"])
     except ClientError as error:
         raise failed(error) from None
-    print(_summary(ended))
+    print(visible(_summary(ended)))
     if ended["state"] != "done":
         raise typer.Exit(_FAILED)
 
@@ -71,6 +72,7 @@ def _follow(client: Client, replay_id: int) -> Replay:
 def _bar() -> Iterator[Callable[[Replay], None]]:
     """A progress bar on standard error, if that is a terminal."""
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import Progress
 
     console = Console(stderr=True)
@@ -79,7 +81,12 @@ def _bar() -> Iterator[Callable[[Replay], None]]:
 
         def show(found: Replay) -> None:
             at = f"{found['state']}, at {found['position']}" if found["position"] else found["state"]
-            bar.update(task, description=at, completed=found["records_done"], total=found["records_total"] or None)
+            bar.update(
+                task,
+                description=escape(visible(at)),
+                completed=found["records_done"],
+                total=found["records_total"] or None,
+            )
 
         yield show
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.shown import PRIVATE_UMASK
 from terrazzo.config.sections import Config, ConfigError
+from terrazzo_broker.log_text import log_to
 
 if TYPE_CHECKING:
+    from terrazzo.access.users import FirstAdmin
     from terrazzo.runtime.serve import ListenAddresses, Platform
 
 
@@ -31,7 +35,8 @@ def serve(
     level = logging.getLevelNamesMapping().get(log_level.upper())
     if level is None:
         raise typer.BadParameter(f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level")
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_to(sys.stderr, level)
+    os.umask(PRIVATE_UMASK)
     raise typer.Exit(_run(read_config(config, data), demo=demo))
 
 
@@ -48,7 +53,7 @@ def _run(config: Config, *, demo: bool) -> int:
 
 
 async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
-    """Prints all addresses, and once the first administrator's password."""
+    """Prints all addresses, and once where the first administrator's password is."""
     print("Terrazzo is ready.")
     print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
     if addresses.tcp:
@@ -57,27 +62,38 @@ async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     print(f"  data       {platform.config.data_dir.resolve()}")
     admin = platform.metadata.first_admin
     if admin is not None:
-        kept = f"  (kept in {admin.file})" if admin.file else ""
-        print(f"  login      {admin.username} / {admin.password}{kept}")
+        print(f"  login      {_login_of(admin)}")
     sys.stdout.flush()
+
+
+def _login_of(admin: FirstAdmin) -> str:
+    """The first login; a password that nobody has chosen is shown where somebody looks on, not to a journal."""
+    if admin.file is None:
+        return f"{admin.username}, with the password of admin.password"
+    shown = f": {admin.password}" if sys.stdout.isatty() else ""
+    return f"{admin.username}, with the password in {admin.file.resolve()}{shown}"
 
 
 async def _start_demo(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints the addresses, adds demo data and a simulated fleet, and prints what to try."""
-    from terrazzo.demo import PASSWORD, SPARE, USERS, DemoFleet, curl_lines, prepare_demo, write_curl_headers
+    from terrazzo.demo import SPARE, USERS, DemoFleet, DemoPasswords, curl_lines, prepare_demo, write_curl_headers
 
     metadata = platform.metadata
-    await prepare_demo(metadata.entities)
+    passwords = DemoPasswords.open(platform.config.data_dir)
+    pins = await prepare_demo(metadata.entities, passwords)
     fleet = DemoFleet(platform.config.data_dir, addresses.mqtt_port)
-    await fleet.start()
+    await fleet.start(pins)
     platform.before_stop(fleet.stop)
     await _greet(platform, addresses)
     operator = await metadata.entities.users.by_name("demo-operator")
     assert operator is not None
     headers = write_curl_headers(platform.config.data_dir, metadata.tokens.issue_for(operator))
-    print(f"  demo users {', '.join(USERS)} / {PASSWORD}")
-    print(f"  a terminal for you: client id and user name {SPARE}, password spare-pin")
+    print(f"  demo users {', '.join(USERS)}; their passwords are in {passwords.file}")
+    print(f"  a terminal for you: client id and user name {SPARE}; its password is there too")
+    if sys.stdout.isatty():
+        for name in (*USERS, SPARE):
+            print(f"             {name} / {passwords.of(name)}")
     print("\nTry, in another terminal (the token in the file is good for some hours):\n")
-    for line in curl_lines(addresses.http, headers):
+    for line in curl_lines(addresses.http, headers, passwords.file):
         print(f"{line}\n")
     sys.stdout.flush()

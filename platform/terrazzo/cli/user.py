@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.cli.shown import PRIVATE_UMASK, cell
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo.errors import BadParameter
 from terrazzo.times import format_iso
+from terrazzo_broker.log_text import visible
 
 if TYPE_CHECKING:
     from terrazzo.database.port import Row
@@ -76,14 +78,14 @@ def list_users(
     loaded = read_config(config, data)
     rows = [_shown(row, loaded.zone) for row in _run(loaded, _all_users)]
     if as_json:
-        print(json.dumps(rows, ensure_ascii=False, indent=2))
+        print(json.dumps(rows, ensure_ascii=sys.stdout.isatty(), indent=2))
         return
     from rich.console import Console
     from rich.table import Table
 
     table = Table(*(name.removeprefix("permission_") for name in _SHOWN))
     for row in rows:
-        table.add_row(*(str(value) for value in row.values()))
+        table.add_row(*map(cell, row.values()))
     Console().print(table)
 
 
@@ -132,6 +134,8 @@ def delete_user(
 
 
 def _run(config: Config, work: Callable[[UserRepository], Awaitable[Any]]) -> Any:
+    os.umask(PRIVATE_UMASK)
+
     async def open_and_work() -> Any:
         async with _users(config) as users:
             return await work(users)
@@ -201,6 +205,6 @@ def _read_password(from_stdin: bool, generate: bool) -> str:
 
 
 def _say_done(text: str, password: str | None = None) -> None:
-    print(text)
+    print(visible(text))
     if password is not None:
         print(f"password: {password}")

@@ -16,13 +16,13 @@ from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
 from terrazzo.commands.order import CommandOrders, FirmwareLinks
 from terrazzo.commands.queue import CommandQueues, OpenCommand
 from terrazzo.database.port import Repository, Row, Rows
-from terrazzo.domain.actor import Actor
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
 from terrazzo.domain.payload import decode
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import Conflict, Unavailable
+from terrazzo.errors import Conflict, NotPermitted, Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Fate, MessageBus
 from terrazzo.ports.store import StoreUnavailable
@@ -46,6 +46,7 @@ class CommandStats(msgspec.Struct):
 
     steps: dict[str, int] = msgspec.field(default_factory=lambda: {state.value: 0 for state in CommandState})
     answers_dropped: int = 0
+    upgrades_refused: int = 0
 
 
 class CommandDispatcher:
@@ -64,6 +65,7 @@ class CommandDispatcher:
         links: makes download URLs for stored files; without, configurations name URLs only.
         answers: the stored answers of terminals, of before this start too.
         expiry_s: how long a command may wait for its terminal.
+        upgrade_role: who may send ``AXUpgrade``.
         clock: UTC microseconds.
     """
 
@@ -78,6 +80,7 @@ class CommandDispatcher:
         links: FirmwareLinks | None = None,
         answers: Answers | None = None,
         expiry_s: float = EXPIRY_S,
+        upgrade_role: Role = Role.ADMIN,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = CommandStats()
@@ -85,7 +88,9 @@ class CommandDispatcher:
         self._bus = bus
         self._answers = answers
         self._supervisor = tasks
-        self._orders = CommandOrders(registry, configurations, expiry_us=int(expiry_s * 1e6), links=links)
+        self._orders = CommandOrders(
+            registry, configurations, expiry_us=int(expiry_s * 1e6), links=links, upgrade_role=upgrade_role
+        )
         self._clock = clock
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
@@ -98,6 +103,7 @@ class CommandDispatcher:
         self._submissions: set[asyncio.Task[list[Row]]] = set()
         self._answer_log = SparseLog(_log)
         self._send_log = SparseLog(_log)
+        self._refusal_log = SparseLog(_log)
         self.steps: Listeners[Row, CommandStep] = Listeners("steps of commands")
         registry.terminal_changes.listen(self._on_record)
 
@@ -159,12 +165,18 @@ class CommandDispatcher:
 
         Raises:
             NotFound: no such terminal in the actor's company.
+            NotPermitted: ``AXUpgrade`` is not the actor's to send.
             BadParameter: names the command, the value, or what else is wrong.
             Conflict: too many commands are open, or a key was used for another command.
             Unavailable: the database can't take them; nothing was sent.
         """
         now = self._clock()
-        values = [await self._orders.values(actor, order, now_us=now) for order in orders]
+        try:
+            values = [await self._orders.values(actor, order, now_us=now) for order in orders]
+        except NotPermitted as error:
+            self.stats.upgrades_refused += 1
+            self._refusal_log.warning("%s", error)
+            raise
         task = asyncio.create_task(self._take_over(actor, values), name="commands")
         self._submissions.add(task)
         task.add_done_callback(self._submissions.discard)

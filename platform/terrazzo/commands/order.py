@@ -8,12 +8,12 @@ from typing import Any, Protocol
 import msgspec
 
 from terrazzo.database.port import Repository
-from terrazzo.domain.actor import Actor
+from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command import CommandRequest, CommandState
 from terrazzo.domain.command_payload import Firmware, build_control, build_payload, needs_firmware, value_text
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import BadParameter, NotFound
+from terrazzo.errors import BadParameter, NotFound, NotPermitted
 
 MAX_KEY = 128
 
@@ -37,23 +37,33 @@ class CommandOrders:
         configurations: where ``AXUpgrade`` finds its files.
         expiry_us: how long a command may wait for its terminal.
         links: makes download URLs for stored files; without, configurations name URLs only.
+        upgrade_role: who may send ``AXUpgrade``, which has a terminal run other software.
     """
 
     def __init__(
-        self, registry: Registry, configurations: Repository, *, expiry_us: int, links: FirmwareLinks | None = None
+        self,
+        registry: Registry,
+        configurations: Repository,
+        *,
+        expiry_us: int,
+        links: FirmwareLinks | None = None,
+        upgrade_role: Role = Role.ADMIN,
     ) -> None:
         self._registry = registry
         self._configurations = configurations
         self._expiry_us = expiry_us
         self._links = links
+        self._upgrade_role = upgrade_role
 
     async def values(self, actor: Actor, order: CommandRequest, *, now_us: int) -> dict[str, Any]:
         """The values of a new row of the table ``command``; ``now_us`` is when the command counts as given.
 
         Raises:
             NotFound: no such terminal in the actor's company.
+            NotPermitted: ``AXUpgrade``, and the actor's role doesn't reach ``upgrade_role``.
             BadParameter: names the command, the value, or what else is wrong.
         """
+        self._check_upgrade(actor, order)
         terminal = self._terminal(actor, order.terminal_id)
         if terminal.access == "pub":
             raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
@@ -74,6 +84,14 @@ class CommandOrders:
             "created_by": actor.user_id,
             "idempotency_key": key,
         }
+
+    def _check_upgrade(self, actor: Actor, order: CommandRequest) -> None:
+        if order.point is None and needs_firmware(order.command) and not actor.may(self._upgrade_role):
+            needed = self._upgrade_role.name.lower()
+            raise NotPermitted(
+                f"command: {order.command} needs the role {needed} (command.upgrade_role),"
+                f" {actor.username} is {actor.role.name.lower()}"
+            )
 
     def _terminal(self, actor: Actor, terminal_id: str) -> Terminal:
         terminal = self._registry.terminal(terminal_id)

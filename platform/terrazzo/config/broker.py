@@ -32,4 +32,5 @@ def broker_settings(config: Config) -> BrokerSettings:
         inflight_to_client=limits.inflight_to_client,
         queued_messages=limits.queued_messages,
         queued_bytes=limits.queued_bytes,
+        sys_interval_s=0.0 if config.mqtt.sys_topics == "off" else BrokerSettings().sys_interval_s,
     )

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+from ipaddress import ip_address
 from typing import Protocol
 
 from terrazzo.config.values import ConfigError
 from terrazzo_broker.peer_address import TrustedProxies
 
 _ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine reach a listener on this host: a loopback address, or ``localhost``."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
 
 
 class _Http(Protocol):

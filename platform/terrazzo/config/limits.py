@@ -35,3 +35,4 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     live_resume_s: Seconds = 300
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300
+    pin_chars: Annotated[int, Meta(ge=1, le=16)] = 1

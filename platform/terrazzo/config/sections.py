@@ -75,6 +75,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
     tls_key: str = ""
     tls_client_ca: str = ""
     websocket_port: Port | None = 8083
+    sys_topics: Literal["off", "platform", "granted"] = "off"
 
 
 class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +107,7 @@ class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = ""
     secrets_key: Annotated[str, Meta(pattern=r"^([0-9a-fA-F]{64})?$")] = ""
+    secrets_key_old: Annotated[str, Meta(pattern=r"^([0-9a-fA-F]{64})?$")] = ""
 
 
 class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,10 +129,17 @@ class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
     zone: Host = "UTC"
 
 
+class MetricsSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[metrics]``: who may read ``/metrics``."""
+
+    token: Annotated[str, Meta(pattern=r"^([\x21-\x7e]{16,})?$")] = ""
+
+
 class CommandSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[command]``: commands to terminals."""
 
     expiry_s: Seconds = 86_400
+    upgrade_role: Literal["operator", "admin"] = "admin"
 
 
 class ApiSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,6 +180,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     auth: AuthSection = AuthSection()
     audit: AuditSection = AuditSection()
     time: TimeSection = TimeSection()
+    metrics: MetricsSection = MetricsSection()
     command: CommandSection = CommandSection()
     api: ApiSection = ApiSection()
     files: FilesSection = FilesSection()

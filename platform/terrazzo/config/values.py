@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, inspect
 
-_HIDDEN = ("password", "token", "token_key", "secrets_key")  # keys whose values no error shows
+_HIDDEN = ("password", "token", "token_key", "secrets_key", "secrets_key_old")  # keys whose values no error shows
 
 
 class ConfigError(Exception):
@@ -177,5 +177,6 @@ _PATTERNS = {
     r"^[^/+#\x00]+$": "a name without / + #",
     r"^([0-9a-fA-F]{64})?$": "64 hexadecimal digits",
     r"^(.{32,})?$": "at least 32 characters",
+    r"^([\x21-\x7e]{16,})?$": "at least 16 characters of ASCII, without blanks",
     r"^[A-Za-z0-9._-]{1,64}$": "a name of at most 64 letters, digits and . _ -",
 }

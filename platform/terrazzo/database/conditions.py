@@ -184,6 +184,8 @@ class Selection:
         column = self._derived[field.name] if field.name in self._derived else self.table.c[field.name]
         if field.unset is not None:
             return sa.func.coalesce(column, field.unset, type_=column.type)
+        if field.is_link:  # no user and password can be guessed by conditions, letter by letter
+            column = sa.case((column.like("%//%@%"), sa.literal("")), else_=column)
         # of a number that is too wide for the column SQLite finds none, and PostgreSQL would fail
         return sa.type_coerce(column, sa.BigInteger) if isinstance(column.type, sa.SmallInteger) else column
 

@@ -15,6 +15,8 @@ from terrazzo.errors import BadParameter
 
 BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its rows only by INTEGER PRIMARY KEY
 MAX_INTEGER = 2**63 - 1
+MASK = "******"  # stands for a secret: that there is one is said, never what it is
+_USERINFO = re.compile(r"^([^/?#]*//)[^/?#]*@")  # [RFC 3986, 3.2.1]
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 Check = Callable[[Any], object]
@@ -51,6 +53,7 @@ class Field:
     read_only: bool = False  # set by the platform; ignored where a client sends it back
     internal: bool = False  # never shown to clients
     unset: str | None = None  # of a structure: the JSON text that it reads as where nothing was written
+    is_link: bool = False  # a URL that may have a user and password in it, which are secrets
 
     def parse(self, value: Any) -> Any:
         """The value as rows show it; an empty one becomes the default. The repository looks up references later.
@@ -89,6 +92,11 @@ class Field:
 def text(name: str, max_length: int, *, default: str | None = "", **rules: Any) -> Field:
     """A text column of at most ``max_length`` characters."""
     return Field(name=name, kind=FieldKind.TEXT, max_length=max_length, default=default, **rules)
+
+
+def link(name: str, max_length: int, **rules: Any) -> Field:
+    """A text column of a URL or a path; user and password in a URL are for administrators alone."""
+    return text(name, max_length, is_link=True, **rules)
 
 
 def number(name: str, *, default: int | None = 0, **rules: Any) -> Field:
@@ -171,6 +179,11 @@ _PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
     FieldKind.JSON: _parse_json,
     FieldKind.REFERENCE: _parse_reference,
 }
+
+
+def without_userinfo(link: str) -> str:
+    """A URL with its user and password masked; any other text as it is."""
+    return _USERINFO.sub(rf"\g<1>{MASK}@", link)
 
 
 def check_storable(value: str) -> None:

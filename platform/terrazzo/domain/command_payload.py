@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -16,6 +17,8 @@ FIRMWARE_UNITS = ("LUA", "MCU")
 
 RESERVED = frozenset({"Reboot", "Diag", "Upgrade", "AXUpgrade"})
 
+_MASK = "******"
+_SIGNATURE = re.compile(r"([?&]signature=)[^&#]*")
 _encode = msgspec.json.Encoder().encode
 _number = msgspec.json.Decoder(int | float).decode
 
@@ -116,6 +119,14 @@ def _upgrade(unit: str, firmware: Firmware) -> dict[str, str]:
     file = f"{unit.lower()}_file"
     url, user, password = split_credentials(getattr(firmware, file), file)
     return {"Act": "AXUpgrade", "Unit": unit, "URL": url, "User": user, "Pwd": password}
+
+
+def without_download_secrets(payload: Any) -> Any:
+    """A command's payload without what lets one download in the terminal's place: password and signature."""
+    if not isinstance(payload, dict) or payload.get("Act") != "AXUpgrade":
+        return payload
+    password = _MASK if payload.get("Pwd") else ""
+    return {**payload, "URL": _SIGNATURE.sub(rf"\g<1>{_MASK}", str(payload.get("URL", ""))), "Pwd": password}
 
 
 def split_credentials(link: str, file: str) -> tuple[str, str, str]:

@@ -12,7 +12,7 @@ from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals, make_tag
-from terrazzo.terminals.acl import TerminalAcl
+from terrazzo.terminals.acl import TerminalAcl, is_sys_filter
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.login import TerminalLogin
@@ -23,7 +23,8 @@ from terrazzo_broker.hooks import Batch, Client, ConnectRequest, PublishGrant, V
 class PlatformHooks:
     """Terminals log in, are held to their permissions, and have their reports stored.
 
-    ``on_ready`` is called with the uid of a terminal that has subscribed.
+    ``on_ready`` is called with the uid of a terminal that has subscribed. ``hears_sys`` says of which companies
+    terminals may have the broker's figures (``$SYS``), where their records grant that.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class PlatformHooks:
         activations: Activations,
         on_ready: Callable[[str], None],
         bridges: EmbeddedBridges | None = None,
+        hears_sys: Callable[[int], bool] = lambda company_id: False,
     ) -> None:
         self._registry = registry
         self._login = login
@@ -48,6 +50,7 @@ class PlatformHooks:
         self._bridges = bridges
         self._activations = activations
         self._on_ready = on_ready
+        self._hears_sys = hears_sys
         self._routers: set[str] = set()  # connected terminals that may speak for others
         registry.terminal_changes.listen(self._on_record)
         registry.sharing_changes.listen(self._on_sharing)
@@ -68,14 +71,22 @@ class PlatformHooks:
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
         """Whether the terminal's record allows the topic filter."""
         acl = self._acl(client)
-        return acl is not None and acl.may_subscribe(topic_filter)
+        if acl is None or not acl.may_subscribe(topic_filter):
+            return False
+        return not is_sys_filter(topic_filter) or self._may_hear_sys(client.client_id)
 
     def may_receive(self, client_id: str, topic: str) -> bool:
-        """Reports stay within their company, however wide a subscription is."""
+        """Reports stay within their company, however wide a subscription is; figures of all with whom they are for."""
         kind, _, rest = topic.partition("/")
-        owner = self._registry.terminal(rest.partition("/")[0]) if kind == "g" else None
+        if kind != "g":
+            return kind != "$SYS" or self._may_hear_sys(client_id)
+        owner = self._registry.terminal(rest.partition("/")[0])
         receiver = self._registry.terminal(client_id)
         return owner is None or receiver is None or owner.company_id == receiver.company_id
+
+    def _may_hear_sys(self, client_id: str) -> bool:
+        terminal = self._registry.terminal(client_id)
+        return terminal is None or self._hears_sys(terminal.company_id)
 
     def take(self, batch: Batch) -> None:
         """To the store; answered when bridges have on disk what they got of it, too."""

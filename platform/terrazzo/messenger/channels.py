@@ -11,7 +11,7 @@ import msgspec
 
 from terrazzo.config.messenger import EmailSection, HttpSection, parse_body
 from terrazzo.domain.template import as_text, fill, fill_text, flatten
-from terrazzo.messenger.masking import Mask, secrets_of
+from terrazzo.messenger.masking import Mask, secrets_of, shown_url
 from terrazzo.messenger.message import Message, Receipt
 from terrazzo.messenger.signature import signed_headers
 from terrazzo.ports.providers import Attachment, HttpAnswer, HttpCall, HttpCaller, Mail, Mailer, Outcome, Verdict
@@ -77,7 +77,7 @@ class HttpChannel:
         self._caller = caller
         self._section = section
         self._template = parse_body(section)
-        self._mask = Mask(secrets_of(section.url, section.headers, self._template))
+        self._mask = Mask([section.url, *secrets_of(section.url, section.headers, self._template)])
 
     async def send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
         """Makes one attempt, which is one request."""
@@ -85,7 +85,7 @@ class HttpChannel:
         answer = await self._caller.call(call)
         request = {
             "method": call.method,
-            "url": self._mask.hide(call.url),
+            "url": shown_url(call.url),
             "body": self._mask.hide(call.body.decode("utf-8", "replace")),
         }
         return judge(answer, self._section, self._mask, request, message)
@@ -146,8 +146,8 @@ class WebhookChannel:
             timeout_s=self._timeout_s,
         )
         answer = await self._caller.call(call)
-        mask = Mask([secret, *secrets_of(url, {}, {})])
-        return judge(answer, _WEBHOOK, mask, {"method": "POST", "url": mask.hide(url)}, message)
+        mask = Mask([secret, url, *secrets_of(url, {}, {})])
+        return judge(answer, _WEBHOOK, mask, {"method": "POST", "url": shown_url(url)}, message)
 
 
 class _Webhook(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
+from terrazzo.csv_text import guard_formula
 from terrazzo.ports.store import Value
 from terrazzo.times import to_datetime
 
@@ -22,8 +23,6 @@ MEDIA_TYPES: Mapping[FileFormat, str] = {
     "jsonl": "application/x-ndjson",
     "msgpack": "application/vnd.msgpack",
 }
-
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class UnforeseenName(Exception):
@@ -113,6 +112,4 @@ def _cell(value: Value) -> object:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    return guard_formula(value) if isinstance(value, str) else value

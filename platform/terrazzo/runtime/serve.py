@@ -32,6 +32,7 @@ from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
+from terrazzo.runtime.data_folder import close_to_others
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
@@ -64,6 +65,7 @@ class Platform:
         """
         try:
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            close_to_others(self.config.data_dir)
             return await self._start_parts()
         except BaseException:  # what was started must not stay behind, whatever ended the start
             await self.stop()

@@ -32,6 +32,13 @@ def covers(granted: str, requested: str) -> bool:
     return len(asks) == len(grants)
 
 
+def is_sys_filter(topic_filter: str) -> bool:
+    """Whether a filter, also of a shared subscription, matches topics under ``$SYS``, which no wildcard does."""
+    if topic_filter.startswith("$share/"):
+        topic_filter = [*topic_filter.split("/", 2), ""][2]
+    return topic_filter.partition("/")[0] == "$SYS"
+
+
 class TerminalAcl:
     """The permissions of one terminal's record, read once at login."""
 

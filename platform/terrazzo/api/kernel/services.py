@@ -305,3 +305,4 @@ class Services:
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
+    metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing

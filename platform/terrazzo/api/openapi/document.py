@@ -251,6 +251,8 @@ _HEALTH: Schema = {"type": "object", "properties": {"status": {"const": "ok"}}, 
 _OPERATOR_PATHS: Schema = {
     "/healthz": _plain_get("healthz", "The process lives", JSON, _HEALTH),
     "/readyz": _plain_get("readyz", "Every part accepts work", JSON, _READINESS, ("503", "A part doesn't accept work")),
-    "/metrics": _plain_get("metrics", "Prometheus text", "text/plain", {"type": "string"}),
+    "/metrics": _plain_get(
+        "metrics", "Prometheus text", "text/plain", {"type": "string"}, ("401", "metrics.token is set, and not given")
+    ),
     "/openapi.json": _plain_get("openapi", "This document", JSON, {"type": "object"}),
 }

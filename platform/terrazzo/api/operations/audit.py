@@ -37,8 +37,8 @@ class AuditList(ListRequest):
 class AuditRecord(msgspec.Struct):
     """``before`` and ``after`` hold the fields that changed; a secret reads ``******``.
 
-    ``action`` is create, update, delete, command, login, login_refused, logout, end_tokens or kick. ``user_id`` 0 is
-    the platform itself, or a login under a name that nobody has.
+    ``action`` is create, update, delete, command, login, login_refused, logout, end_tokens, kick or rotate.
+    ``user_id`` 0 is the platform itself, or a login under a name that nobody has.
     """
 
     id: int

@@ -17,6 +17,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command import CommandState
+from terrazzo.domain.command_payload import without_download_secrets
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 
@@ -79,16 +80,17 @@ async def handle_get_command_list(services: Services, actor: Actor, request: Com
         page_index=request.page_index,
         page_size=request.page_size,
     )
-    return paged(request, [_present(row, services.zone) for row in rows.rows], rows.total)
+    return paged(request, [_present(row, actor, services.zone) for row in rows.rows], rows.total)
 
 
-def _present(row: Row, zone: tzinfo) -> CommandRecord:
+def _present(row: Row, actor: Actor, zone: tzinfo) -> CommandRecord:
     times = {
         name: None if row[f"{name}_us"] is None else format_spaced(row[f"{name}_us"], zone)
         for name in ("queued", "sent", "delivered", "answered", "ended", "expires")
     }
     object_id = {"object_id": None if row["object_id"] is None else str(row["object_id"])}
-    return record_of(CommandRecord, row, times, object_id)
+    payload = row["payload"] if actor.may(Role.ADMIN) else without_download_secrets(row["payload"])
+    return record_of(CommandRecord, row, times, object_id, {"payload": payload})
 
 
 OPERATIONS = (

@@ -14,6 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.record import record_of
+from terrazzo.messenger.masking import shown_url
 from terrazzo.messenger.message import MessageState
 from terrazzo.times import format_spaced
 
@@ -59,6 +60,7 @@ async def handle_get_message_list(services: Services, actor: Actor, request: Lis
 def _present(row: Row, zone: tzinfo) -> MessageRecord:
     is_waiting = row["state"] == MessageState.QUEUED.value
     told = {
+        "request": _without_url(row["request"]),
         "pending": row["pending"] or [] if is_waiting else [],
         "object_id": None if row["object_id"] is None else str(row["object_id"]),
         "state": MessageState(row["state"]),
@@ -67,6 +69,13 @@ def _present(row: Row, zone: tzinfo) -> MessageRecord:
         "ended": None if row["ended_us"] is None else format_spaced(row["ended_us"], zone),
     }
     return record_of(MessageRecord, row, told)
+
+
+def _without_url(request: Any) -> Any:
+    """A request as it is journaled now: an older version kept the path of its URL, which may be a secret."""
+    if not isinstance(request, dict) or not isinstance(request.get("url"), str):
+        return request
+    return {**request, "url": shown_url(request["url"])}
 
 
 OPERATIONS = (

@@ -13,10 +13,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from terrazzo.api.kernel.fields import Flag
-from terrazzo.api.operations.entities.records import MASK
 from terrazzo.api.operations.entities.types import read_type, struct_of, written_type
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import Field, FieldKind
+from terrazzo.database.field import MASK, Field, FieldKind, without_userinfo
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, Conflict
@@ -90,6 +89,8 @@ class ComponentColumns:
                 value = "" if value is None else self.format_time(value, zone)
             elif each.kind is FieldKind.SECRET and not actor.may(Role.ADMIN):
                 value = MASK if value else ""
+            elif each.is_link and not actor.may(Role.ADMIN):
+                value = without_userinfo(value or "")
             elif each.name in self.booleans:
                 value = bool(value)
             shape = self.shapes.get(each.name)

@@ -14,9 +14,6 @@ from typing import NamedTuple
 import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.typedefs import Handler
-from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
 
 from terrazzo.api.kernel.components import Components, query_values
 from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
@@ -39,6 +36,7 @@ from terrazzo.api.transports.firmware import firmware_handler
 from terrazzo.api.transports.forms import Form, read_form
 from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
+from terrazzo.api.transports.metrics_page import metrics_handler
 from terrazzo.api.transports.readiness import check_readiness
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
@@ -89,7 +87,7 @@ def build_apps(services: Services) -> Apps:
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
     routes.add("GET", "/healthz", _handle_health)
     routes.add("GET", "/readyz", _readiness_handler(services))
-    routes.add("GET", "/metrics", _metrics_handler(services, traffic, connection_limiter))
+    routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter))
     routes.add("*", "/{path:.*}", _refuse_path)
     alone = _Routes(apps.websocket, traffic)
     alone.add("GET", GATEWAY_PATH, sockets.handle)
@@ -310,18 +308,6 @@ def _readiness_handler(services: Services) -> Handler:
         return web.Response(body=msgspec.json.encode(readiness), content_type=_JSON, status=status)
 
     return handle_readiness
-
-
-def _metrics_handler(services: Services, *own: Collector) -> Handler:
-    registry = CollectorRegistry()
-    ProcessCollector(registry=registry)
-    for collector in (*own, *services.collectors):
-        registry.register(collector)
-
-    async def handle_metrics(request: web.Request) -> web.Response:
-        return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
-
-    return handle_metrics
 
 
 def _caller(request: web.Request) -> Caller:

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from terrazzo.database.entity import Entity, Uid, authors, define
-from terrazzo.database.field import Field, flag, moment, number, reference, secret, structure, text
+from terrazzo.database.field import Field, flag, link, moment, number, reference, secret, structure, text
 from terrazzo.domain.campaign_waves import check_waves
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
@@ -134,11 +134,11 @@ CONFIGURATION = define(
     text("name", 64, required=True),
     text("description", 255),
     text("hardware", 64),
-    text("mcu_file", 128),
+    link("mcu_file", 128),
     text("mcu_version", 32),
-    text("remosu_file", 128),
+    link("remosu_file", 128),
     text("remosu_version", 32),
-    text("lua_file", 128),
+    link("lua_file", 128),
     text("lua_version", 32),
     structure("terminal_script", unset="{}"),
     structure("config_script", unset="{}"),
@@ -300,7 +300,7 @@ CAMPAIGN = define(
     reference("config_id", "configuration", required=True),
     text("unit", 8, required=True, default=None, choices=FIRMWARE_UNITS),
     text("version", 32),  # the target; the configuration's unless given
-    text("file", 128, read_only=True),  # the configuration's at creation
+    link("file", 128, read_only=True),  # the configuration's at creation
     structure("terminal_list", read=read_key_list, check=check_key_list),  # none: all of the configuration
     structure("waves", check=check_waves),
     number("failure_percent", default=20, minimum=1, maximum=100),

@@ -100,7 +100,7 @@ RULE = define(
     _listed("recipients", check_texts(MOST_RECIPIENTS)),
     text("subject", 255, default="{object}: {label}", check=check_template),
     text("template", 4_096, default="{object}: {label} ({code}) = {value} at {time}", check=check_template),
-    text("url", 1_024, check=check_url),
+    secret("url", 1_024, check=check_url),  # of many receivers it is all that keeps others from calling it
     secret("secret", 128, check=check_secret),
     number("repeat_s", maximum=7 * 86_400),  # 0: sent once
     number("repeat_times", maximum=1_000),

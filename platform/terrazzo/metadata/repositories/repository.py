@@ -20,7 +20,7 @@ from terrazzo.database.changes import record_change
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database, reason_of
 from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
-from terrazzo.database.field import MAX_INTEGER, Field, shorten, type_name
+from terrazzo.database.field import MASK, MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
@@ -82,6 +82,7 @@ class EntityRepository:
         self.table = entity.table
         self._database = database
         self._clock = clock
+        self.secrets = secrets
         self._codec = RowCodec(entity, secrets)
         self._entities = {other.name: other for other in entities}
         self._referenced = {each.name: self._entities[each.references or ""] for each in entity.references}
@@ -173,6 +174,9 @@ class EntityRepository:
 
     # Hooks for subclasses
 
+    def check_draft(self, draft: Draft, before: Row | None) -> None:
+        """Hook: raises ``BadParameter`` for a value that the configuration doesn't allow; imports ask it too."""
+
     async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
         """Hook: refuses or completes a change. ``before`` is None at creation, ``draft`` is empty at deletion."""
         if self.entity.company == "id" and not actor.is_super:
@@ -223,8 +227,10 @@ class EntityRepository:
         unwritable = [each for each in entity.fields.values() if each.internal or each.read_only]
         defaults = {each.name: each.default for each in unwritable if each.default is not None}
         given = self._parse(values, [each for each in entity.writable() if each.name != entity.company])
+        self._refuse_masks(given)
         draft = defaults | given | internal
         self._sign(actor, draft, "created_by", "last_modified_by")
+        self.check_draft(draft, None)
         async with self._changing(actor) as unit:
             await self._guard(unit.connection, actor, draft, None)
             if entity.company != "id":
@@ -237,12 +243,14 @@ class EntityRepository:
 
     async def _update(self, actor: Actor, key: int | str, values: Mapping[str, Any], internal: Draft) -> Row:
         fixed = (self.entity.uid_name, self.entity.company, "created_by")
+        values = {name: value for name, value in values.items() if not self._is_mask(name, value)}
         changing = [each for each in self.entity.writable() if each.name in values and each.name not in fixed]
         draft = self._parse(values, changing) | internal
         self._sign(actor, draft, "last_modified_by")
         async with self._changing(actor) as unit:
             before = await self._find(unit.connection, actor, key)
             self._check_fixed(values, before)
+            self.check_draft(draft, before)
             await self._guard(unit.connection, actor, draft, before)
             await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
             stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
@@ -259,6 +267,16 @@ class EntityRepository:
             if name not in writable and name not in ignored:
                 raise BadParameter(name, f"no such field; there are {', '.join(sorted(writable))}")
         return {each.name: each.parse(values.get(each.name)) for each in fields}
+
+    def _is_mask(self, name: str, value: Any) -> bool:
+        """Whether a client sends back the mask that it was shown in place of a secret."""
+        field = self.entity.fields.get(name)
+        return field is not None and field.kind is FieldKind.SECRET and value == MASK
+
+    def _refuse_masks(self, draft: Draft) -> None:
+        for name, value in draft.items():
+            if self._is_mask(name, value):
+                raise BadParameter(name, f"is {MASK}, which stands for a secret: give the secret itself")
 
     def _sign(self, actor: Actor, draft: Draft, *columns: str) -> None:
         """Puts the actor into author columns that the caller left empty."""

@@ -12,18 +12,23 @@ from terrazzo.database.changes import record_changes
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
+from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
-from terrazzo.metadata.repositories.repository import Changed, EntityRepository
+from terrazzo.metadata.repositories.repository import Changed, Draft, EntityRepository
 
 _AT_ONCE = 1_000  # first logins in one statement
 
 
 class TerminalRepository(EntityRepository):
-    """The terminals, with their secrets sealed at rest."""
+    """The terminals, with their secrets sealed at rest.
+
+    ``pin_chars``: how many characters a new pin has to have.
+    """
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
+        self.pin_chars = 1
         self._activated: set[str] = set()  # whose first login is known to be noted
         self.changes.listen(self._forget_deleted)
 
@@ -53,6 +58,13 @@ class TerminalRepository(EntityRepository):
         changes = [MetadataChange(self.entity.name, row.id, row.uid) for row in noted]
         await record_changes(connection, changes)
         return changes
+
+    def check_draft(self, draft: Draft, before: Row | None) -> None:
+        """Refuses a new pin that is too short; one that a terminal has already stays good."""
+        pin = draft.get("pin")
+        if pin is None or len(pin) >= self.pin_chars or (before is not None and before["pin"] == pin):
+            return
+        raise BadParameter("pin", f"expected at least {self.pin_chars} characters (limits.pin_chars), got {len(pin)}")
 
     def _forget_deleted(self, changed: Changed) -> None:
         if changed.row is None:

@@ -148,6 +148,7 @@ class GatewayServers:
             readiness=self._readiness(),
             tasks=self._parts.tasks,
             collectors=self._collectors(),
+            metrics_token=self._config.metrics.token,
         )
 
     def _collectors(self) -> Sequence[Collector]:

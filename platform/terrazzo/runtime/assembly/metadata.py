@@ -7,16 +7,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from terrazzo.access.tokens import Tokens, load_token_key
+from terrazzo.access.tokens import TokenKey, Tokens
 from terrazzo.access.users import FirstAdmin, ensure_admin
+from terrazzo.audit.entry import secret_columns
 from terrazzo.audit.log import AuditLog
 from terrazzo.config.sections import Config
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangesLost, ChangeWatcher
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
+from terrazzo.metadata.definitions.registry import ENTITIES
+from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.metadata.sealed_columns import seal_clear
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.retry import Retry
 from terrazzo.runtime.lifetime import Lifetime
@@ -52,19 +56,22 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     lifetime.push_async_callback(database.close)
     changes = ChangeWatcher(database)
     await changes.start()
-    secrets = Secrets.open(folder, key=config.database.secrets_key)
+    secrets = await _open_secrets(config, database)
     registry = await load_registry(database, secrets)
     entities = Entities.open(database, registry, secrets, zone=config.zone)
+    entities.terminals.pin_chars = config.limits.pin_chars
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
-    key = load_token_key(folder, key=config.auth.token_key)
+    token_key = TokenKey(folder, config.auth.token_key)
+    key = token_key.load()
     tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
-    poll = partial(_poll, changes, lifetime)
+    poll = partial(_poll, changes, lifetime, partial(token_key.follow, tokens))
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
-    audit, days = AuditLog(database, zone=config.zone, clock=clock), config.audit.retention_days
+    audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
+    days = config.audit.retention_days
     if days:
         forgetting = lifetime.tasks.repeat(
             "audit retention",
@@ -76,7 +83,20 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     return Metadata(database, registry, entities, tokens, audit, first_admin)
 
 
-async def _poll(changes: ChangeWatcher, lifetime: Lifetime) -> None:
+async def _open_secrets(config: Config, database: Database) -> Secrets:
+    """The keys of stored secrets, and what an older version kept in the clear sealed with them."""
+    section = config.database
+    secrets = Secrets.open(config.data_dir, key=section.secrets_key, old_key=section.secrets_key_old)
+    if secrets.is_replacing:
+        _log.warning("secrets are sealed with two keys: terrazzo keys rotate --secrets brings them to the new one")
+    count = await seal_clear(database, secrets, RULE)
+    if count:
+        _log.info("the URLs of %d webhooks are encrypted from now on", count)
+    return secrets
+
+
+async def _poll(changes: ChangeWatcher, lifetime: Lifetime, look_at_key: Callable[[], None]) -> None:
+    look_at_key()
     try:
         await changes.poll()
     except ChangesLost as error:

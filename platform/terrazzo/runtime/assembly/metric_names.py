@@ -101,6 +101,11 @@ CAMPAIGNS = {
     "terrazzo_campaigns_running": "running",
 }
 
+COMMANDS = {
+    "terrazzo_command_answers_dropped_total": "answers_dropped",
+    "terrazzo_command_upgrades_refused_total": "upgrades_refused",
+}
+
 LOGIN = {
     "terrazzo_login_accepted_total": "accepted",
     "terrazzo_login_wrong_credentials_total": "wrong_credentials",

@@ -48,6 +48,7 @@ def part_metrics(
         StatsCollector(names.CAMPAIGNS, lambda: campaigns),
         LabelledCollector("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
         LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
+        StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.LOGIN, lambda: login),
         StatsCollector(names.ANALYSIS, lambda: analysis),
         StatsCollector(names.LIVE, lambda: live),

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 
 from terrazzo.listeners import Listeners
 from terrazzo.runtime.supervisor import SupervisedTask
+from terrazzo_broker.log_text import visible
 
 _TASK = ["task"]
 
@@ -31,7 +32,7 @@ class TaskCollector(Collector):
             restarts.add_metric([name], task.restarts)
             failures.add_metric([name], task.failures)
             if task.last_error:
-                errors.add_metric([name, task.last_error], 1)
+                errors.add_metric([name, visible(task.last_error)], 1)
         return [up, restarts, failures, errors]
 
 

@@ -10,6 +10,7 @@ from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.config.sections import Config
 from terrazzo.crypto.key_file import load_key
+from terrazzo.domain.actor import Role
 from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
@@ -69,6 +70,7 @@ def new_messaging(
         links=links,
         answers=StoredAnswers(store),
         expiry_s=config.command.expiry_s,
+        upgrade_role=Role[config.command.upgrade_role.upper()],
         clock=clock,
     )
     ingest.answers.listen(commands.on_answer)

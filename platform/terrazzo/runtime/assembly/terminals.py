@@ -9,6 +9,7 @@ from typing import Any
 
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
+from terrazzo.domain.actor import SYSTEM
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded.broker_tasks import BrokerTasks
 from terrazzo.embedded.hooks import PlatformHooks
@@ -64,6 +65,7 @@ async def start_terminals(
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
     login = _open_login(config, lifetime, metadata)
     on_ready = messaging.commands.on_ready
+    shared["hears_sys"] = _hearers_of_sys(config)
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
     broker = _open_broker(config, lifetime, hooks)
     messaging.bus.attach(broker)
@@ -71,6 +73,12 @@ async def start_terminals(
     terminals = Terminals(broker, login, activations, bridges)
     await _start(terminals, messaging, lifetime)
     return terminals
+
+
+def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
+    """By the id of a company whether its terminals may have the broker's figures, which are about all companies."""
+    allowed = {"off": (), "platform": (SYSTEM.company_id,), "granted": None}[config.mqtt.sys_topics]
+    return lambda company_id: allowed is None or company_id in allowed
 
 
 def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> TerminalLogin:

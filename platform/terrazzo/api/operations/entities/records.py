@@ -8,11 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from terrazzo.database.entity import COMPANY, Entity
-from terrazzo.database.field import FieldKind
+from terrazzo.database.field import MASK, FieldKind, without_userinfo
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
-
-MASK = "******"  # stands for a secret that the user may not see
 
 
 class RecordView:
@@ -23,6 +21,7 @@ class RecordView:
         self._names = {"id", *(field.name for field in shown)}
         self._times = [field.name for field in shown if field.kind is FieldKind.TIME]
         self._secrets = [field.name for field in shown if field.kind is FieldKind.SECRET]
+        self._links = [field.name for field in shown if field.is_link]
         self._references = {
             field.name: f"{field.name.removesuffix('_id')}_uid"
             for field in shown
@@ -54,4 +53,7 @@ class RecordView:
         for name in () if actor.may(Role.ADMIN) else self._secrets:
             for record in records:
                 record[name] = MASK if record[name] else ""
+        for name in () if actor.may(Role.ADMIN) else self._links:
+            for record in records:
+                record[name] = without_userinfo(record[name] or "")
         return records

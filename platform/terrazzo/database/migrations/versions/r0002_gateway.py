@@ -79,7 +79,7 @@ def _remake_object() -> None:
     op.execute("DROP TABLE links")
     if last is not None:
         op.execute("DELETE FROM sqlite_sequence WHERE name = 'object'")
-        op.execute(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('object', {int(last)})")
+        op.execute(f"INSERT INTO sqlite_sequence (name, seq) VALUES ('object', {int(last)})")  # an int  # nosec B608
 
 
 def _retype(table: Any) -> None:

@@ -1,0 +1,19 @@
+"""Text of others on a terminal: visible, and without a meaning for the terminal or for rich."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from terrazzo_broker.log_text import visible
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+PRIVATE_UMASK = 0o077  # files that commands make in the data folder are their owner's alone
+
+
+def cell(value: object, style: str = "") -> Text:
+    """A cell of a table: no markup is read in it, and nothing in it steers the terminal."""
+    from rich.text import Text
+
+    return Text(visible(str(value)), style)

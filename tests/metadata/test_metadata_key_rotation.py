@@ -1,0 +1,193 @@
+"""The key of stored secrets is replaced: all is sealed anew, and wherever it is cut off nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from registry_stand import Stand, make_stand
+
+from terrazzo.access.key_rotation import rotate_secrets_key
+from terrazzo.crypto.key_file import read_key
+from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, OLD_KEY_FILE, Secrets
+from terrazzo.database.database import Database
+from terrazzo.database.field import FieldKind
+from terrazzo.database.migrations import REVISIONS
+from terrazzo.domain.registry import Registry
+from terrazzo.metadata.definitions.registry import ENTITIES, TERMINAL
+from terrazzo.metadata.definitions.rules import RULE
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.sealed_columns import reseal, seal_clear
+
+URL = "https://hooks.example.com/secret"
+CLEAR = {"terminal.pin": "pin-of-it", "rule.url": URL, "rule.secret": "0123456789abcdef", "customer.secret": "code"}
+HOOK = {"kinds": ["event"], "channel": "webhook", "url": URL, "secret": "0123456789abcdef"}
+SEALED = {f"{e.name}.{f.name}" for e in ENTITIES for f in e.fields.values() if f.kind is FieldKind.SECRET}
+STEPS = ("copied", "replaced", "walk", "removed")
+
+
+class Cut(BaseException):
+    """The process ends here."""
+
+
+async def fill(stand: Stand) -> None:
+    for number in range(5):
+        await stand.terminal(f"t{number}")
+    await stand.entities.rules.create(stand.first, {"name": "hook", **HOOK})
+    await stand.entities.customers.create(stand.second, {"name": "c", "secret": "code"})
+
+
+async def stored(stand: Stand) -> dict[tuple[str, int], str]:
+    """All sealed texts by column and id."""
+    found = {}
+    async with stand.database.reading() as connection:
+        for place in SEALED:
+            entity, _, column = place.partition(".")
+            table = next(each.table for each in ENTITIES if each.name == entity)
+            for row in await connection.execute(sa.select(table.c.id, table.c[column])):
+                if row[1]:
+                    found[place, row[0]] = row[1]
+    return found
+
+
+async def check_readable(stand: Stand, secrets: Secrets) -> None:
+    """By whoever opens the folder now."""
+    for (place, _), text in (await stored(stand)).items():
+        assert secrets.unseal(text, place) == CLEAR[place]
+
+
+def key_in(folder: Path) -> bytes | None:
+    return read_key(folder / KEY_FILE, size=KEY_BYTES)
+
+
+def test_these_columns_are_sealed() -> None:
+    names = {"terminal.pin", "terminal.rsa_privatekey", "customer.secret", "object.secret", "rule.secret", "rule.url"}
+    assert names == SEALED
+
+
+async def test_all_is_sealed_anew(stand: Stand, tmp_path: Path) -> None:
+    await fill(stand)
+    before, key = await stored(stand), key_in(tmp_path)
+    told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    after = await stored(stand)
+    assert (told.count, told.unreadable_count, len(before)) == (8, 0, 8)
+    assert after.keys() == before.keys()
+    assert not set(after.values()) & set(before.values())
+    assert not (tmp_path / OLD_KEY_FILE).exists()
+    assert (tmp_path / KEY_FILE).stat().st_mode & 0o777 == 0o600
+    assert key_in(tmp_path) != key
+    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+    await stand.terminal("later")  # by repositories that were there before: they see that the key is another
+    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+    row = await stand.entities.terminals.item(stand.first, "later")
+    assert row["pin"] == "pin-of-it"
+
+
+async def test_cut_off_in_the_walk(stand: Stand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    await fill(stand)
+    sealed = 0
+    seal = Secrets.seal
+
+    def seal_or_end(self: Secrets, text: str, place: str) -> str:
+        nonlocal sealed
+        sealed += 1
+        if sealed == 4:
+            raise Cut
+        return seal(self, text, place)
+
+    async def one_by_one(*arguments: Any) -> Any:
+        return await reseal(*arguments, at_once=1)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("terrazzo.access.key_rotation.reseal", one_by_one)
+        patched.setattr(Secrets, "seal", seal_or_end)
+        with pytest.raises(Cut):
+            await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    both = Secrets.open(tmp_path)
+    assert both.is_replacing
+    newest = [both.is_newest(text, place) for (place, _), text in (await stored(stand)).items()]
+    assert newest.count(True) == 3
+    await check_readable(stand, both)
+    middle = key_in(tmp_path)
+    told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    assert (told.count, key_in(tmp_path)) == (5, middle), "what was begun is finished"
+    await check_readable(stand, Secrets(middle or b""))
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_cut_off_between_two_steps(stand: Stand, tmp_path: Path, step: str) -> None:
+    def on_step(name: str) -> None:
+        if name == step:
+            raise Cut
+
+    await fill(stand)
+    first = key_in(tmp_path)
+    with pytest.raises(Cut):
+        await rotate_secrets_key(stand.database, tmp_path, settle_s=0, on_step=on_step)
+    await check_readable(stand, Secrets.open(tmp_path))
+    await stand.terminal("meanwhile")
+    await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    assert key_in(tmp_path) != first
+    assert not (tmp_path / OLD_KEY_FILE).exists()
+    await check_readable(stand, Secrets(key_in(tmp_path) or b""))
+
+
+async def test_a_secret_that_no_key_opens_keeps_the_old_key(stand: Stand, tmp_path: Path) -> None:
+    await fill(stand)
+    foreign = Secrets(b"x" * KEY_BYTES).seal("other", "terminal.pin")
+    async with stand.database.writing() as connection:
+        await connection.execute(TERMINAL.table.update().where(TERMINAL.table.c.uid == "t1").values(pin=foreign))
+    told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    assert (told.unreadable, told.unreadable_count) == (["terminal t1: pin"], 1)
+    assert (tmp_path / OLD_KEY_FILE).exists()
+    assert foreign in (await stored(stand)).values()
+
+
+async def test_what_somebody_writes_during_the_walk_stays(stand: Stand, tmp_path: Path) -> None:
+    """A row is written only while it has the value that was read."""
+    await fill(stand)
+    statements: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        statements.append(statement)
+
+    sa.event.listen(stand.database.engine.sync_engine, "before_cursor_execute", note)
+    await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
+    updates = [each for each in statements if each.startswith("UPDATE terminal ")]
+    assert len(updates) == 5
+    assert all("pin =" in each.partition("WHERE")[2] for each in updates)
+
+
+def test_a_key_that_is_gone_is_not_made_anew_by_who_has_it_in_memory(tmp_path: Path) -> None:
+    secrets = Secrets.open(tmp_path)
+    sealed = secrets.seal("pin", "p")
+    (tmp_path / KEY_FILE).unlink()
+    assert secrets.unseal(secrets.seal("more", "p"), "p") == "more"
+    assert secrets.unseal(sealed, "p") == "pin"
+    assert not (tmp_path / KEY_FILE).exists()
+
+
+async def test_rules_of_an_older_revision_keep_their_ids_and_are_sealed(tmp_path: Path) -> None:
+    """SQLite remakes the table; ids that were used once are not used again."""
+    database = await Database.open("", data_dir=tmp_path)
+    stand = await make_stand(database, tmp_path)
+    await fill(stand)
+    await stand.entities.rules.create(stand.first, {"name": "gone", **HOOK})
+    await stand.entities.rules.delete(stand.first, 2)
+    await database.close()
+    with closing(sqlite3.connect(tmp_path / "terrazzo.db")) as older:
+        older.execute("UPDATE rule SET url = ?", (URL,))
+        older.execute("UPDATE alembic_version SET version_num = ?", (REVISIONS[REVISIONS.index("0014") - 1],))
+        older.commit()
+    database = await Database.open("", data_dir=tmp_path)
+    secrets = Secrets.open(tmp_path)
+    assert await seal_clear(database, secrets, RULE) == 1
+    assert await seal_clear(database, secrets, RULE) == 0
+    rules = Entities.open(database, Registry(), secrets).rules
+    assert await rules.webhook(1) == (URL, HOOK["secret"])
+    assert (await rules.create(stand.first, {"name": "next", **HOOK}))["id"] == 3
+    await database.close()

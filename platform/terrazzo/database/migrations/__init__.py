@@ -1,4 +1,4 @@
 """Alembic migrations of the metadata, applied at start, all that are missing in one transaction."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0014")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
 """All revisions, oldest first; the last is what this version of the platform needs."""

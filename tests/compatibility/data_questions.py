@@ -257,6 +257,23 @@ def urls_of_webhooks_are_secrets(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+NEVER_WRITTEN: dict[str, Any] = {
+    **{key: {} for key in ("terminal_script", "config_script", "template", "script")},
+    **{key: [] for key in ("addition", "option", "file")},
+}
+"""What structures read as that were never written; versions before said null."""
+
+
+def as_said_now(kept: Any) -> Any:
+    """An answer of a version before, with what has changed on purpose since (CHANGELOG.md)."""
+    if isinstance(kept, dict):
+        return {
+            name: NEVER_WRITTEN[name] if value is None and name in NEVER_WRITTEN else as_said_now(value)
+            for name, value in kept.items()
+        }
+    return [as_said_now(each) for each in kept] if isinstance(kept, list) else kept
+
+
 RULES: tuple[Callable[[dict[str, Any]], dict[str, Any]], ...] = (
     days_are_counted_back_from_today,
     an_open_label_grows_older,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from compared import differences
-from data_questions import RULES, ask_all, without_now
+from data_questions import RULES, as_said_now, ask_all, without_now
 from data_records import USERS
 from data_server import ADMIN, Api, Server, wait_for
 from data_terminals import NEVER_S, Terminal, auto_password, report_by_scram, unseal
@@ -27,7 +27,7 @@ class Opened:
         kept = json.loads((KEPT / f"{version}.json").read_text(encoding="utf-8"))
         self.uids = kept["uids"]
         self.questions = [each["question"] for each in kept["asked"]]
-        self.answers = [without_now(each["answer"]) for each in kept["asked"]]
+        self.answers = [as_said_now(without_now(each["answer"])) for each in kept["asked"]]
         self.server = Server(Path(sys.executable), unpack(KEPT / f"{version}.tar.xz", folder / "data"))
         self._apis: dict[str, Api] = {}
         try:

@@ -41,7 +41,7 @@ async def test_a_mapping_reads_back_as_json(rig: Rig) -> None:
     assert listed == record | {"action": "get_mapping_list", "actionid": 7}
     await rig.call("update_mapping", uid=uid, name="renamed", script=[ROW], addition="", **SIGNED)
     changed = await rig.call("get_mapping_item", uid=uid)
-    assert (changed["name"], changed["script"], changed["addition"]) == ("renamed", [ROW], None)
+    assert (changed["name"], changed["script"], changed["addition"]) == ("renamed", [ROW], [])
     for missing in ("name", "script", "created_by", "last_modified_by", "is_available"):
         fields = {"name": "m", "script": [ROW], **SIGNED}
         del fields[missing]

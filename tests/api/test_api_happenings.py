@@ -51,7 +51,8 @@ def label(**changes: Any) -> dict[str, Any]:
 
 async def insert(rig: Rig, table: Any, *rows: dict[str, Any]) -> None:
     async with rig.services.events._database.writing() as connection:
-        await connection.execute(table.insert(), list(rows))
+        for row in rows:  # a list would be read by the columns of its first row
+            await connection.execute(table.insert(), row)
 
 
 async def component(rig: Rig, path: str, **query: str) -> Any:

@@ -20,7 +20,7 @@ async def test_a_new_pin_has_to_be_long_enough(tmp_path: Path) -> None:
         assert refused["code"] == 10401
         assert refused["info"].startswith("pin: expected at least 8 characters (limits.pin_chars), got 7")
         await rig.add_terminal("t1", config_id=config, pin="12345678")
-        refused = await rig.ask("update_terminal", uid="t1", pin="short")
+        refused = await rig.ask("update_terminal", **(terminal_fields("t1", config) | {"pin": "short"}))
         assert "limits.pin_chars" in refused["info"]
         rows = [terminal_fields("t2", config) | {"pin": "a"}, terminal_fields("t3", config) | {"pin": "long-enough"}]
         report = await rig.ask("import_terminals", rows=rows)
@@ -32,7 +32,8 @@ async def test_a_new_pin_has_to_be_long_enough(tmp_path: Path) -> None:
 
 async def test_a_short_one_that_a_terminal_has_stays_good(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
-        await rig.add_terminal("t1", pin="1")
+        config = await rig.add_config()
+        await rig.add_terminal("t1", config_id=config, pin="1")
         rig.platform.metadata.entities.terminals.pin_chars = 8
-        await rig.call("update_terminal", uid="t1", name="renamed", pin="1")
+        await rig.call("update_terminal", **(terminal_fields("t1", config) | {"name": "renamed", "pin": "1"}))
         assert (await rig.call("import_terminals", rows=[{"uid": "t1", "pin": "1"}], mode="upsert"))["unchanged"] == 1

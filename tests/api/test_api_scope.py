@@ -187,6 +187,7 @@ SPECIAL: dict[str, Special] = {
     "/api/send/send-sms": Special(
         fields={"sms_group": {"msgdata": "@mark"}, "send_user_group": ["+1"]}, code=500, stranger=500
     ),
+    "/pusher/api/v1/publish": Special(fields={"project_id": 1}),
     "/api/send/send-app-push": Special(code=500, stranger=500),
     "/api/send/send-wechat": Special(
         fields={"open_ids": ["@mark"], "data_msg": {"first": {"value": "@mark"}}}, code=500, stranger=500

@@ -141,6 +141,13 @@ def test_late_messages_make_records_of_their_own_and_change_nothing_newer():
     assert stand.report({"T": 1, "S": 2}, 11) == {"S": 2, "D": 3}
 
 
+def test_a_late_message_says_nothing_about_what_follows_from_statistics():
+    stand = Stand([sta("T"), stt("N", "count", "T"), func("F", "T + N")])
+    assert stand.report({"T": 5}, 10) == {"T": 5, "N": 1, "F": 6}
+    assert stand.report({"T": 7}, 5) == {"T": 7}, "late: how many there were is not known by the message"
+    assert stand.report({"T": 5}, 12) == {"N": 3, "F": 8}, "but it counts"
+
+
 def test_a_terminal_behind_another_one_is_not_late():
     stand = Stand([sta("A"), sta("B", "", "$AdapterID-2.B"), evnt("HOT", "x > 80", "$AdapterID-1.A")])
     stand.report({"B": 1}, 100, uid="t2")

@@ -72,8 +72,8 @@ def test_a_folder_with_the_former_passwords_gets_random_ones(tmp_path: Path) -> 
         running.login()
         running.call("update_user", username="demo-admin", password="demo-password")
         running.call("update_user", username="demo-viewer", password="one of their own")
-        running.call("update_terminal", uid="demo-spare", pin="spare-pin")
-        running.call("update_terminal", uid="demo-pwd-2", pin="its-own-pin")
+        running.change_terminal("demo-spare", pin="spare-pin")
+        running.change_terminal("demo-pwd-2", pin="its-own-pin")
     (tmp_path / "data" / "demo-passwords").unlink()
     with running.again() as second:
         wait_for(lambda: len(second.log.read_text().split("\ncurl ")) == 7, "the lines to try", timeout_s=30)

@@ -109,6 +109,20 @@ class RollingWindow:
             self.changed.discard(old)
 
 
+class SilentWindow(RollingWindow):
+    """Knows no sample and no statistic: one message says nothing about a window."""
+
+    def __init__(self) -> None:
+        super().__init__(1, "count")
+
+    def add(self, time_us: int, value: Value) -> None:
+        """Takes nothing."""
+
+    def value(self, time_us: int) -> Value:
+        """There is none."""
+        return None
+
+
 def _result(fn: str, whole: Step) -> Value:
     if fn == "count":
         return whole.count

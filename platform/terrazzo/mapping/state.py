@@ -19,7 +19,7 @@ import msgspec
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.domain.mapping_table import MappingTable, Slot
 from terrazzo.expressions.functions import Value
-from terrazzo.mapping.rolling_window import STEPS, RollingWindow, Step
+from terrazzo.mapping.rolling_window import STEPS, RollingWindow, SilentWindow, Step
 
 NEVER = -1
 
@@ -172,7 +172,8 @@ def window_notes(notes: Mapping[str, bytes]) -> dict[int, dict[str, list[StepNot
 
 
 def empty_state(table: MappingTable) -> ObjectState:
-    """A state in which a message is looked at alone; rows with an interval stay silent."""
+    """A state in which a message is looked at alone; statistics and rows with an interval stay silent."""
     state = ObjectState(0, table)
+    state.windows = [None if window is None else SilentWindow() for window in state.windows]
     state.marks = [2**63] * len(table.rows)
     return state

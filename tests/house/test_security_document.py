@@ -1,0 +1,35 @@
+"""docs/security.md names tests; each of them is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_NAMED = re.compile(r"`(tests/[\w/]+\.py)?((?:::\w+)*)`")
+
+
+def named_tests(text: str) -> set[tuple[str, str]]:
+    """File and name of each test; one without a file is in the file before it, one without a name is a whole file."""
+    found, file = set(), ""
+    for given, names in _NAMED.findall(text):
+        file = given or file
+        if given or names:
+            found.add((file, names.rpartition("::")[2]))
+    return found
+
+
+def test_each_named_test_is_there() -> None:
+    found = named_tests((ROOT / "docs" / "security.md").read_text(encoding="utf-8"))
+    assert len(found) > 30
+    missing = []
+    for file, name in sorted(found):
+        path = ROOT / file
+        if not path.is_file() or (name and not re.search(rf"(def|class) {name}\b", path.read_text(encoding="utf-8"))):
+            missing.append(f"{file}::{name}")
+    assert missing == []
+
+
+def test_names_are_read_as_they_are_written() -> None:
+    text = "| `tests/a/test_b.py::test_c`, `::TestD::test_e` | `limits.x` | `tests/f.py` |"
+    assert named_tests(text) == {("tests/a/test_b.py", "test_c"), ("tests/a/test_b.py", "test_e"), ("tests/f.py", "")}

@@ -17,7 +17,6 @@ import msgspec
 from msgspec import Meta, inspect
 
 from terrazzo.config.bridge import BridgeSection, check_bridges
-from terrazzo.config.http import check_http
 from terrazzo.config.kinds import CountOrOff, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
@@ -46,8 +45,6 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
     host: Host = "127.0.0.1"
     port: Port = 31507
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
-    trusted_proxies: tuple[str, ...] = ()
-    allowed_origins: tuple[str, ...] = ()
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -340,6 +337,5 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
-    check_http(config.http)
     check_bridges(config.bridge)
     check_messenger(config.messenger)

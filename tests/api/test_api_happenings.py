@@ -139,7 +139,8 @@ EMPTY_TIMES = [
 @pytest.mark.usefixtures("each_database")
 async def test_empty_text_is_a_time_that_is_not_there(rig: Rig) -> None:
     """What a record shows as empty text is found by it: open labels, events that nobody has taken care of."""
-    await insert(rig, LABEL, label(), label(close_at=T0), label(class_id="r6"))
+    recently = {"opened_at": now_us(), "created": now_us()}  # days are counted back from today
+    await insert(rig, LABEL, label(**recently), label(**recently, close_at=T0), label(**recently, class_id="r6"))
     await insert(rig, EVENT, event(), event(cleared_by=1, cleared_at=T0))
     for conditions, found in EMPTY_TIMES:
         page = await rig.call("get_retainer_label_list", **conditions)
@@ -155,7 +156,7 @@ async def test_empty_text_is_a_time_that_is_not_there(rig: Rig) -> None:
             assert [each["id"] for each in page["data"]] == found, (name, operator)
             query = {"where_and": json.dumps([[name, operator, ""]])}
             assert await component(rig, "statistics/eventQuantity", **query) == {"data": 1}
-    days = await component(rig, "statistics/retainerQuantityByDay", day="5000", where_in='["close_at", [""]]')
+    days = await component(rig, "statistics/retainerQuantityByDay", day="7", where_in='["close_at", [""]]')
     assert sum(days["data"].values()) == 2
     for operator in (">", "<="):
         answer = await rig.ask("get_retainer_label_list", where_and=[["close_at", operator, ""]])

@@ -254,7 +254,7 @@ def incomplete_pushes() -> Iterator[tuple[str, dict[str, Any], str]]:
             group = json.loads(json.dumps(whole))
             outer, _, inner = attribute.rpartition(".")
             del (group[outer] if outer else group)[inner]
-            place = f"in {outer}: object" if outer else "Object"
+            place = f"in {outer}: object" if outer else "object"
             yield "send-app-push", {field: group}, f"{field}: {place} missing required field {inner}"
 
 

@@ -130,8 +130,9 @@ def test_alarms_come_from_the_signals_and_clear_again(terminal_type: str) -> Non
             raised += sum(now[name] and not before.get(name, False) for name in now)
             cleared += sum(before.get(name, False) and not now[name] for name in now)
             before = now
-    assert raised >= 2
-    assert cleared >= 1
+        if raised >= 2 and cleared >= 1:
+            return
+    raise AssertionError(f"{raised} raised, {cleared} cleared, of eight machines in two days")
 
 
 @given(

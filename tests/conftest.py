@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from influx_server import InfluxServer
 from postgresql_server import PostgreSQL, metadata_in, running_postgresql
+
+settings.register_profile("any load", deadline=None)  # how long an example takes says how busy the machine is
+settings.load_profile("any load")
 
 LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "resumes", "supervised")
 """Words in the names of files that have few tests and take long."""

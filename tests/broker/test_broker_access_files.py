@@ -322,6 +322,8 @@ async def test_retained_messages_go_to_who_may_read_them(tmp_path: Path) -> None
             client.send(subscribe_4(1, ("#", 0)))
             await client.receive()
             assert await received(client) == topics
+            await client.finish()
+        await root.finish()
 
 
 async def test_a_will_needs_the_right_to_write(tmp_path: Path) -> None:
@@ -337,7 +339,9 @@ async def test_a_will_needs_the_right_to_write(tmp_path: Path) -> None:
             )
             await dying.receive()
             dying.writer.transport.abort()
+            await dying.finish()
         assert await root.receive() == (0x30, field("news/1") + b"gone")
+        await root.finish()
 
 
 # The command
@@ -347,7 +351,7 @@ async def test_a_will_needs_the_right_to_write(tmp_path: Path) -> None:
     ("option", "text", "reason"),
     [
         ("--acl", "topic read ok\nnonsense\n", "line 2: expected topic, user or pattern"),
-        ("--password-file", "alice:open\n", "line 1: expected $6$"),
+        ("--password-file", "alice:in-the-clear\n", "line 1: expected $6$"),
         ("--password-file", None, "No such file or directory"),
     ],
 )
@@ -360,4 +364,4 @@ def test_a_bad_file_ends_the_start(tmp_path: Path, option: str, text: str | None
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.splitlines()[-1].startswith(f"terrazzo_broker: {path}")
     assert reason in done.stderr
-    assert "open" not in done.stderr
+    assert "in-the-clear" not in done.stderr

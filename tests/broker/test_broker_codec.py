@@ -11,7 +11,7 @@ from packet_table import BAD, BAD_CONNECTS, CONNECTS, GOOD, Row, names
 
 from terrazzo_broker.codec.errors import PacketError, UnsupportedProtocol
 from terrazzo_broker.codec.publish import parse_publish
-from terrazzo_broker.codec.reader import parse_connect, parse_packet
+from terrazzo_broker.codec.reader import ProtocolLevel, parse_connect, parse_packet
 from terrazzo_broker.codec.wire import Cursor, encode_length, parse_frame
 from terrazzo_broker.codec.writer import ack, connack_return_code, encode_packet
 from terrazzo_broker.delivery.encoder import PublishEncoder, render
@@ -198,8 +198,8 @@ def test_publishes_of_mqtt5_are_read_and_passed_on(packet):
     )
 )
 def test_connects_of_mqtt5_are_read(packet):
-    ours, version = read(packet.write(), 5)
-    assert (described(ours), version) == (described(packet), 5)
+    ours, protocol = read(packet.write(), 5)
+    assert (described(ours), protocol) == (described(packet), ProtocolLevel(5, is_bridge=False))
 
 
 @given(st.binary(min_size=2, max_size=60), st.sampled_from([4, 5]))

@@ -36,9 +36,10 @@ async def test_a_bad_connect_is_refused_with_the_reason(dial, running, row: BadR
     ("name", "level", "answer"),
     [
         ("MQTT", 3, (0x20, b"\0\1")),
-        ("MQIsdp", 3, (0x20, b"\0\1")),
-        ("MQTT", 0x84, (0x20, b"\0\1")),  # without properties: it may know only 3.1.1
+        ("MQIsdp", 4, (0x20, b"\0\1")),
+        ("MQTT", 0x83, (0x20, b"\0\1")),  # the highest bit is a bridge's, and 3 goes with MQIsdp
         ("MQTT", 6, (0x20, b"\0\1")),
+        ("MQTT", 0x86, (0x20, b"\0\1")),
     ],
 )
 async def test_unsupported_protocols_are_told_so(dial, name, level, answer):  # [MQTT-3.1.2-2]

@@ -17,6 +17,11 @@ _KEPT = 1_000  # user names of clients without a session that may be kept
 _NOT_AUTHORIZED = 0x87
 
 
+def _named(username: str | None) -> str | None:
+    """The user that a client names; an empty user name names none, as with Mosquitto."""
+    return username or None
+
+
 class AskedBroker(Protocol):
     """The broker, as the hooks change it when rights change."""
 
@@ -87,7 +92,7 @@ class FileHooks:
         return len(ended)
 
     def _is_still_known(self, client: Client) -> bool:
-        if self._passwords is None or client.username is None:
+        if self._passwords is None or _named(client.username) is None:
             return True
         return client.identity is not None and client.identity == self._passwords.proof(client.username)
 
@@ -100,7 +105,7 @@ class FileHooks:
         """
         if request.auth_method is not None:  # for which there are no keys [MQTT-4.12.0-1]
             return Refuse(ConnAckReasonCode.BAD_AUTHENTICATION_METHOD, "no authentication method is offered")
-        passwords, username = self._passwords, request.username
+        passwords, username = self._passwords, _named(request.username)
         if passwords is None or username is None:
             return Accept() if self._anonymous else Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "not authorized")
         try:
@@ -115,7 +120,7 @@ class FileHooks:
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
         """Grants topics that the file lets the user write to."""
         acl = self._acl
-        if acl is None or acl.allows(Access.WRITE, topic, username=client.username, client_id=client.client_id):
+        if acl is None or acl.allows(Access.WRITE, topic, username=_named(client.username), client_id=client.client_id):
             return PublishGrant(topic)
         return None
 
@@ -141,8 +146,9 @@ class FileHooks:
     def on_connected(self, client: Client) -> None:
         """Notes whose session it is; what was found out for another user is forgotten."""
         known = self._users
-        is_other = known.get(client.client_id) != client.username if client.client_id in known else bool(client.filters)
-        known[client.client_id] = client.username
+        username = _named(client.username)
+        is_other = known.get(client.client_id) != username if client.client_id in known else bool(client.filters)
+        known[client.client_id] = username
         broker = self._broker
         if broker is None:
             return

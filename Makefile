@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
-JOBS ?= 3
+JOBS ?= 4
 
 .PHONY: run test stress long lint bench install clean
 

@@ -49,7 +49,7 @@ plain = st.text(
     st.characters(codec="utf-8", exclude_categories=["C", "Z"], exclude_characters="\\%|_"), min_size=1, max_size=8
 )
 points = st.dictionaries(
-    plain.filter(lambda name: name not in {"time", "body", "arrival", "tie", "terminal", "channel", "object"}),
+    plain.filter(lambda name: name not in {"time", "body", "arrival", "tie", "kept", "terminal", "channel", "object"}),
     st.floats(allow_nan=False, allow_infinity=False),
     max_size=4,
 )

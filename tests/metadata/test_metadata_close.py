@@ -7,6 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from migrated import seed
-from terrazzo.database.database import Database
+from terrazzo.database.database import KEPT_OPEN, MORE_IN_NEED, Database
 
 SLOW = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000000) SELECT count(*) FROM n"
 
@@ -87,3 +88,15 @@ def test_no_thread_outlives_a_statement_that_was_under_way(tmp_path: Path, block
         await database.close()
 
     ends_quietly(cancel_and_close)
+
+
+async def test_who_waits_for_a_connection_waits_once(tmp_path: Path) -> None:
+    database = await Database.open("", data_dir=seed(tmp_path))
+    async with AsyncExitStack() as stack:
+        for _ in range(KEPT_OPEN + MORE_IN_NEED):
+            await stack.enter_async_context(database.reading())
+        asking = asyncio.create_task(database.check(), name="one too many")
+        await asyncio.sleep(0)
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith("database: ")]
+    await asking
+    await database.close()

@@ -22,6 +22,7 @@ from terrazzo.errors import Unavailable
 
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
+KEPT_OPEN, MORE_IN_NEED = 5, 10  # connections to SQLite
 CLOSE_TIMEOUT_S = 5.0  # for statements that are under way, twice at most
 
 _PASSING = ("08", "40", "53", "57")
@@ -92,6 +93,8 @@ class Database:
         pool = self.engine.pool
         if not self._is_sqlite or (isinstance(pool, sa.QueuePool) and pool.checkedin()):
             return
+        if self._in_use() >= KEPT_OPEN + MORE_IN_NEED:
+            return  # none will be opened: the caller waits for one that is given back
         opening = asyncio.create_task(self._open_one(), name="database: open a connection")
         self._ending.add(opening)
         opening.add_done_callback(self._ending.discard)
@@ -183,7 +186,12 @@ def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
         _create_private(path)
     elif not path.is_file():
         raise DatabaseOutdated(f"there is no database {path}")
-    engine = create_async_engine(parsed, connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S})
+    engine = create_async_engine(
+        parsed,
+        pool_size=KEPT_OPEN,
+        max_overflow=MORE_IN_NEED,
+        connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S},
+    )
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin)
     event.listen(engine.sync_engine, "invalidate", _roll_back)

@@ -70,7 +70,7 @@ class Batch:
     """What the broker hands over."""
 
     def __init__(self, messages, room: asyncio.Semaphore) -> None:
-        self.client = SimpleNamespace(client_id="bench", protocol=5)
+        self.client = SimpleNamespace(client_id="bench", protocol=5, owner="1")
         self.messages = messages
         self.arrived_us = time.time_ns() // 1000
         self._room = room

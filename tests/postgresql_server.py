@@ -105,8 +105,8 @@ def metadata_in(server: PostgreSQL) -> Iterator[None]:
             urls[data] = server.migrated_database()
         return urls[data]
 
-    async def open_there(url: str, *, data_dir: Path, upgrade: bool = True) -> Database:
-        return await open_named(url or database_of(data_dir), data_dir=data_dir, upgrade=upgrade)
+    async def open_there(url: str, *, data_dir: Path, **options: Any) -> Database:
+        return await open_named(url or database_of(data_dir), data_dir=data_dir, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Platform, "database_of", staticmethod(database_of))

@@ -8,6 +8,7 @@ from .hooks import (
     Client,
     ConnectRequest,
     Delivery,
+    FormerOwners,
     Hooks,
     Inbound,
     Outcome,
@@ -19,8 +20,10 @@ from .listeners.certificates import CertificateError, TlsFiles
 from .message import PublishProperties
 from .settings import BrokerSettings
 from .stats import Stats
+from .topics.owners import EVERYBODY
 
 __all__ = [
+    "EVERYBODY",
     "Accept",
     "Batch",
     "Broker",
@@ -30,6 +33,7 @@ __all__ = [
     "Client",
     "ConnectRequest",
     "Delivery",
+    "FormerOwners",
     "Hooks",
     "Inbound",
     "Outcome",

@@ -14,6 +14,8 @@ from pathlib import Path
 
 from .access.errors import AccessFileError
 from .access.file_hooks import FileHooks
+from .admission.descriptors import room_for_sockets
+from .admission.limits import SPARE_SOCKETS
 from .broker import Broker
 from .listeners.certificates import CertificateError, TlsFiles
 from .log_text import log_to
@@ -25,6 +27,7 @@ log = logging.getLogger("terrazzo_broker")
 
 CLOSE_TIMEOUT_S = 5.0
 RECEIVE_MAXIMUM = 1_000  # within what test suites go beyond on purpose; they run out of identifiers at the default
+CONNECT_BYTES = 6 << 16  # room for each field of a CONNECT to be as long as MQTT allows
 UNLIMITED = 1 << 30  # alone it serves tests and benchmarks, which connect as fast as they can
 
 
@@ -63,7 +66,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--secure-websocket-port", type=_port, metavar="P", help="the same with TLS")
     parser.add_argument("--unix", metavar="PATH", help="a Unix socket, mode 0660")
     parser.add_argument(
-        "--proxy-protocol", action="store_true", help="--port and --tls-port take PROXY protocol v2, and nothing else"
+        "--proxy-protocol", action="store_true", help="--port and --tls-port take the PROXY protocol, and nothing else"
+    )
+    parser.add_argument(
+        "--trusted-proxy",
+        action="append",
+        default=[],
+        metavar="NETWORK",
+        help="address or network of a proxy that names its clients; may be given several times",
     )
     parser.add_argument("--data", type=Path, metavar="DIR", help="keeps sessions, messages and wills over a restart")
     parser.add_argument("--log-level", default="warning", choices=("debug", "info", "warning", "error"))
@@ -88,10 +98,22 @@ def _check(options: argparse.Namespace) -> None:
 def _settings(options: argparse.Namespace) -> BrokerSettings:
     return BrokerSettings(
         max_keepalive_s=options.max_keepalive,
-        connects_per_second=UNLIMITED,
+        connect_bytes=CONNECT_BYTES,
+        connects_per_second=0,
+        sockets=_room_for_sockets(),
+        half_open=UNLIMITED,
         half_open_per_address=UNLIMITED,
+        trusted_proxies=tuple(options.trusted_proxy),
         inflight_from_client=RECEIVE_MAXIMUM,
     )
+
+
+def _room_for_sockets() -> int:
+    wanted = BrokerSettings().connections + SPARE_SOCKETS
+    room = room_for_sockets(wanted)
+    if room < wanted:
+        log.warning("the limit of descriptors (ulimit -n) leaves room for %d sockets, not %d", room, wanted)
+    return room
 
 
 def _run(work: Coroutine[None, None, None]) -> None:

@@ -12,7 +12,7 @@ from .core import BrokerCore
 from .delivery.local_subscriber import LocalSubscriber
 from .delivery.session import Session
 from .expiry import sweep
-from .hooks import Client, Delivery, Hooks, MayReceive, PublishGrant
+from .hooks import Client, Delivery, FormerOwners, Hooks, MayReceive, PublishGrant
 from .listeners.certificates import TlsFiles
 from .listeners.listener_set import ListenerSet
 from .message import ApplicationMessage, PublishProperties, TrackedMessage
@@ -21,6 +21,7 @@ from .storage import MemoryStorage, Storage
 from .sys_topics import sys_topics
 from .tasks import OnFailure, RestartingTasks, Task, Tasks
 from .topics.names import matches
+from .topics.owners import EVERYBODY
 from .topics.tree import TopicSubscription
 
 
@@ -29,7 +30,8 @@ class Broker:
 
     ``hooks`` decide on clients, publishes and subscriptions; ``stats`` are the counters. All methods are called on the
     loop. ``may_receive`` narrows what clients are sent within their subscriptions. ``tasks`` runs the broker's
-    long-lived tasks, and restarts those that fail. ``storage``: None keeps everything in memory.
+    long-lived tasks, and restarts those that fail. ``storage``: None keeps everything in memory. ``owners``: whose
+    is what was stored before owners were kept.
 
     Raises:
         StorageError: what is stored can't be read.
@@ -42,10 +44,13 @@ class Broker:
         storage: Storage | None = None,
         *,
         may_receive: MayReceive | None = None,
+        owners: FormerOwners | None = None,
         tasks: Tasks | None = None,
     ) -> None:
         storage = storage if storage is not None else MemoryStorage()
-        self.core = BrokerCore(settings, hooks, storage, may_receive)
+        self.core = BrokerCore(
+            settings, hooks, storage, may_receive=may_receive, owners=owners or FormerOwners(_none, _none)
+        )
         self.settings = settings
         self.hooks = hooks
         self.stats = self.core.stats
@@ -62,7 +67,8 @@ class Broker:
     async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool = False) -> int:
         """Accepts connections on ``host:port`` (port 0: any free one); the port bound.
 
-        ``proxy_protocol``: each connection starts with a PROXY protocol v2 header, which names the client's address.
+        ``proxy_protocol``: each connection starts with a PROXY protocol header, version 1 or 2, which names the
+        client's address; else those of ``BrokerSettings.trusted_proxies`` do, and nobody else may.
 
         Raises:
             OSError: the address is taken or not ours.
@@ -185,26 +191,40 @@ class Broker:
         retain: bool = False,
         properties: PublishProperties | None = None,
         publisher: str | None = None,
+        owner: str = EVERYBODY,
     ) -> int:
         """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to.
 
-        ``publisher``: whose no-local subscriptions don't count.
+        ``publisher``: whose no-local subscriptions don't count. ``owner``: whose clients hear it.
         """
-        core, grant = self.core, PublishGrant(topic)
-        message = core.message(grant, payload, qos, retain, properties or PublishProperties(), publisher)
-        route = core.router.route(grant, message.topic, publisher)
+        core = self.core
+        if publisher is not None:
+            core.retained.ledger.own_clients.add(publisher)  # it has its owner's share
+        route = core.router.route(PublishGrant(topic), topic.encode(), publisher, owner)
+        message = core.message(route, payload, qos, retain, properties or PublishProperties(), publisher)
         core.distribute(route, message, core.now_us(), None)
         return len(route.targets) + len(route.groups)
 
+    def end_retained(self, owner: str, prefix: str) -> None:
+        """Ends an owner's retained messages on the topic ``prefix`` and below it: nobody gets them any more, and they
+        are removed piece by piece, some thousand a second."""
+        self.retained.end_below(owner, prefix)
+
     def subscribe_local(
-        self, name: str, filters: Mapping[str, int], take: Callable[[ApplicationMessage], bool]
+        self,
+        name: str,
+        filters: Mapping[str, int],
+        take: Callable[[ApplicationMessage], bool],
+        *,
+        owner: str = EVERYBODY,
     ) -> None:
-        """Hands ``take`` each message that a filter matches, at most at the filter's QoS, its retain flag kept.
+        """Hands ``take`` each message of ``owner`` that a filter matches, at most at the filter's QoS, its retain flag
+        kept.
 
         Messages published as ``publisher=name`` are left out. ``take`` is called on the loop before the publisher is
         answered; False says that there is no room.
         """
-        subscriber = LocalSubscriber(name, take)
+        subscriber = LocalSubscriber(name, take, owner)
         for pattern, qos in filters.items():
             subscription = TopicSubscription(pattern, qos, no_local=True, retain_as_published=True)
             self.core.add_receiver(subscriber, subscription)
@@ -266,6 +286,14 @@ class Broker:
         open_ones = [each for each in self.core.connections if each.state is ConnectionState.OPEN]
         return [each.client for each in open_ones if each.client is not None]
 
+    def at_work(self) -> str:
+        """Whose bytes are handled at this moment, for whoever looks on from another thread; empty for nobody's."""
+        connection = self.core.reading
+        if connection is None:
+            return ""
+        client = connection.client
+        return "bytes from a peer that has not logged in" if client is None else f"bytes from {client.client_id}"
+
     def forget_grants(self, client_id: str | None = None) -> None:
         """Drops cached publish grants, of one client or of all, so that the hooks are asked again."""
         if client_id is None:
@@ -273,6 +301,11 @@ class Broker:
                 connection.forget_grants()
         elif (session := self.sessions.get(client_id)) is not None and session.connection is not None:
             session.connection.forget_grants()
+
+
+def _none(name: str) -> str:
+    """The owner of everything in a broker that knows of none."""
+    return ""
 
 
 def _may_receive(session: Session, topic: str) -> bool:

@@ -11,7 +11,8 @@ from typing import Any, cast
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
-from .admission import ListenerAdmission
+from .admission.half_open import Peer
+from .admission.limits import ListenerAdmission
 from .codec.errors import PacketError
 from .codec.reasons import connack_reason
 from .codec.writer import encode_packet
@@ -52,12 +53,13 @@ class Connection(ConnectionWriter):
         "holds",
         "is_bridge",
         "is_deciding",
-        "is_half_open",
         "keep_alive_s",
         "level",
         "listener",
         "needed",
+        "packet_limit",
         "partial",
+        "peer",
         "port",
         "request",
         "routes",
@@ -77,12 +79,13 @@ class Connection(ConnectionWriter):
         self.address = ""
         self.port = 0
         self.certificate_name: str | None = None
-        self.is_half_open = False  # counted by the admission as not logged in yet
+        self.peer: Peer | None = None  # as the admission counts it; None: it doesn't
 
         self.version = 0  # form of its packets, 4 or 5; 0 until CONNECT
         self.level = 0  # protocol level, 3 to 5: 3.1 has the packets of 3.1.1
         self.is_bridge = False
         self.born_s = self.seen_s = core.clock()
+        self.packet_limit = min(core.settings.connect_bytes, core.settings.packet_bytes)  # until it has logged in
         self.partial: bytearray | None = None  # of a packet that hasn't all arrived
         self.needed = 0
         self.burst = 0  # bytes read since the others had their turn
@@ -124,9 +127,14 @@ class Connection(ConnectionWriter):
         if self.partial is not None:
             self.partial += data
             if len(self.partial) < self.needed:
-                return None
+                return self._note_kept()
             data, self.partial = bytes(self.partial), None
-        return self.process(data)
+        self.core.reading = self
+        try:
+            self.process(data)
+        finally:
+            self.core.reading = None
+        return None
 
     def speak(self, level: int) -> None:
         """Sets the protocol, by its level (3 to 5); 0 where it isn't known."""
@@ -140,10 +148,16 @@ class Connection(ConnectionWriter):
         asyncio.get_running_loop().call_soon(self.release, ReadHold.TURN)
 
     def _await_decision(self, data: bytes) -> None:
-        """Keeps what a client sends before its CONNACK (section 3.1.4), up to the packet limit."""
+        """Keeps what a client sends before its CONNACK (section 3.1.4), up to the limit of this time and one read."""
         self.partial = (self.partial or bytearray()) + data
-        if len(self.partial) > self.core.settings.packet_bytes:
+        if len(self.partial) > self.packet_limit:
             self.hold(ReadHold.DECIDING)
+        self._note_kept()
+
+    def _note_kept(self) -> None:
+        """Has what is kept before the login counted."""
+        if self.peer is not None and self.peer.is_half_open:
+            self.core.admission.hold(self.peer, len(self.partial or b""))
 
     def process(self, data: bytes) -> None:
         """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers.
@@ -168,6 +182,7 @@ class Connection(ConnectionWriter):
         if rest and self.state is not ConnectionState.CLOSED:
             self.partial = bytearray(rest)
             self.needed = needed
+            self._note_kept()
 
     def proceed(self) -> None:
         """Handles what arrived while the hooks decided on the client."""
@@ -266,6 +281,17 @@ class Connection(ConnectionWriter):
 
     # The end
 
+    def give_way(self) -> None:
+        """Ends a connection that hasn't logged in at once, to make room for another one."""
+        self.close("made room for others")
+        self.transport.abort()
+
+    def give_up(self) -> None:
+        """Ends a connection that hasn't logged in in time; one whose turn hasn't come is told so."""
+        if self.peer is not None and self.listener.pace.is_waiting(self.peer.share, self):
+            return self.refuse(*self.core.admission.refuse_pace(self.listener, self.address))
+        return self.close("no CONNECT in time")
+
     def send_packet(self, packet: mqtt5.Packet) -> None:
         """Sends a packet in the client's protocol version, unless the client doesn't take one so large."""
         data = encode_packet(packet, self.version)
@@ -358,11 +384,13 @@ class Connection(ConnectionWriter):
 
     def ended(self, why: str) -> None:
         """Detaches the session and drops all caches; happens once, when the connection has ended."""
-        self.partial = self.waiting = self.batch = None
+        self.partial = self.waiting = self.batch = self.retained = None
         self.out.clear()
         self.acks.clear()
         self.routes.clear()
         self.challenge = None
+        if self.peer is not None:
+            self.listener.pace.leave(self.peer.share, self)
         session, client, self.session = self.session, self.client, None
         if session is not None and client is not None and session.connection is self:
             self.core.leave_session(session, client, self.will, why)

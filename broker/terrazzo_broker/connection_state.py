@@ -25,6 +25,7 @@ class ReadHold(IntFlag):
     ANSWERS = 16  # the client doesn't read what its own packets are answered with
     TURN = 32  # the others' turn: it has been read a lot at once
     SUBSCRIBER = 64  # it feeds a subscriber that is behind
+    BATCH = 128  # what it has sent takes long
 
 
 class Withheld(IntEnum):

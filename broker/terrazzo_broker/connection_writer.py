@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from .connection_state import ConnectionState, Withheld
 from .core import BrokerCore
 from .delivery.connection_port import Origin
 from .delivery.encoder import PublishEncoder, Rendered, plain_encoder
+from .delivery.retained_delivery import RetainedDelivery
 from .delivery.session import Session
 from .hooks import Client
 from .message import ApplicationMessage
+from .topics.tree import TopicSubscription
 
+_QUEUED_BYTES = 1 << 20  # with more of them waiting for the client, retained messages are not added
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
 
 
@@ -28,6 +32,7 @@ class ConnectionWriter(asyncio.Protocol):
         "handed_bytes",
         "out",
         "out_bytes",
+        "retained",
         "session",
         "state",
         "transport",
@@ -48,6 +53,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.dirty = False
         self.write_paused = False
         self.withheld = Withheld.NOTHING
+        self.retained: RetainedDelivery | None = None  # what new subscriptions have found
 
     # Bytes out
 
@@ -173,13 +179,44 @@ class ConnectionWriter(asyncio.Protocol):
         return [index for index, taken in enumerate(accepted) if not taken] or None
 
     def pump(self) -> None:
-        """Sends queued messages, as far as the client's quota and the socket allow."""
+        """Sends queued messages, then retained ones, as far as the client's quota and the socket allow."""
+        self._pump_queue()
+        if self.retained is not None:
+            self.retained.step()
+
+    def _pump_queue(self) -> None:
         session = self.session
         if session is None or self.is_stuck or not (session.queue or session.redeliver):
             return
         before = len(self.out)
         session.pump(self.encoder, self.out, self.core.now_us())
         self._sent(before)
+
+    def deliver_retained(self, subscription: TopicSubscription) -> None:
+        """Sends what a new subscription finds retained, as fast as the client takes it."""
+        session = self.session
+        assert session is not None
+        if self.retained is None:
+            find = partial(self.core.retained_for, session)
+            self.retained = RetainedDelivery(find, self._send_retained, self._takes_retained, session.subscriptions)
+        self.retained.add(subscription)
+        self.retained.step()
+
+    def _send_retained(self, message: ApplicationMessage) -> None:
+        assert self.session is not None
+        if self.send_each([message], self.core.now_us(), self.session.connection):
+            self.core.stats.drop("queue full")
+
+    def _takes_retained(self) -> bool:
+        """Whether there is room for one more retained message, in the socket and in the session's queue."""
+        session = self.session
+        if session is None or self.is_closed:
+            return False
+        if (self.write_paused or self.withheld) and self.out_bytes > FLUSH_BYTES:
+            return False
+        settings = self.core.settings
+        most_bytes = min(_QUEUED_BYTES, settings.queued_bytes // 2)
+        return session.queued < settings.queued_messages and session.queued_bytes <= most_bytes
 
     def _sent(self, before: int) -> None:
         count = len(self.out) - before

@@ -9,16 +9,14 @@ from typing import Protocol
 
 from mqtt5 import DisconnectReasonCode
 
-from .admission import Admission
+from .admission.half_open import Peer
+from .admission.limits import Admission
 from .connection_state import ConnectionState, ReadHold
 from .delivery.connection_port import SessionConnection
 from .limited_log import limited_logger
-from .settings import BrokerSettings
 from .stats import Stats
 
 log = limited_logger("terrazzo_broker.faults")
-
-_SPARE = 1024  # connections beyond the limit that may be told that there are too many
 
 
 class CollectedOutput(Protocol):
@@ -37,18 +35,23 @@ class NetworkConnection(SessionConnection, Protocol):
     state: ConnectionState
     transport: asyncio.Transport
     address: str
-    is_half_open: bool
+    peer: Peer | None  # from its opening on
     keep_alive_s: int
     born_s: float
     seen_s: float
     holds: ReadHold
 
+    def give_way(self) -> None:
+        """Ends a connection that hasn't logged in at once, to make room for another one."""
+
+    def give_up(self) -> None:
+        """Ends a connection that hasn't logged in in time."""
+
 
 class Connections:
-    """The open connections of one broker. ``admission`` counts those that haven't logged in yet."""
+    """The open connections of one broker. ``admission`` counts their sockets, and those that haven't logged in."""
 
-    def __init__(self, settings: BrokerSettings, stats: Stats, admission: Admission) -> None:
-        self._settings = settings
+    def __init__(self, stats: Stats, admission: Admission) -> None:
         self._stats = stats
         self._admission = admission
         self._all: set[NetworkConnection] = set()
@@ -63,28 +66,30 @@ class Connections:
     # Coming and going
 
     def on_opened(self, connection: NetworkConnection) -> None:
-        """Adds an accepted connection; aborts it where there are too many."""
+        """Adds an accepted connection, counted before or not; aborts it where there is no room."""
         self._all.add(connection)
         self._stats.accepted += 1
         self._stats.connections += 1
-        has_room = connection.is_half_open or self._admission.enter(connection.address)
-        connection.is_half_open = True
-        if self._is_closing or not has_room or len(self._all) > self._settings.connections + _SPARE:
+        if connection.peer is None:
+            connection.peer = self._admission.enter(connection.address)
+        if connection.peer is not None:
+            connection.peer.give_way = connection.give_way
+        if self._is_closing or connection.peer is None:
             connection.transport.abort()
         elif self.is_paused:
             connection.hold(ReadHold.INTAKE)
 
     def on_logged_in(self, connection: NetworkConnection) -> None:
         """Counts a connection no longer among those that haven't logged in."""
-        if connection.is_half_open:
-            connection.is_half_open = False
-            self._admission.leave(connection.address)
+        if connection.peer is not None:
+            self._admission.on_logged_in(connection.peer)
 
     def on_closed(self, connection: NetworkConnection) -> None:
         """Removes a connection whose socket is closed."""
         self._all.discard(connection)
         self._stats.connections -= 1
-        self.on_logged_in(connection)
+        if connection.peer is not None:
+            self._admission.leave(connection.peer)
         if self._is_closing and not self._all:
             self._drained.set()
 

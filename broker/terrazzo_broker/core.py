@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 
 import mqtt5
 from mqtt5 import DisconnectReasonCode
 
-from .admission import Admission
+from .admission.limits import Admission
 from .asked_hooks import AskedHooks
 from .connections import Connections
 from .delivery.acknowledgements import DurableBatch
 from .delivery.back_pressure import BackPressure
-from .delivery.connection_port import Origin
+from .delivery.connection_port import Origin, SessionConnection
 from .delivery.routing import MessageReceiver, Route, Router
 from .delivery.session import Session
-from .hooks import Client, Hooks, Inbound, MayReceive, PublishGrant
+from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive
+from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
-from .settings import NEVER_EXPIRES_S, BrokerSettings
+from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings
 from .stats import Stats
 from .storage import Storage
 from .tasks import PeerTasks
 from .topics.names import split_shared
+from .topics.retained_quota import RetainedLimits, RetainedSize
 from .topics.tree import SubscriptionTree, TopicSubscription
 from .wills import PendingWill, will_properties
+
+log = limited_logger("terrazzo_broker.retained")
+_log = logging.getLogger("terrazzo_broker.storage")  # at the start only
+_MOST_NAMED = 20
 
 
 class BrokerCore:
@@ -36,7 +44,13 @@ class BrokerCore:
     """
 
     def __init__(
-        self, settings: BrokerSettings, hooks: Hooks, storage: Storage, may_receive: MayReceive | None
+        self,
+        settings: BrokerSettings,
+        hooks: Hooks,
+        storage: Storage,
+        *,
+        may_receive: MayReceive | None,
+        owners: FormerOwners,
     ) -> None:
         self.settings = settings
         self.stats = Stats()
@@ -46,14 +60,20 @@ class BrokerCore:
         self.retained = storage.retained
         self.tree: SubscriptionTree[MessageReceiver] = SubscriptionTree()
         self.router = Router(self.tree, self.hooks.may_receive)
-        self.admission = Admission(settings, self.stats)
-        self.connections = Connections(settings, self.stats, self.admission)
-        self.peer_tasks = PeerTasks(self.stats)
         self.clock = time.monotonic
+        self.admission = Admission(settings, self.stats, lambda: self.clock())
+        self.connections = Connections(self.stats, self.admission)
+        self.peer_tasks = PeerTasks(self.stats)
         self.back_pressure = BackPressure(settings.queued_bytes, self.stats, self.clock, _call_later)
+        self.reading: SessionConnection | None = None  # whose bytes are handled at this moment
         self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
         self._loop_name = ""
-        storage.restore(settings, self.stats, self.tree)
+        self.retained.ledger.limits = _retained_limits(settings)
+        storage.restore(settings, self.stats, self.tree, owners)
+        self._subscribed: Counter[str] = Counter()  # subscriptions by owner
+        for session in self.sessions.values():
+            self._subscribed[session.owner] += len(session.subscriptions)
+        self._name_excesses()
         self.stats.subscriptions = self.tree.count
 
     def now_us(self) -> int:
@@ -79,9 +99,9 @@ class BrokerCore:
     # Sessions
 
     def open_session(
-        self, client_id: str, *, clean_start: bool, outlives: bool, origin: Origin | None
+        self, client_id: str, *, clean_start: bool, outlives: bool, owner: str, origin: Origin | None
     ) -> tuple[Session, bool]:
-        """The session for a new connection, and whether it was there before.
+        """The session for a new connection, and whether it was there before; that of another owner ends.
 
         ``outlives``: it is to outlive the connection.
         """
@@ -90,7 +110,9 @@ class BrokerCore:
             self.stats.takeovers += 1
             session.connection.close("taken over", reason=DisconnectReasonCode.SESSION_TAKEN_OVER)
             session = self.sessions.get(client_id)
-        if session is not None and clean_start:  # [MQTT-3.1.2-4] [MQTT-3.1.4-4]; [MQTT-3.1.2-6] [MQTT-3.1.4-3] of 3.1.1
+        if session is not None and (
+            clean_start or session.owner != owner
+        ):  # [MQTT-3.1.2-4] [MQTT-3.1.4-4]; [MQTT-3.1.2-6] [MQTT-3.1.4-3] of 3.1.1
             self.end_session(session, origin)
             session = None
         self.storage.deadlines.cancel("s" + client_id)
@@ -98,7 +120,7 @@ class BrokerCore:
         if session is not None:
             return session, True  # [MQTT-3.1.2-5]
         # [MQTT-3.1.2-6]; [MQTT-3.1.2-4] of 3.1.1
-        return self.storage.create(client_id, self.settings, self.stats, outlives=outlives), False
+        return self.storage.create(client_id, self.settings, self.stats, outlives=outlives, owner=owner), False
 
     def leave_session(self, session: Session, client: Client, will: mqtt5.Will | None, why: str) -> None:
         """Detaches the session of a connection that has ended: keeps or ends it, publishes or delays the will."""
@@ -128,6 +150,7 @@ class BrokerCore:
 
     def subscribe(self, session: Session, subscription: TopicSubscription) -> None:
         """Adds or replaces a subscription whose filter has been checked."""
+        self._subscribed[session.owner] += subscription.filter not in session.subscriptions
         session.subscribe(subscription)
         self.add_receiver(session, subscription)
 
@@ -138,6 +161,16 @@ class BrokerCore:
         self.tree.add(shared.filter, shared.group, receiver, subscription)
         self.stats.subscriptions = self.tree.count
 
+    def may_subscribe(self, owner: str) -> bool:
+        """Whether an owner's clients may have one more subscription."""
+        if self._subscribed[owner] < self.settings.owner_subscriptions:
+            return True
+        self.stats.limited_subscriptions += 1
+        log.warning(
+            "the clients of owner %r have %d subscriptions, and may have no more", owner, self._subscribed[owner]
+        )
+        return False
+
     def unsubscribe(self, session: Session, pattern: str) -> bool:
         """Removes a subscription; False where there was none. [MQTT-3.10.4-2] of both"""
         if not session.unsubscribe(pattern):
@@ -145,27 +178,46 @@ class BrokerCore:
         shared = split_shared(pattern)
         assert shared is not None
         self.tree.remove(shared.filter, shared.group, session)
+        self._subscribed[session.owner] -= 1
         self.stats.subscriptions = self.tree.count
         return True
 
     # Retained messages
 
     def retain(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
-        """Retains a message; beyond ``retained_messages`` topics it is counted and dropped. [MQTT-3.3.1-5] of both"""
-        if not self.retained.put(topic, message, limit=self.settings.retained_messages, origin=origin):
-            self.stats.drop("too many retained messages")
+        """Retains a message; where there may not be more it is counted and dropped. [MQTT-3.3.1-5] of both"""
+        self.note_unretained(message, self.retained.put(topic, message, origin=origin))
 
-    def retained_for(
-        self, session: Session, subscription: TopicSubscription, now_us: int
-    ) -> Iterable[ApplicationMessage]:
-        """The retained messages that a new subscription of this session gets, in no particular order."""
-        found = self.retained.match(subscription.filter, now_us)
-        may_receive, client_id = self.router.may_receive, session.client_id
-        if subscription.no_local:  # [MQTT-3.8.3-3]
-            found = [message for message in found if message.publisher != client_id]
-        if may_receive is None:
-            return found
-        return [message for message in found if may_receive(client_id, message.topic.decode())]
+    def note_unretained(self, message: ApplicationMessage, refusal: str) -> None:
+        """Counts a message that isn't retained because of a limit, and says whose it is."""
+        if refusal:
+            self.stats.drop(refusal)
+            client = message.publisher or "the broker"
+            log.warning("%s: what %s publishes is not retained (owner %r)", refusal, client, message.owner)
+
+    def retained_for(self, session: Session, subscription: TopicSubscription) -> Iterator[ApplicationMessage | None]:
+        """The retained messages that a new subscription of this session gets, in no particular order, each read when it
+        is asked for; and None for each place that was looked at in vain."""
+        for found in self.retained.walk(subscription.filter, session.owner):
+            is_wanted = found is not None and self._may_have(session, subscription, found)
+            yield self.retained.whole(found, self.now_us()) if found is not None and is_wanted else None
+
+    def _may_have(self, session: Session, subscription: TopicSubscription, message: ApplicationMessage) -> bool:
+        if subscription.no_local and message.publisher == session.client_id:  # [MQTT-3.8.3-3]
+            return False
+        may_receive = self.router.may_receive
+        return may_receive is None or may_receive(session.client_id, message.topic.decode())
+
+    def _name_excesses(self) -> None:
+        """Says who has more than they may: what was stored before a limit stays."""
+        for owner in self.storage.queues.over()[:_MOST_NAMED]:
+            _log.warning("sessions of owner %r: more messages wait than may; they stay", owner)
+        most = self.settings.owner_subscriptions
+        for owner in [owner for owner, count in self._subscribed.items() if count > most][:_MOST_NAMED]:
+            _log.warning("clients of owner %r: more subscriptions than there may be; they stay", owner)
+        for scope, what in self.retained.ledger.excesses()[:_MOST_NAMED]:
+            who = dict(zip(("owner", "client"), scope, strict=False)) or "all"
+            _log.warning("retained messages of %s: more %s than there may be; they stay", who, what)
 
     def drop_forbidden(self, session: Session) -> None:
         """Drops what waits for a client that is back on topics that it may not receive by now."""
@@ -194,8 +246,8 @@ class BrokerCore:
             return
         self.stats.wills_sent += 1
         properties = will_properties(will)
-        message = self.message(grant, will.payload or b"", int(will.qos), will.retain, properties, client.client_id)
-        route = self.router.route(grant, message.topic, client.client_id)
+        route = self.router.route(grant, grant.topic.encode(), client.client_id, client.owner)
+        message = self.message(route, will.payload or b"", int(will.qos), will.retain, properties, client.client_id)
         # [MQTT-3.1.2-14] [MQTT-3.1.2-15]; [MQTT-3.1.2-16] [MQTT-3.1.2-17] of 3.1.1
         self.distribute(route, message, self.now_us(), origin)
         if grant.durable:
@@ -207,7 +259,7 @@ class BrokerCore:
 
     def message(
         self,
-        grant: PublishGrant,
+        route: Route,
         payload: bytes,
         qos: int,
         retain: bool,
@@ -217,13 +269,14 @@ class BrokerCore:
         """Makes a message of the broker's own or of a will; its expiry counts from now."""
         expiry_s = properties.message_expiry_s
         return ApplicationMessage(
-            topic=grant.topic.encode(),
+            topic=route.topic_bytes,
             payload=payload,
             qos=qos,
             retain=retain,
             properties=properties.encode(),
             expires_us=0 if expiry_s is None else self.now_us() + expiry_s * 1_000_000,
             publisher=publisher,
+            owner=route.owner,
         )
 
     def distribute(self, route: Route, message: ApplicationMessage, now_us: int, origin: Origin | None) -> bool:
@@ -236,6 +289,15 @@ class BrokerCore:
         """Hands a batch to the embedding program; where that fails, nothing of it may be acknowledged."""
         if not self.hooks.take(batch) and batch.connection is not None:
             batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
+
+
+def _retained_limits(settings: BrokerSettings) -> RetainedLimits:
+    of_owner = (settings.owner_retained_messages, settings.owner_retained_bytes, settings.owner_retained_memory_bytes)
+    return RetainedLimits(
+        broker=RetainedSize(settings.retained_messages, settings.retained_bytes, settings.retained_memory_bytes),
+        owner=RetainedSize(*of_owner),
+        client=RetainedSize(settings.client_retained_messages, settings.client_retained_bytes, NO_LIMIT),
+    )
 
 
 def _call_later(delay_s: float, call: Callable[[], None]) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from mqtt5 import DisconnectReasonCode
 
-from .connection_state import ConnectionState
+from .connection_state import ConnectionState, ReadHold
 from .connections import NetworkConnection
 from .core import BrokerCore
 from .limited_log import limited_logger
 
 log = limited_logger("terrazzo_broker.sweep")
 
+_ENDED_A_SWEEP = 1_000  # retained messages that are removed, because their topics have ended
 _LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
 
 
@@ -26,6 +27,9 @@ def sweep(core: BrokerCore) -> None:
             connection.transport.abort()
     now_us = core.now_us()
     core.storage.on_sweep(now_us)
+    core.stats.retained_ended += core.retained.remove_ended(_ENDED_A_SWEEP)
+    retained = core.retained.ledger.total
+    core.stats.retained_messages, core.stats.retained_bytes, core.stats.retained_memory_bytes = retained
     for name in core.storage.deadlines.pop_due(now_us):
         kind, client_id = name[0], name[1:]
         session = core.sessions.get(client_id)
@@ -40,7 +44,7 @@ def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> N
     if connection.state is ConnectionState.CLOSED:
         if silent_s > _LAST_BYTES_S:
             connection.transport.abort()
-    elif connection.holds:
+    elif connection.holds & ~ReadHold.DECIDING:
         connection.seen_s = now_s  # silent because it isn't read
     elif connection.state is ConnectionState.OPEN:
         # [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1
@@ -50,4 +54,4 @@ def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> N
     elif now_s - connection.born_s > core.settings.connect_timeout_s:  # section 3.1
         core.stats.connect_timeouts += 1
         log.warning("%s: no login within %s s", connection, core.settings.connect_timeout_s)
-        connection.close("no CONNECT in time")
+        connection.give_up()

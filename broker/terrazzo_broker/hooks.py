@@ -41,7 +41,7 @@ class Accept:
     keep_alive_s: int | None = None  # Server Keep Alive; in 3.1.1 enforced without being announced
     session_expiry_s: int | None = None  # overrides the client's Session Expiry Interval
     auth_data: bytes | None = None  # the server's last data of an enhanced authentication
-    owner: str = ""  # who answers for the client, among several that share the broker
+    owner: str = ""  # who answers for the client, among several that share the broker; messages stay with their owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,13 @@ class PublishGrant:
 
     ``topic`` is what everyone else sees (it may differ from what the client sent); ``durable`` asks that the message
     goes through ``Hooks.take`` and is acknowledged only when that batch is settled; ``tag`` travels with it.
+    ``owner`` is whose the messages are, None for the client's own: nobody else's client hears them.
     """
 
     topic: str
     durable: bool = False
     tag: Any = None
+    owner: str | None = None
 
 
 class Inbound(NamedTuple):
@@ -119,6 +121,12 @@ class Batch(Protocol):
 
         Call once, on the broker's loop. A batch whose connection has gone settles without effect.
         """
+
+    def hold(self) -> None:
+        """Stops reading from the connection until ``release``: what it sent takes long."""
+
+    def release(self) -> None:
+        """Reads from the connection again."""
 
 
 class Hooks(Protocol):
@@ -152,6 +160,14 @@ class Hooks(Protocol):
 MayReceive = Callable[[str, str], bool]
 """Whether a client (id) may be sent messages on a topic that it has subscribed to. The answer is cached with the route
 and asked again when any subscription changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormerOwners:
+    """Whose retained messages (by topic) and sessions (by client id) are that were stored before owners were kept."""
+
+    of_topic: Callable[[str], str]
+    of_client: Callable[[str], str]
 
 
 class Delivery(Protocol):

@@ -16,7 +16,8 @@ class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
     """One message; shared by all receivers that get it in the same form.
 
     ``properties``: the encoded MQTT 5 properties that travel with it, apart from the expiry.
-    ``expires_us``: UTC microseconds, 0 is never. ``publisher``: the sender's client id, set on retained messages only.
+    ``expires_us``: UTC microseconds, 0 is never. ``publisher``: the sender's client id, ``owner``: whose message it is;
+    both are set on retained messages only.
     """
 
     topic: bytes  # UTF-8
@@ -26,11 +27,28 @@ class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
     properties: bytes = b""
     expires_us: int = 0
     publisher: str | None = None
+    owner: str = ""
 
     @property
     def size(self) -> int:
-        """About how many bytes of memory the message takes."""
+        """About how many bytes the message takes."""
         return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes of it that are in memory: all, unless the payload is on disk."""
+        return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES
+
+
+class PayloadOnDisk(ApplicationMessage, frozen=True, gc=False, kw_only=True):
+    """A retained message whose payload is in the storage alone: ``payload`` is empty, ``payload_bytes`` its length."""
+
+    payload_bytes: int
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the message takes with its payload."""
+        return self.memory_bytes + self.payload_bytes
 
 
 class TrackedMessage(ApplicationMessage, frozen=True, gc=True, kw_only=True):

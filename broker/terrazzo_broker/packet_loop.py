@@ -9,15 +9,21 @@ from __future__ import annotations
 from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
-from .codec.reader import CONNECT, PUBLISH
+from .codec.reader import CONNECT, PUBLISH, find_level
 from .codec.scan import ACK_BYTES, QOS0, QOS1, QOS2, scan_acks
-from .codec.wire import parse_frame
+from .codec.wire import Cursor, parse_frame
 from .connection import Connection
 from .connection_state import ConnectionState
 from .delivery.back_pressure import LARGE_READ_BYTES
 from .handlers import ACKS, handle_packet
 from .handlers.acks import handle_acks
 from .handlers.publish import handle_run
+from .limited_log import limited_logger
+
+log = limited_logger("terrazzo_broker.listeners")
+
+_PROTOCOL_BYTES = 7  # of a CONNECT of 3.1.1 and 5.0, up to the protocol level
+_PROXY_HEADERS = (b"PROXY ", b"\r\n\r\n\0")  # what versions 1 and 2 of the PROXY protocol start with
 
 
 def handle_packets(connection: Connection, data: bytes) -> None:
@@ -35,10 +41,10 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     back_pressure = core.back_pressure
     if back_pressure.fed:  # by something else than this read
         back_pressure.fed.clear()
-    tree, limit = core.tree, core.settings.packet_bytes
+    tree, limit = core.tree, connection.packet_limit
     position, size, needed = 0, len(data), 0
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
-        raise protocol_error("the first packet is not CONNECT")  # [MQTT-3.1.0-1] of both
+        raise _no_connect(connection, data)
     while position < size:
         if connection.epoch != tree.epoch:
             connection.routes.clear()
@@ -48,7 +54,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             break
         start, end = frame
         if end - position > limit:  # [MQTT-3.2.2-15]
-            raise PacketError(DisconnectReasonCode.PACKET_TOO_LARGE, f"a packet of {end - position} bytes")
+            needed = _refuse_size(connection, data, position, frame)
+            break
         if end > size:
             needed = end - position
             break
@@ -78,6 +85,30 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     if position:  # part of a packet shows no life [MQTT-3.1.2-22]
         connection.seen_s = core.clock()
     connection.keep(data[position:], needed)
+
+
+def _no_connect(connection: Connection, data: bytes) -> PacketError:
+    """What is wrong with a connection that doesn't start with a CONNECT. [MQTT-3.1.0-1] of both"""
+    if data.startswith(_PROXY_HEADERS):
+        connection.core.stats.proxy_headers_refused += 1
+        log.warning("%s: a PROXY protocol header from a peer that is no trusted proxy", connection)
+        return protocol_error("a PROXY protocol header from a peer that is no trusted proxy")
+    return protocol_error("the first packet is not CONNECT")
+
+
+def _refuse_size(connection: Connection, data: bytes, position: int, frame: tuple[int, int]) -> int:
+    """Refuses a packet for its announced size; of a CONNECT how many bytes have to be there before that can be told.
+
+    Raises:
+        PacketError: the packet is too large.
+    """
+    start, end = frame
+    if connection.state is ConnectionState.NEW:
+        if len(data) < start + _PROTOCOL_BYTES:
+            return start + _PROTOCOL_BYTES - position
+        found = find_level(Cursor(data, start))
+        connection.speak(found.level if found is not None else 0)
+    raise PacketError(DisconnectReasonCode.PACKET_TOO_LARGE, f"a packet of {end - position} bytes")
 
 
 def _handle_plain_acks(connection: Connection, data: bytes, position: int) -> int:

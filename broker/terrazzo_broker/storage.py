@@ -8,9 +8,10 @@ import mqtt5
 
 from .deadlines import Deadlines
 from .delivery.connection_port import Origin
+from .delivery.queue_share import QueueShares
 from .delivery.routing import MessageReceiver
 from .delivery.session import Session
-from .hooks import Client
+from .hooks import Client, FormerOwners
 from .message import ApplicationMessage
 from .settings import BrokerSettings
 from .stats import Stats
@@ -32,20 +33,27 @@ class Storage(Protocol):
 
     sessions: dict[str, Session]  # by client id [MQTT-3.1.3-2] of both; until they end [MQTT-4.1.0-1] of 3.1.1
     retained: RetainedMessages[ApplicationMessage]
+    queues: QueueShares
     deadlines: Deadlines  # of sessions ("s" + client id) and wills ("w" + client id)
 
     @property
     def is_failing(self) -> bool:
         """Whether writes fail now; meanwhile whatever would have to be stored is refused."""
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
-        """Loads what was stored; called once, before anything else.
+    def restore(
+        self,
+        settings: BrokerSettings,
+        stats: Stats,
+        tree: SubscriptionTree[MessageReceiver],
+        owners: FormerOwners,
+    ) -> None:
+        """Loads what was stored; called once, before anything else. ``owners`` says whose it is where that isn't kept.
 
         Raises:
             StorageError: it can't be read.
         """
 
-    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
+    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool, owner: str) -> Session:
         """A new session, kept under its client id; ``outlives``: it is to outlive its connection."""
 
     def discard(self, session: Session) -> None:
@@ -77,16 +85,25 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self.sessions: dict[str, Session] = {}
+        self.queues = QueueShares()
         self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages()
         self.deadlines = Deadlines()
         self._wills: dict[str, PendingWill] = {}
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
+    def restore(
+        self,
+        settings: BrokerSettings,
+        stats: Stats,
+        tree: SubscriptionTree[MessageReceiver],
+        owners: FormerOwners,
+    ) -> None:
         """Does nothing: memory starts empty."""
 
-    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
+    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool, owner: str) -> Session:
         """A new session, kept under its client id."""
-        session = self.sessions[client_id] = Session(client_id, settings, stats)
+        session = self.sessions[client_id] = Session(
+            client_id, settings, stats, owner=owner, share=self.queues.of(owner, settings)
+        )
         return session
 
     def discard(self, session: Session) -> None:

@@ -43,6 +43,13 @@ class Conflict(OperationError):
     """The change contradicts what is stored (a uid taken, a record in use). 500."""
 
 
+class QuotaExceeded(OperationError):
+    """A company has as much of something as it may have; names the limit. 500."""
+
+    def __init__(self, field: str, has: int, limit: int, unit: str, key: str) -> None:
+        super().__init__(f"{field}: your company would have {has:,} {unit}, and may have {limit:,} ({key})")
+
+
 class Skipped(OperationError):
     """A command is not sent; names the condition that prevents it (section 2, Pusher, rule 8). 500."""
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+MAX_UID = 64  # characters of a terminal's uid
 _POSITION = re.compile(r"\$AdapterID-([0-9]{1,6})(?:\.(.*))?", re.DOTALL)
 
 
@@ -64,15 +65,16 @@ def find_point(text: str, terminals: Sequence[str], is_known: Callable[[str], bo
         if position > len(terminals):
             raise ValueError(f"{text!r:.80}: the object has {len(terminals)} terminals")
         return Point(terminals[position - 1], rest)
-    splits = list(_splits(rest))
+    splits = _splits(rest)
     for knows in (terminals.__contains__, is_known):
-        for uid, key in splits:
-            if knows(uid):
-                return Point(uid, key)
+        for split in splits:
+            if knows(split.terminal_id):
+                return split
     raise ValueError(f"{text!r:.80}: names no terminal")
 
 
 def _splits(text: str) -> list[Point]:
-    """Every way to cut a uid off, longest first."""
-    dots = [index for index, character in enumerate(text) if character == "."]
-    return [Point(text, ""), *(Point(text[:dot], text[dot + 1 :]) for dot in reversed(dots) if text[dot + 1 :])]
+    """Every way to cut a uid off, longest first; there are no more than a uid has characters."""
+    dots = [dot for dot in range(min(len(text) - 1, MAX_UID), -1, -1) if text[dot] == "." and text[dot + 1 :]]
+    whole = [Point(text, "")] if len(text) <= MAX_UID else []
+    return whole + [Point(text[:dot], text[dot + 1 :]) for dot in dots]

@@ -46,7 +46,7 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
         return from_datetime(moment)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is not a time: expected YYYY-MM-DD HH:MM:SS, or ISO 8601 with an offset or Z"
+            f"{text!r:.80} is not a time: expected YYYY-MM-DD HH:MM:SS, or ISO 8601 with an offset or Z"
         ) from None
 
 

@@ -10,8 +10,7 @@ from access_stand import AccessStand
 
 from migrated import seed
 from terrazzo.access.tokens import Tokens, load_token_key
-from terrazzo.access.users import UserLogin, ensure_admin
-from terrazzo.audit.log import AuditLog
+from terrazzo.access.users import ensure_admin
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
@@ -26,6 +25,7 @@ async def stand(tmp_path: Path) -> AsyncIterator[AccessStand]:
     clock = AccessStand.Clock()
     key = load_token_key(tmp_path)
     tokens = await Tokens.open(database, entities, key=key, token_hours=2, clock=clock)
-    login = UserLogin(entities, tokens, AuditLog(database), failures=3, window_s=60, clock=clock)
-    yield AccessStand(tmp_path, database, entities, tokens, login, clock)
+    stand = AccessStand(tmp_path, database, entities, tokens, clock)
+    stand.login = stand.new_login()
+    yield stand
     await database.close()

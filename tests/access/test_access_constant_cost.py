@@ -11,7 +11,6 @@ import pytest
 from access_stand import AccessStand
 
 from terrazzo.access.users import SYSTEM, UserLogin
-from terrazzo.audit.log import AuditLog
 from terrazzo.crypto import passwords
 from terrazzo.errors import NotAuthenticated
 
@@ -27,7 +26,7 @@ async def login(stand: AccessStand) -> UserLogin:
     await stand.user("deactivated", is_active=0)
     await stand.user("of a closed company", permission_company_id=company["id"])
     await stand.entities.companies.update(SYSTEM, company["id"], {"is_available": 0})
-    return UserLogin(stand.entities, stand.tokens, AuditLog(stand.database), failures=0)
+    return stand.new_login(failures=0)
 
 
 NAMES = ["known", "deactivated", "of a closed company", "unknown", "", "\0", "x" * 1_000]

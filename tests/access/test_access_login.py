@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from pathlib import Path
 
@@ -10,15 +11,17 @@ import pytest
 from access_stand import AccessStand
 from argon2 import PasswordHasher
 
-from terrazzo.access.users import PASSWORD_FILE, UserLogin, ensure_admin
-from terrazzo.audit.log import AuditLog
+from terrazzo.access import users
+from terrazzo.access.users import PASSWORD_FILE, ensure_admin
 from terrazzo.crypto import passwords
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.registry import Registry
-from terrazzo.errors import BadParameter, NotAuthenticated, Throttled
+from terrazzo.errors import BadParameter, NotAuthenticated, Throttled, Unavailable
+from terrazzo.logins.places import KnownPlaces, Principal
 from terrazzo.metadata.entities import Entities
+from waiting import until
 
 HOME, AWAY = "10.0.0.1", "10.0.0.2"
 
@@ -77,21 +80,112 @@ async def test_success_forgets_the_failures(stand: AccessStand) -> None:
         await stand.login.login("bo", "good password", HOME)
 
 
-async def test_one_address_cannot_try_every_name(stand: AccessStand) -> None:
+async def throttled_s(stand: AccessStand, username: str, address: str) -> float:
+    with pytest.raises(Throttled) as refused:
+        await stand.login.login(username, "good password", address)
+    return refused.value.retry_after_s
+
+
+async def test_one_address_cannot_try_every_name_fast(stand: AccessStand) -> None:
     await stand.user("bo")
     for number in range(30):
         await fail(stand, f"guess-{number}")
-    with pytest.raises(Throttled):
-        await stand.login.login("bo", "good password", HOME)
+    wait_s = await throttled_s(stand, "bo", HOME)
+    assert wait_s == pytest.approx(2), "a window has room for 30"
     await stand.login.login("bo", "good password", AWAY)
+    stand.clock.advance(wait_s)
+    await stand.login.login("bo", "good password", HOME)
 
 
-async def test_many_addresses_cannot_try_one_name_for_ever(stand: AccessStand) -> None:
+async def test_many_addresses_cannot_try_one_name_fast(stand: AccessStand) -> None:
     await stand.user("bo")
     for number in range(30):
         await fail(stand, "bo", f"10.1.0.{number}")
-    with pytest.raises(Throttled):
-        await stand.login.login("bo", "not the password", "10.2.0.1")
+    wait_s = await throttled_s(stand, "bo", "10.2.0.1")
+    assert wait_s == pytest.approx(2)
+    stand.clock.advance(wait_s)
+    await stand.login.login("bo", "good password", "10.2.0.1")
+
+
+async def test_strangers_everywhere_do_not_keep_users_from_where_they_log_in(stand: AccessStand) -> None:
+    await stand.user("bo")
+    await stand.login.login("bo", "good password", HOME)
+    for number in range(100):
+        with contextlib.suppress(NotAuthenticated, Throttled):
+            await stand.login.login("bo", "not the password", f"10.1.0.{number % 10}")
+    assert await throttled_s(stand, "bo", "10.2.0.1") > 0
+    await stand.login.login("bo", "good password", HOME)
+
+
+async def test_neighbours_behind_an_address_do_not_keep_users_out(stand: AccessStand) -> None:
+    await stand.user("bo")
+    await stand.user("new here")
+    await stand.login.login("bo", "good password", HOME)
+    for number in range(100):
+        with contextlib.suppress(NotAuthenticated, Throttled):
+            await stand.login.login(f"guess-{number}", "not the password", HOME)
+    await stand.login.login("bo", "good password", HOME)
+    stand.clock.advance(await throttled_s(stand, "new here", HOME))
+    await stand.login.login("new here", "good password", HOME)
+
+
+async def test_all_addresses_of_a_customer_in_ipv6_are_one(stand: AccessStand) -> None:
+    await stand.user("bo")
+    for number in range(3):
+        await fail(stand, "bo", f"2001:db8:1:2::{number}")
+    assert await throttled_s(stand, "bo", "2001:db8:1:2:ffff::1") == pytest.approx(60)
+    await stand.login.login("bo", "good password", "2001:db8:1:3::1")
+
+
+async def test_a_known_address_has_a_count_of_its_own(stand: AccessStand) -> None:
+    await stand.user("bo")
+    await stand.login.login("bo", "good password", HOME)
+    for _ in range(3):
+        await fail(stand, "bo", HOME)
+    assert await throttled_s(stand, "bo", HOME) == pytest.approx(60)
+
+
+async def test_another_password_and_deletion_forget_where_a_user_comes_from(stand: AccessStand) -> None:
+    path = stand.data / "user-places"
+    stand.login = stand.new_login(places=KnownPlaces(path))
+    bo, al = await stand.user("bo"), await stand.user("al")
+    for name in ("bo", "al"):
+        await stand.login.login(name, "good password", HOME)
+    await stand.entities.users.update(SYSTEM, bo["id"], {"password": "another one"})
+    await stand.entities.users.delete(SYSTEM, al["id"])
+    for number in range(30):
+        await fail(stand, "bo", f"10.1.0.{number}")
+    assert await throttled_s(stand, "bo", HOME) > 0, "slowed like any stranger"
+    again = KnownPlaces(path, epoch_of=lambda _id: 0)
+    assert not any(again.has(Principal(name, row["id"]), HOME) for name, row in (("bo", bo), ("al", al)))
+
+
+async def test_known_addresses_survive_a_restart(stand: AccessStand) -> None:
+    path = stand.data / "user-places"
+    stand.login = stand.new_login(places=KnownPlaces(path))
+    await stand.user("bo")
+    await stand.login.login("bo", "good password", HOME)
+    stand.login = stand.new_login(places=KnownPlaces(path, epoch_of=stand.tokens.epoch_of))
+    for number in range(30):
+        await fail(stand, "bo", f"10.1.0.{number}")
+    assert await throttled_s(stand, "bo", AWAY) > 0
+    await stand.login.login("bo", "good password", HOME)
+
+
+async def test_a_database_that_is_away_counts_as_no_failure(
+    stand: AccessStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stand.user("bo")
+
+    async def away(_name: str) -> None:
+        raise Unavailable("away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stand.entities.users, "by_name", away)
+        for _ in range(5):
+            with pytest.raises(Unavailable):
+                await stand.login.login("bo", "good password", HOME)
+    await stand.login.login("bo", "good password", HOME)
 
 
 async def test_attempts_at_the_same_time_count_too(stand: AccessStand) -> None:
@@ -104,7 +198,7 @@ async def test_attempts_at_the_same_time_count_too(stand: AccessStand) -> None:
 
 async def test_unknown_user_takes_as_long_as_a_known_one(stand: AccessStand) -> None:
     await stand.user("bo")
-    login = UserLogin(stand.entities, stand.tokens, AuditLog(stand.database), failures=0)
+    login = stand.new_login(failures=0)
 
     async def fastest(name: str) -> float:
         times = []
@@ -167,3 +261,40 @@ async def test_configured_password_is_not_written_anywhere(tmp_path: Path) -> No
     assert row is not None
     assert await passwords.verify_password(row["password_hash"], "pw")
     await database.close()
+
+
+async def test_a_flood_from_one_address_makes_no_other_wait(
+    stand: AccessStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An honest login is checked at once, beside the one of the flood that is under way."""
+    await stand.user("bo")
+    checked: list[str] = []
+    verify = users.verify_password
+
+    async def noted(stored: str | None, password: str) -> bool:
+        checked.append(password)
+        return await verify(stored, password)
+
+    monkeypatch.setattr(users, "verify_password", noted)
+    flood = [asyncio.create_task(stand.login.login(f"guess-{number}", "flood", AWAY)) for number in range(200)]
+    await until(lambda: len(checked) >= 3, "the flood is under way")
+    before = len(checked)
+    await stand.login.login("bo", "good password", HOME)
+    assert checked.index("good password") - before <= 2
+    results = await asyncio.gather(*flood, return_exceptions=True)
+    assert sum("wait already" in str(result) for result in results) >= 150
+    assert stand.login.stats.busy >= 150
+
+
+async def test_what_is_throttled_waits_for_no_turn_and_asks_no_database(
+    stand: AccessStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await stand.user("bo")
+    for _ in range(4):
+        with contextlib.suppress(NotAuthenticated, Throttled):
+            await stand.login.login("bo", "not the password", HOME)
+    asked: list[str] = []
+    monkeypatch.setattr(stand.entities.users, "by_name", asked.append)
+    for _ in range(20):
+        assert await throttled_s(stand, "bo", HOME) > 0
+    assert asked == []

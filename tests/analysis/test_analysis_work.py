@@ -233,3 +233,27 @@ async def test_records_that_wait_for_the_server_are_waited_for(tmp_path: Path, i
         await stand.analysis.work()
         hours = await stand.periods(script, 1)
         assert (hours[BEGIN_US]["N"], hours[BEGIN_US + 3 * HOUR_US]["N"]) == (3, 1)
+
+
+async def test_a_job_that_fails_rests_and_the_others_go_on(stand: AnalysisStand) -> None:
+    broken, sound = await reporting(stand, 2), await reporting(stand, 2)
+    advance = stand.analysis._statistics.advance
+
+    async def fail(script, job, progress):
+        if job.object_id == broken:
+            raise ZeroDivisionError("nobody knows why")
+        return await advance(script, job, progress)
+
+    stand.analysis._statistics.advance = fail
+    script = await stand.start("statistics", [broken, sound], COUNT)
+    await stand.analysis.work()
+    assert [each["N"] for each in (await stand.periods(script, 1)).values()] == [2, 2], "of the sound one"
+    assert stand.analysis.stats.failures == 1
+    await stand.analysis.work()
+    assert stand.analysis.stats.failures == 1, "it rests"
+    await stand.report(sound, [(BEGIN_US + 7, {"A": 1})])
+    await stand.analysis.work()
+    assert [each["N"] for each in (await stand.periods(script, 1)).values()] == [3, 2]
+    stand.now_us += 61_000_000
+    await stand.analysis.work()
+    assert stand.analysis.stats.failures == 2, "and is tried again"

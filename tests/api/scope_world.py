@@ -24,8 +24,13 @@ from terrazzo.domain.actor import SYSTEM
 
 MARK = "HOMEMARK"  # in what the home company's records say
 THEIR_MARK = "AWAYMARK"
-UNCOUNTED = {"change", "audit", "revoked_token"}  # tables that a refused request may write to
-_VERBS = ("create", "update", "delete", "get", "start", "stop", "pause", "resume", "close", "check", "import")
+UNCOUNTED = {
+    "change",
+    "audit",
+    "revoked_token",
+    "company_usage",
+}  # they may change though no record of the home company does
+_VERBS = ("create", "update", "delete", "get", "start", "stop", "pause", "resume", "close", "check", "import", "unlock")
 
 
 class NeedsAnEntry(Exception):

@@ -77,7 +77,8 @@ async def test_long_answers_reach_who_reads_late(rig: Rig, length: int) -> None:
 async def test_a_chunked_body_over_the_limit_is_refused(rig: Rig) -> None:
     reader, writer = await connect(rig)
     chunk = b"%x\r\n%b\r\n" % (2 * 1024 * 1024, b" " * 2 * 1024 * 1024)
-    writer.write(b"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n")
+    head = f"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {rig.tokens['viewer']}\r\n"
+    writer.write(head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n")
     status, _, body = await read_response(reader)
     assert " 413 " in status
     assert b"limits.body_bytes" in body

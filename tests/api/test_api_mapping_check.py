@@ -18,6 +18,7 @@ async def test_rows_and_payloads_become_variables_and_events(rig) -> None:
         {"payload": {"t": 815, "z": {"deep": 1}}},
     ]
     fields = {"script": ROWS, "terminal_list": ["g1", "pump"], "payloads": payloads}
+    before = await rig.services.store.notes("")
     result = await rig.call("check_mapping", "viewer", **fields)
     assert result["records"] == [
         {"time": "2026-01-05 08:00:00", "value": {"T": 79.5}},
@@ -27,7 +28,7 @@ async def test_rows_and_payloads_become_variables_and_events(rig) -> None:
     (event,) = result["events"]
     assert (event["code"], event["time"], event["terminal_id"]) == ("HOT", "2026-01-05 08:00:02", "g1")
     assert result["variables"] == {"T": 81.5, "P": True}
-    assert await rig.services.store.notes("") == {}
+    assert await rig.services.store.notes("") == before
     assert await rig.services.store.series("") == []
 
 

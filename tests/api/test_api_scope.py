@@ -129,11 +129,13 @@ _USER = Special(fields={"username": None})
 _NOBODY_CONNECTS = "nobody is connected here"
 SPECIAL: dict[str, Special] = {
     "ping": Special(unmarked="names no record"),
+    "get_former_terminal_list": Special(fields={"uid": None}, unmarked="no terminal was deleted here"),
     "get_terminal_status": Special(unmarked="says nothing but the uid that was asked for"),
     "get_broker_status": Special(unmarked="counters of all companies together"),
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
+    "get_login_failure_list": Special(unmarked="nobody has failed to log in"),
     "subscribe": Special(fields={"kinds": ["grid"]}, code=10401, stranger=10401),  # not over HTTP: see tests/live
     "unsubscribe": Special(fields={"subscription": 1}, code=10401, stranger=10401),
     "publish_object_command_plus": Special(

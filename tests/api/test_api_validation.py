@@ -12,10 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from terrazzo.api.kernel.fields import JSON_DEPTH, Json, Moment, Parsed, Topics, schema_hook
+from terrazzo.api.kernel.fields import Json, Moment, Parsed, Topics, schema_hook
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.table import TABLE
+from terrazzo.database.field import JSON_DEPTH
 from terrazzo.errors import BadParameter
 from terrazzo.times import parse_time
 

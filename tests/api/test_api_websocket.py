@@ -70,13 +70,15 @@ async def test_pipelined_requests_are_answered_in_order_with_their_tags(rig: Rig
     assert [(await socket.answer())["actionid"] for _ in range(50)] == [str(number) for number in range(50)]
 
 
-async def test_what_is_no_request_is_answered_and_the_connection_goes_on(socket: Socket) -> None:
+async def test_what_is_no_request_is_answered_and_the_connection_goes_on(rig: Rig, socket: Socket) -> None:
+    await socket.ask("ping", Authorization=f"Bearer {rig.tokens['viewer']}")  # for long ones
     for text in ("", "not json", "[]", '{"action": 5}', '{"action": "nothing"}', '{"a":' * 100_000):
         await socket.raw.send_str(text)
         assert (await socket.answer())["code"] == 10401
 
 
-async def test_a_message_over_the_limit_ends_the_connection(socket: Socket) -> None:
+async def test_a_message_over_the_limit_ends_the_connection(rig: Rig, socket: Socket) -> None:
+    await socket.ask("ping", Authorization=f"Bearer {rig.tokens['viewer']}")
     await socket.raw.send_str("x" * (BODY_BYTES + 1))
     message = await socket.raw.receive(timeout=10)
     assert (message.type, message.data) == (aiohttp.WSMsgType.CLOSE, aiohttp.WSCloseCode.MESSAGE_TOO_BIG)

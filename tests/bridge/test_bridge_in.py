@@ -27,7 +27,7 @@ def protocol(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def platform(tmp_path: Path, gate: Gate, protocol: str) -> Iterator[Platform]:
-    toml = bridge_toml(f"mqtt://127.0.0.1:{gate.port}", in_=IN, protocol=protocol, client_id="plant-7")
+    toml = bridge_toml(f"mqtt://127.0.0.1:{gate.port}", in_=IN, protocol=protocol, client_id="plant-7", company_id=1)
     with start_platform(tmp_path, toml) as running:
         wait_connected(running)
         yield running
@@ -124,7 +124,7 @@ def seen_by(platform: Platform) -> set[int]:
 def test_retained_messages_of_the_remote_broker_are_retained_here(tmp_path: Path, remote: Mosquitto) -> None:
     with Peer(remote.port) as there:
         there.publish("orders/standing", "all", retain=True)
-    toml = bridge_toml(f"mqtt://127.0.0.1:{remote.port}", in_=IN)
+    toml = bridge_toml(f"mqtt://127.0.0.1:{remote.port}", in_=IN, company_id=1)
     with start_platform(tmp_path, toml) as platform:
         wait_for(lambda: metric(platform, "received") == 1, "it has come")
         with terminal(platform, "t2").subscribe("from/#") as here:
@@ -133,7 +133,7 @@ def test_retained_messages_of_the_remote_broker_are_retained_here(tmp_path: Path
 
 
 def test_properties_come_along(tmp_path: Path, remote: Mosquitto) -> None:
-    toml = bridge_toml(f"mqtt://127.0.0.1:{remote.port}", in_=IN)
+    toml = bridge_toml(f"mqtt://127.0.0.1:{remote.port}", in_=IN, company_id=1)
     given: dict[str, Any] = {"ContentType": "text/plain", "CorrelationData": b"c", "UserProperty": [("a", "1")]}
     with start_platform(tmp_path, toml) as platform, Peer(remote.port) as there:
         wait_connected(platform)

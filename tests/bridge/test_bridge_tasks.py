@@ -34,10 +34,10 @@ class LocalBroker:
         self.paused = 0
         self.queue: BridgeQueue | None = None
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue, *, company_id: int) -> None:
         self.queue = outbox
 
-    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None]) -> None:
+    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None], *, company_id: int) -> None:
         if self.faults:
             self.faults -= 1
             raise ValueError("planted")  # one of those that a malformed packet raises too

@@ -14,6 +14,7 @@ from terrazzo_broker.delivery.session import Session
 from terrazzo_broker.message import ApplicationMessage
 from terrazzo_broker.topics.names import Shared, is_topic_filter, is_topic_name, matches, split_shared
 from terrazzo_broker.topics.retained import RetainedMessages
+from terrazzo_broker.topics.retained_quota import NO_LIMIT, RetainedLimits, RetainedSize
 from terrazzo_broker.topics.tree import SubscriptionTree, TopicSubscription
 
 levels = st.sampled_from(["", "a", "b", "c", "$SYS", "é"])
@@ -75,23 +76,30 @@ def test_the_tree_finds_what_matches(changes, topic):
 def test_retained_messages_are_found(puts, pattern):
     retained, expected = RetainedMessages(), {}
     for topic, payload in puts:
-        assert retained.put(topic, ApplicationMessage(topic.encode(), payload), limit=100)
+        assert not retained.put(topic, ApplicationMessage(topic.encode(), payload))
         expected.pop(topic, None)
         if payload:
             expected[topic] = payload
     assert retained.count == len(expected)
-    found = sorted(each.topic.decode() for each in retained.match(pattern, 0))
-    assert found == sorted(topic for topic in expected if oracle(pattern, topic))
+    topics = sorted(each.topic.decode() for each in retained.walk(pattern) if each is not None)
+    assert topics == sorted(topic for topic in expected if oracle(pattern, topic))
 
 
 def test_retained_messages_expire_and_are_bounded():
     retained = RetainedMessages()
-    retained.put("a", ApplicationMessage(b"a", b"x", expires_us=10), limit=2)
-    retained.put("b", ApplicationMessage(b"b", b"x"), limit=2)
-    assert not retained.put("c", ApplicationMessage(b"c", b"x"), limit=2)
-    assert retained.put("b", ApplicationMessage(b"b", b"y"), limit=2)
-    assert len(retained.match("#", 9)) == 2
-    assert len(retained.match("#", 10)) == retained.count == 1
+    retained.ledger.limits = RetainedLimits(broker=RetainedSize(2, NO_LIMIT, NO_LIMIT))
+    assert not retained.put("a", ApplicationMessage(b"a", b"x", expires_us=10))
+    assert not retained.put("b", ApplicationMessage(b"b", b"x"))
+    assert retained.put("c", ApplicationMessage(b"c", b"x")) == "too many retained messages"
+    assert not retained.put("b", ApplicationMessage(b"b", b"y"))
+    assert len(found(retained, 9)) == 2
+    assert len(found(retained, 10)) == retained.count == 1
+    assert not retained.put("c", ApplicationMessage(b"c", b"x"))
+
+
+def found(retained: RetainedMessages, now_us: int) -> list:
+    messages = [each for each in retained.walk("#") if each is not None]
+    return [each for each in messages if retained.whole(each, now_us) is not None]
 
 
 @pytest.mark.parametrize("pattern", ["#", "+", "a/+/b", "/", "a/#", "+/+", "$share/g/a", " "])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from running import PASSWORD, Platform
+from running import PASSWORD, Platform, wait_for
 from terrazzo.bulk.entities import BULK_ENTITIES
 from terrazzo.client import ActionError, Client
 from terrazzo.client.bulk import Progress
@@ -157,3 +159,27 @@ def test_progress_is_told_and_ends_with_the_report(platform: Platform) -> None:
     assert seen[-1] == Progress("write", 2000, 2000)
     plain = request(f"{platform.url}/bulk/customers?dry_run=1", token=platform.token, body=b"name\nx\n")
     assert plain[1]["result"]["created"] == 1
+
+
+def test_imports_of_a_company_wait_for_each_other_and_not_for_anothers(
+    platform: Platform, chief: Client, stranger: Client
+) -> None:
+    head = (
+        f"POST /bulk/terminals HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {chief.session.token}\r\n"
+        "Content-Length: 100000\r\nContent-Type: text/csv\r\n\r\nuid,name\n"
+    )
+    with ExitStack() as open_ones:
+        for _ in range(5):  # one is read, as far as it has come, and four wait
+            slow = open_ones.enter_context(socket.create_connection(("127.0.0.1", platform.http)))
+            slow.sendall(head.encode())
+        url = f"{platform.url}/bulk/customers"
+
+        def refused() -> dict[str, Any] | None:
+            status, answer = request(url, token=chief.session.token, body=b"")
+            return answer if status == 429 else None
+
+        assert "4 of your company wait already" in wait_for(refused, "too many wait")["info"]
+        assert stranger.import_records("customers", "name\nSomebody\n")["created"] == 1
+    wait_for(
+        lambda: request(url, token=chief.session.token, body=b"name\nC\n")[0] == 200, "those that were left are over"
+    )

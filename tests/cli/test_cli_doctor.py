@@ -16,7 +16,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from support import free_port
 from terrazzo.access.users import ensure_admin
@@ -24,11 +27,13 @@ from terrazzo.cli.checks import (
     MODULES,
     Finding,
     Level,
+    check_bridges,
     check_data_dir,
     check_dependencies,
     check_disk,
     check_listeners,
     check_metrics,
+    check_origins,
     examine,
     listeners,
 )
@@ -38,6 +43,7 @@ from terrazzo.crypto.secrets import KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.registry import Registry
+from terrazzo.metadata.definitions.registry import MAPPING, STATISTICS, TERMINAL
 from terrazzo.metadata.entities import Entities
 
 ROOT = Path(__file__).parents[2]
@@ -100,7 +106,8 @@ def test_filled_data_folder_is_fine(tmp_path: Path) -> None:
     data = tmp_path / "data"
     asyncio.run(fill(data))
     findings = list(examine(make_config(data)))
-    assert [finding for finding in findings if finding.level is not Level.OK and finding.part != "disk"] == []
+    machine = ("disk", "descriptors")  # what this machine has of them
+    assert [finding for finding in findings if finding.level is not Level.OK and finding.part not in machine] == []
     assert of(findings, "database").found == "reachable and up to date"
     assert of(findings, "secrets").found == "the key opens the stored pins"
 
@@ -217,6 +224,69 @@ def test_weak_pins_are_named_and_not_told(tmp_path: Path) -> None:
     assert "same-for-all" not in told
 
 
+async def lengthen_key(data: Path, bits: int) -> None:
+    """As an earlier version let one be recorded."""
+    key = rsa.generate_private_key(public_exponent=65_537, key_size=bits)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    database = await Database.open("", data_dir=data)
+    sealed = Secrets.open(data).seal(pem, "terminal.rsa_privatekey")
+    async with database.writing() as connection:
+        await connection.execute(
+            TERMINAL.table.update().where(TERMINAL.table.c.uid == "a").values(rsa_privatekey=sealed)
+        )
+    await database.close()
+
+
+def test_long_keys_are_named(tmp_path: Path) -> None:
+    asyncio.run(fill_weak(tmp_path))
+    for bits in (4_096, 4_104):
+        assert not [finding for finding in examine(make_config(tmp_path)) if finding.part == "keys"]
+        asyncio.run(lengthen_key(tmp_path, bits))
+    finding = of(examine(make_config(tmp_path)), "keys")
+    assert finding.level is Level.WARN
+    assert finding.found == "long RSA keys: a (4104 bits)"
+
+
+def test_companies_over_their_quotas_are_named(tmp_path: Path) -> None:
+    asyncio.run(fill(tmp_path))
+    config = make_config(tmp_path)
+    assert not [finding for finding in examine(config) if finding.part == "quotas"]
+    lowered = msgspec.structs.replace(config, limits=msgspec.structs.replace(config.limits, company_record_bytes=16))
+    finding = of(examine(lowered), "quotas")
+    assert finding.level is Level.WARN
+    assert finding.found.startswith("company 1 has ")
+    assert "bytes of records, more than limits.company_record_bytes = 16" in finding.found
+
+
+async def fill_scripts(data: Path) -> None:
+    """Scripts as an earlier version stored them: with a cell and a point that are too long by now, and a sound one."""
+    database = await Database.open("", data_dir=data)
+    entities = Entities.open(database, Registry(), Secrets.open(data))
+    await ensure_admin(entities, data_dir=data)
+    rows = [["a", "avg", "A"]]
+    for name in ("sound", "long"):
+        await entities.statistics.create(SYSTEM, {"name": name, "object_list": [], "script": rows})
+    await entities.mappings.create(SYSTEM, {"name": "dots", "script": [["A", "", "", "STA", "T1.p", ""]]})
+    async with database.writing() as connection:
+        for table, name, script in (
+            (STATISTICS.table, "long", [["a", "duration(a==v" + " " * 20_000, "A"], ["b", "avg", "A"]]),
+            (MAPPING.table, "dots", [["A", "", "", "STA", "." * 20_000, ""]]),
+        ):
+            stored = msgspec.json.encode(script).decode()
+            await connection.execute(table.update().where(table.c.name == name).values(script=stored))
+    await database.close()
+
+
+def test_scripts_that_would_be_refused_now_are_named(tmp_path: Path) -> None:
+    asyncio.run(fill_scripts(tmp_path))
+    found = [finding for finding in examine(make_config(tmp_path)) if finding.part == "scripts"]
+    assert [finding.found for finding in found] == [
+        "mapping 1 'dots': script: row 1, column 5: at most 2000 characters, got 20000",
+        "statistics 2 'long': script: row 1, column 2: at most 2000 characters, got 20013",
+    ]
+    assert {finding.level for finding in found} == {Level.WARN}
+
+
 def test_metrics_that_strangers_may_read_are_warned_of(tmp_path: Path) -> None:
     def warned(**environ: str) -> bool:
         return [finding.level for finding in check_metrics(make_config(tmp_path, **environ))] == [Level.WARN]
@@ -227,6 +297,28 @@ def test_metrics_that_strangers_may_read_are_warned_of(tmp_path: Path) -> None:
     assert warned(TERRAZZO_HTTP__HOST="0.0.0.0")
     assert warned(TERRAZZO_HTTP__HOST="192.0.2.7")
     assert not warned(TERRAZZO_HTTP__HOST="0.0.0.0", TERRAZZO_METRICS__TOKEN="t" * 16)
+
+
+def test_allowing_every_web_page_is_warned_of(tmp_path: Path) -> None:
+    def found(origins: str) -> list[Level]:
+        return [each.level for each in check_origins(make_config(tmp_path, TERRAZZO_HTTP__ALLOWED_ORIGINS=origins))]
+
+    assert found("[]") == found('["https://console.example.com"]') == []
+    assert found('["*"]') == [Level.WARN]
+
+
+def test_a_bridge_whose_messages_are_nobodys_is_warned_of(tmp_path: Path) -> None:
+    def warned(topics: str, **environ: str) -> bool:
+        keys = {"TERRAZZO_BRIDGE__1__NAME": "hq", "TERRAZZO_BRIDGE__1__URL": "mqtt://h", **environ}
+        config = make_config(tmp_path, **keys, TERRAZZO_BRIDGE__1__IN=topics)
+        return [finding.level for finding in check_bridges(config)] == [Level.WARN]
+
+    assert warned('[{ filter = "orders/#" }]')
+    assert warned('[{ filter = "#" }]')
+    assert warned('[{ filter = "g/#", local_prefix = "far/" }]')
+    assert not warned('[{ filter = "g/#" }]')
+    assert not warned('[{ filter = "r/#", local_prefix = "g/" }]')
+    assert not warned('[{ filter = "orders/#" }]', TERRAZZO_BRIDGE__1__COMPANY_ID="3")
 
 
 def test_a_rotation_that_was_cut_off_is_warned_of(tmp_path: Path) -> None:

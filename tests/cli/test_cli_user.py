@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from terrazzo.access.refusals import RefusalLog
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
@@ -21,6 +22,7 @@ from terrazzo.database.changes import ChangeWatcher
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotAuthenticated
+from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.metadata.entities import Entities
 
 
@@ -55,7 +57,9 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
     tokens = await Tokens.open(database, entities, key=load_token_key(data), token_hours=2)
     entities.follow(changes)
     tokens.follow(changes)
-    yield Running(data, tokens, UserLogin(entities, tokens, AuditLog(database)), changes)
+    audit = AuditLog(database)
+    login = UserLogin(entities, tokens, audit, refusals=RefusalLog(audit), limiter=LoginLimiter(10, 300))
+    yield Running(data, tokens, login, changes)
     await database.close()
 
 

@@ -13,7 +13,9 @@ TERMINALS = ["t1", "t2"]
 
 
 def command(number: int, terminal_id: str = "t1", expires_us: int = 100) -> OpenCommand:
-    return OpenCommand(uid=str(number), terminal_id=terminal_id, payload=b"", queued_us=0, expires_us=expires_us)
+    return OpenCommand(
+        uid=str(number), terminal_id=terminal_id, company_id=1, payload=b"", queued_us=0, expires_us=expires_us
+    )
 
 
 def test_the_next_goes_out_when_the_one_before_it_has_ended():

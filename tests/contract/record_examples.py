@@ -20,7 +20,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 from example_run import Rehearsal, with_tcp  # noqa: E402
 
-EXAMPLES = Path(__file__).parents[2] / "platform" / "terrazzo" / "api" / "examples.json"
+EXAMPLES = Path(__file__).parents[2] / "platform" / "terrazzo" / "api" / "openapi" / "examples.json"
 _TOKEN = re.compile(r"eyJ[\w.-]{16,}")
 
 

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("platform", "adapters", "broker", "simulators")
 DEPENDENCIES = ("aiohttp", "rocksdict", "sqlalchemy", "uvloop", "prometheus_client", "typer")
-NAMED_TUPLE = {"_asdict", "_replace", "_fields", "_make"}
+DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_current_frames"}  # of named tuples; of sys
 BY_TEXT = {"getattr", "setattr", "hasattr", "delattr", "attrgetter"}
 _PRIVATE = re.compile(r"_[a-z]\w*")
 
@@ -112,7 +112,7 @@ def used(source: str, ours: set[str]) -> list[str]:
             path = [*module.split("."), *name.split(".")] if module else name.split(".")
             if path[0] in DEPENDENCIES and any(map(is_private, path)):
                 found.append(f"{node.lineno}: import {'.'.join(path)}")
-    mine = ours | set(defined(tree)) | NAMED_TUPLE
+    mine = ours | set(defined(tree)) | DOCUMENTED
     if any(_root(node) in DEPENDENCIES for node in imports):
         found += [f"{line}: {name}" for name, line, is_own in touched(tree) if not is_own and name not in mine]
     for node, base in bases(tree):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gc
 import json
 import time
@@ -70,11 +71,18 @@ class Batch:
     """What the broker hands over, noting how it was settled."""
 
     def __init__(self, *messages: Inbound, arrived_us: int = ARRIVED_US) -> None:
-        self.client = SimpleNamespace(client_id="t1", protocol=5)
+        self.client = SimpleNamespace(client_id="t1", protocol=5, owner="1")
         self.messages = messages
         self.arrived_us = arrived_us
+        self.held = 0
         self.settled = asyncio.Event()
         self.refusals: dict[int, int] = {}
+
+    def hold(self) -> None:
+        self.held += 1
+
+    def release(self) -> None:
+        self.held -= 1
 
     def settle(self, refusals=None) -> None:
         assert not self.settled.is_set(), "settled twice"
@@ -376,6 +384,13 @@ class Mapper:
 
     def shape(self, plans, points, time_us, uid, mosaic) -> None: ...
 
+    def lane(self, uid):
+        return None
+
+    def begin(self, reports) -> None: ...
+
+    def keep_up(self, plans, count) -> None: ...
+
     def take_records(self):
         return ()
 
@@ -432,6 +447,23 @@ async def test_a_payload_that_breaks_the_decoder_is_kept_as_a_reject(monkeypatch
     assert [record.series for record in shelf.records] == ["g/t1/r", "x/t1", "g/t1/r"]
 
 
+@pytest.mark.parametrize("header", [{"alg": "\ud800"}, {"alg": "dir", "enc": "\udfff\n"}, {"crit": ["\ud800"]}])
+async def test_what_cannot_be_printed_of_a_seal_stands_in_the_reason_as_escapes(header: dict[str, object]):
+    protected = base64.urlsafe_b64encode(json.dumps({"enc": "A256GCM", **header}).encode()).rstrip(b"=")
+    shelf, broken = Shelf(), batch_of(protected + b"..AAAA.AAAA.AAAA", GOOD, on=tag(seal=Seal(TERMINAL)))
+    good = batch_of(GOOD)
+    async with running(shelf) as ingest:
+        ingest.take(broken)
+        ingest.take(good)
+        await settled(broken, good)
+        assert ingest.stats.withheld == 0
+    assert broken.refusals == {0: 0x99, 1: 0x99}
+    assert [record.series for record in shelf.records] == ["x/t1", "x/t1", "g/t1/r"]
+    reason = msgspec.msgpack.decode(shelf.records[0].body)["reason"]
+    assert reason.isprintable()
+    assert reason.isascii()
+
+
 async def test_a_batch_that_cannot_be_decoded_is_withheld_and_the_others_go_on():
     shelf, valve, broken, good = Shelf(), Valve(), batch_of(GOOD), batch_of(GOOD)
     broken.arrived_us = None
@@ -441,6 +473,7 @@ async def test_a_batch_that_cannot_be_decoded_is_withheld_and_the_others_go_on()
         await settled(good)
         await until(lambda: ingest.stats.withheld == 1)
         assert valve.calls == ["kick t1"]
+        assert ingest.is_healthy
         assert ingest.stats.backlog == ingest.stats.backlog_bytes == 0
     assert not broken.settled.is_set()
 
@@ -454,3 +487,17 @@ async def test_one_that_cannot_be_answered_does_not_keep_it_from_the_others():
         await settled(batches[1])
         await until(lambda: ingest.stats.backlog == 0)
     assert len(shelf.records) == 2
+
+
+async def test_a_name_that_grows_in_objects_is_a_reject_whether_it_is_mapped_or_not():
+    shelf = Shelf()
+    long = json.dumps({"n" * 2_000: {str(n): 0 for n in range(100)}}).encode()
+    batch = batch_of(GOOD, long, GOOD)
+    async with running(shelf) as ingest:
+        ingest.take(batch)
+        await settled(batch)
+        assert ingest.stats.rejects["shape"] == 1
+    assert batch.refusals == {1: 0x99}
+    reject = msgspec.msgpack.decode(shelf.records[1].body)
+    assert reject["payload"] == long
+    assert "a point's name is longer than 1024 characters" in reject["reason"]

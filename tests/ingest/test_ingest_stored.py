@@ -33,11 +33,11 @@ class Gated:
     def __getattr__(self, name):
         return getattr(self._store, name)
 
-    async def append(self, records) -> None:
+    async def append(self, records, **notes) -> None:
         await self.open.wait()
         if self.is_away:
             raise StoreUnavailable("away")
-        await self._store.append(records)
+        await self._store.append(records, **notes)
 
 
 @pytest.fixture

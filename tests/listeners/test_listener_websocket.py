@@ -87,7 +87,7 @@ async def test_other_upgrades_are_refused(opened, listening, wish, status):
         (b"GET /mqtt HTTP/1.1\r\nHost: x\r\n\r\n", 426),
         (b"POST /mqtt HTTP/1.1\r\nHost: x\r\nContent-Length: 999999\r\n\r\nxx", 426),
         (b"\x10\x0d\x00\x04MQTT\x04\x02\x00\x00\x00\x01c\r\n\r\n", 400),
-        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", 400),
+        (b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\n\r\n", 431),
     ],
 )
 async def test_what_is_no_upgrade_is_refused(opened, listening, request_, status):

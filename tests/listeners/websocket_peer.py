@@ -39,7 +39,7 @@ class WebSocketPeer(Peer):
     @classmethod
     async def upgrade(cls, port: int, **options: Any) -> Self:
         """An upgraded connection."""
-        peer = await cls.open(port, **{key: options.pop(key) for key in ("ssl",) if key in options})
+        peer = await cls.open(port, **{key: options.pop(key) for key in ("ssl", "local_addr") if key in options})
         await peer.ask(**options)
         assert peer.status == 101, peer.status
         return peer

@@ -44,7 +44,7 @@ def points(number: int) -> dict[str, int]:
 
 class _Batch:
     def __init__(self, messages: list[Inbound], done: asyncio.Event) -> None:
-        self.client = SimpleNamespace(client_id=TERMINAL, protocol=5)
+        self.client = SimpleNamespace(client_id=TERMINAL, protocol=5, owner="1")
         self.messages = messages
         self.arrived_us = time.time_ns() // 1000
         self.settle = lambda refusals=None: done.set()

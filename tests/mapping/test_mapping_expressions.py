@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from terrazzo.expressions.expression import parse_expression
+from terrazzo.domain.mapping_table import MappingTable, parse_table
+from terrazzo.domain.script_rows import check_calculate_rows
+from terrazzo.expressions.expression import Expression, parse_expression
 from terrazzo.expressions.functions import FAULTS
 from terrazzo.expressions.tokens import ExpressionError
+from terrazzo.mapping.plan import compile_plan
 
 VALUES = {"x": 9, "y": 2.5, "on": "on", "none": None, "yes": True, "温度": 21, "a.b": 4, "CH-1": 5, "f": "%999999999d"}
 
@@ -157,3 +161,58 @@ def test_no_value_raises_in_any_operator(value: object) -> None:
         for text in (f"v {operator} 0", f"0 {operator} v", f"v {operator} v", f"-v {operator} 1.5"):
             parse_expression(text).evaluate({"v": value})
     assert Exception not in FAULTS, "only what can happen is caught"
+
+
+OPERATORS = ["+", "-", "*", "/", "//", "%", "and", "or", "<", "=="]
+
+
+def _deep(frames: int, call: Callable[[], object]) -> object:
+    """Calls with so many frames on the stack as requests may have."""
+    return call() if frames == 0 else _deep(frames - 1, call)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_the_longest_chain_is_computed(operator: str) -> None:
+    """200 names and 199 operators are within the limits, wherever on the stack they are read."""
+    text = f" {operator} ".join(["a"] * 200)
+    expression = _deep(400, lambda: parse_expression(text))
+    assert isinstance(expression, Expression)
+    ones = {"a": 1}
+    worth = {"+": 200, "-": -198, "%": 0, "<": False}.get(operator, True)
+    assert expression.evaluate(ones) == worth
+    assert expression == parse_expression(text)
+    assert len(repr(expression)) < 2_000
+
+
+def test_the_deepest_nesting_is_computed() -> None:
+    for text in (
+        "(" * 24 + "a" + " + a)" * 24,
+        "(" * 24 + "a" + " * 2 + a) * a" * 24,
+        "abs(a if a else " * 12 + "a" + ")" * 12,
+        "a ** " * 24 + "a",
+        "a if not a else " * 24 + "a",
+        "-(" * 24 + "+".join(["a"] * 60) + ")" * 24,
+    ):
+        expression = _deep(400, lambda text=text: parse_expression(text))  # type: ignore[misc]
+        assert isinstance(expression, Expression)
+        assert expression.evaluate({"a": 1}) is not None
+
+
+def test_a_long_chain_is_a_mapping_and_a_calculation() -> None:
+    """What is done with expressions: both ways of a mapping, the condition on another code, calculations."""
+    chain = " - ".join(["A"] * 200)
+    rows = [
+        ["A", "", "", "STA", "T.p", ""],
+        ["F", "", "", "FUNC", "", chain],
+        ["E", "", "", "EVNT", "", "A", "@Condition", chain.replace("A", "x")],
+    ]
+    table = _deep(400, lambda: parse_table(rows))
+    assert isinstance(table, MappingTable)
+    _deep(400, lambda: compile_plan(table, {0: "p"}))
+    _deep(400, lambda: check_calculate_rows([["F", chain]]))
+
+
+@pytest.mark.parametrize("number", ["9" * 19, "9" * 400, "9" * 1_999, "0x" + "f" * 1_998, "9" * 400 + ".0", "1e999"])
+def test_numbers_beyond_all_kinds_are_refused(number: str) -> None:
+    with pytest.raises(ExpressionError, match=r"character 1: .* is too large"):
+        parse_expression(number)

@@ -5,6 +5,7 @@ Steps are counted, not timed: those of decoding, shaping, sealing and encoding w
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Callable
@@ -60,7 +61,10 @@ class Plant:
         self.now_us = NOW_US
 
     def engine_as_shaper(self) -> Any:
-        return SimpleNamespace(plans=self.engine.catalogue.plans, shape=self.engine.shape)
+        engine = self.engine
+        return SimpleNamespace(
+            plans=engine.catalogue.plans, shape=engine.shape, begin=engine.begin, keep_up=engine.keep_up
+        )
 
     def commit(self, value: int) -> int:
         """A group of reports, as far as what is written; the steps that it took."""
@@ -105,11 +109,13 @@ def steps_of(work: Callable[[], None]) -> int:
         return step
 
     before = sys.gettrace()
+    gc.disable()  # what others do at a collection would count too
     sys.settrace(enter)
     try:
         work()
     finally:
         sys.settrace(before)
+        gc.enable()
     return count
 
 

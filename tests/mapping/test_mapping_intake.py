@@ -43,6 +43,7 @@ class Bench:
         self.ingest.start()
         terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")
         self.tag = make_tag(ReportTopic(f"g/{TERMINAL}/r", terminal, "r"), trace=Trace(), seal=None)
+        self.client = SimpleNamespace(client_id=TERMINAL, protocol=5, owner="1")
 
     def pause_intake(self) -> None:
         self.calls.append("pause")
@@ -54,6 +55,7 @@ class Bench:
         """Hands a message over; set when it is acknowledged."""
         done = asyncio.Event()
         batch = SimpleNamespace(
+            client=self.client,
             messages=[Inbound(self.tag, json.dumps(body).encode())],
             arrived_us=1,
             settle=lambda refusals=None: done.set(),

@@ -123,3 +123,45 @@ async def test_effects_wait_for_a_database_that_is_away_and_a_full_outbox_says_s
     await until(lambda: room == [0], "whoever waits is told")
     assert await events(database) == [1, 1, 2, 2]
     await effect_queue.stop()
+
+
+def poisoned(time_us: int) -> EventRaised:
+    """No database has a column for it."""
+    return EventRaised(2**70, 17, "t1", "HOT", "hot", "热", "90", "x > 80", "90", time_us)
+
+
+async def test_what_no_database_takes_keeps_nothing_else_from_it(database: Database) -> None:
+    heard: list[int] = []
+    effect_queue = EffectQueue(EffectWriter(database), new_tasks())
+    effect_queue.happened.listen(lambda happened: heard.extend(each.row["created"] for each in happened))
+    await effect_queue.start({})
+    for first in (10, 20, 30):
+        effect_queue.seal(
+            [event(first), poisoned(first + 1), opened(first + 2), closed(first + 3)][: 4 if first == 20 else 1]
+        )
+    effect_queue.on_committed()
+    await effect_queue.settled(3)
+    assert await events(database) == [10, 20, 30]
+    assert await labels(database) == [(22, 23, 0)]
+    assert (effect_queue.stats.refused, effect_queue.stats.waiting) == (1, 0), "it could not even be kept"
+
+
+async def test_one_that_can_be_kept_and_not_written_is_left_out_and_counted(database: Database) -> None:
+    effect_writer = EffectWriter(database)
+
+    async def join(connection, happened) -> None:
+        if any(each.row.get("created") == 21 for each in happened):
+            raise ZeroDivisionError("a rule that fails on it")
+
+    effect_writer.join(join)
+    effect_queue = EffectQueue(effect_writer, new_tasks())
+    await effect_queue.start({})
+    for seq in (1, 2, 3):
+        effect_queue.seal([event(10 * seq), event(10 * seq + 1), opened(10 * seq + 2), closed(10 * seq + 3)])
+    effect_queue.on_committed()
+    await effect_queue.settled(3)
+    assert await events(database) == [10, 11, 20, 30, 31]
+    assert await labels(database) == [(12, 13, 0), (22, 23, 0), (32, 33, 0)]
+    assert (effect_queue.stats.refused, effect_queue.stats.waiting) == (1, 0)
+    assert await EffectWriter(database).applied() == 3
+    await effect_queue.stop()

@@ -173,6 +173,9 @@ def test_an_email_takes_uploaded_files(world: World) -> None:
     assert attachment.get_payload(decode=True) == b"of the platform"
     answer = world.send("send-email", {**data, "email_group": {**EMAIL, "EmailFile": "0" * 32}})
     assert (answer["code"], answer["info"]) == (500, f"email_group: EmailFile: no file {'0' * 32}")
+    named = [upload["result"]["url"]] * 50 + ["0" * 32]  # which isn't looked up any more
+    answer = world.send("send-email", {**data, "email_group": {**EMAIL, "EmailFile": named}})
+    assert (answer["code"], answer["info"]) == (500, "email_group: EmailFile: more than 50 files")
 
 
 def test_send_sms(world: World) -> None:

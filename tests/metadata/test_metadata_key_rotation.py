@@ -181,6 +181,9 @@ async def test_rules_of_an_older_revision_keep_their_ids_and_are_sealed(tmp_path
     await database.close()
     with closing(sqlite3.connect(tmp_path / "terrazzo.db")) as older:
         older.execute("UPDATE rule SET url = ?", (URL,))
+        for later in ("TABLE company_usage", "TABLE former_terminal"):
+            older.execute(f"DROP {later}")
+        older.execute("ALTER TABLE terminal DROP COLUMN series")
         older.execute("UPDATE alembic_version SET version_num = ?", (REVISIONS[REVISIONS.index("0013") - 1],))
         older.commit()
     database = await Database.open("", data_dir=tmp_path)

@@ -205,7 +205,7 @@ async def test_hundred_thousand_terminals_load_and_page_fast(stand: Stand, tmp_p
     row = await stand.terminal("G")
     secrets = Secrets.open(tmp_path)
     codec = RowCodec(TERMINAL, secrets)
-    values = {name: row[name] for name in TERMINAL.fields}
+    values = {name: row.get(name) for name in TERMINAL.fields}
     async with stand.database.writing() as connection:
         for start in range(0, 100_000, 20_000):
             many = [values | terminal_values(f"G{number}") for number in range(start, start + 20_000)]

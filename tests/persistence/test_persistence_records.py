@@ -56,7 +56,7 @@ def test_entry_round_trip(message: ApplicationMessage, packet_id: int, body: int
 def test_records_from_before_retained_messages_had_publishers() -> None:
     first = bytes.fromhex("06 0000 0000000000000000 0001 00000000") + b"t" + b"kept"
     image = read_image([(keys.VERSION, b"1"), (keys.RETAINED + b"t", first)])
-    assert image.retained == [ApplicationMessage(b"t", b"kept", 2, retain=True)]
+    assert image.unowned == [ApplicationMessage(b"t", b"kept", 2, retain=True)]
     assert image.format == b"1"
 
 
@@ -97,10 +97,11 @@ def test_subscription_round_trip(pattern: str, qos: int, local: bool, kept: bool
     st.none() | st.integers(0, 1 << 62),
 )
 def test_will_round_trip(will: mqtt5.Will, due_us: int | None) -> None:
-    client = Client("c", "user", 5, "10.0.0.1", 999, "tls", 1, 60, identity=object())
+    client = Client("c", "user", 5, "10.0.0.1", 999, "tls", 1, 60, identity=object(), owner="7")
     stored = decode_will(encode_will(will, client, due_us))
     assert stored.due_us == due_us
-    pending = stored.pending("c")
+    pending = stored.pending("c", "8")
+    assert pending.client.owner == "7"
     assert str(pending.will) == str(will)
     assert pending.client.identity is None
     assert (pending.client.client_id, pending.client.username, pending.client.address) == ("c", "user", "10.0.0.1")

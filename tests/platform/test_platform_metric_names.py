@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import terrazzo
+from terrazzo.access.refusals import UserLoginStats
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
@@ -21,12 +22,15 @@ from terrazzo.live.stats import LiveStats
 from terrazzo.mapping.effect_queue import EffectQueueStats
 from terrazzo.mapping.engine import MappingStats
 from terrazzo.messenger.project_sender import SenderStats
+from terrazzo.metadata.event_quotas import EventQuotaStats
+from terrazzo.metadata.quotas import QuotaStats
 from terrazzo.objects.flag_watch import FlagStats
 from terrazzo.ports.bridge import BridgeStatus
 from terrazzo.ports.store import StoreStats
 from terrazzo.rules.notifier import NotifierStats
 from terrazzo.runtime.assembly import bridge_metrics, metric_names
 from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
 from terrazzo_broker.stats import Stats
 
@@ -44,9 +48,13 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
     "commands": (CommandStats, metric_names.COMMANDS),
     "login": (LoginStats, metric_names.LOGIN),
+    "user_login": (UserLoginStats, metric_names.USER_LOGIN),
     "analysis": (AnalysisStats, metric_names.ANALYSIS),
     "live": (LiveStats, metric_names.LIVE),
+    "former": (FormerDataStats, metric_names.FORMER_DATA),
     "flags": (FlagStats, metric_names.FLAGS),
+    "quotas": (QuotaStats, metric_names.QUOTAS),
+    "event_quotas": (EventQuotaStats, metric_names.EVENT_QUOTAS),
 }
 
 

@@ -116,7 +116,7 @@ class Stand:
             for at_s, uid, points in reports
         ]
         batch = SimpleNamespace(
-            client=SimpleNamespace(client_id="t1", protocol=5),
+            client=SimpleNamespace(client_id="t1", protocol=5, owner="1"),
             messages=messages,
             arrived_us=now_us(),
             settle=lambda refusals=None: done.set(),

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 
-from terrazzo.terminals import auto_times
+from terrazzo import line_file
 from terrazzo.terminals.auto_times import KEPT_S, AutoTimes
 
 NOW_S = 1_780_000_000
@@ -43,7 +43,7 @@ def test_broken_lines_are_passed_over(tmp_path):
 
 
 def test_the_file_stays_short(tmp_path, monkeypatch):
-    monkeypatch.setattr(auto_times, "_COMPACT_LINES", 100)
+    monkeypatch.setattr(line_file, "_COMPACT_LINES", 100)
     path = tmp_path / "auto-logins"
     times = AutoTimes(path, now_s=NOW_S)
     for step in range(1000):

@@ -9,6 +9,7 @@ import pytest
 from mqtt5 import ConnAckReasonCode
 
 from platform_site import Site, peers, running_site, unix_s, until
+from terrazzo_broker.hooks import ConnectRequest
 from terrazzo_simulators.link import LinkOptions, LoginRefused
 from terrazzo_simulators.scram_link import ScramLink
 from terrazzo_simulators.spec import TerminalSpec
@@ -99,6 +100,44 @@ async def test_failed_logins_are_throttled(tmp_path):
         assert await peer("t1").connect() == THROTTLED
         assert await peer("t1", protocol=4).connect() == ConnAckReasonCode.SERVER_UNAVAILABLE.value
         assert site.login.stats.throttled == 2
+
+
+async def test_known_addresses_survive_a_restart(tmp_path):
+    """Strangers elsewhere have tried the terminal's name: it gets in where it always logs in, and only there."""
+    limits = {"login_failures": 3}
+    async with running_site(tmp_path, limits=limits) as site, peers(site) as peer:
+        company = await site.company()
+        for uid in ("t1", "t2"):
+            await company.terminal(uid)
+        assert await peer("t1").connect() == 0
+    async with running_site(tmp_path, limits=limits) as site, peers(site) as peer:
+        await guess_from_everywhere(site, "t1", "t2")
+        assert await peer("t2").connect() == THROTTLED
+        assert await peer("t1").connect() == 0
+
+
+async def test_another_pin_and_deletion_forget_where_a_terminal_comes_from(tmp_path):
+    async with running_site(tmp_path, limits={"login_failures": 3}) as site, peers(site) as peer:
+        company = await site.company()
+        created = {uid: await company.terminal(uid) for uid in ("t1", "t2", "t3")}
+        for uid in created:
+            assert await peer(uid).connect() == 0
+        await site.entities.terminals.update(company.actor, "t1", {"pin": "another"})
+        await site.entities.terminals.update(company.actor, "t2", {"name": "another"})
+        await site.entities.terminals.delete(company.actor, "t3")
+        await guess_from_everywhere(site, "t1", "t2")
+        assert await peer("t1").connect(password="another") == THROTTLED
+        assert await peer("t2").connect() == 0
+    places = (tmp_path / "terminal-places").read_text().split("\n")
+    assert [f"{created[uid]['id']}" in places for uid in created] == [True, False, True]
+
+
+async def guess_from_everywhere(site, *uids):
+    """More wrong pins for each, from other addresses, than are let through at once."""
+    for uid in uids:
+        for last in range(40):
+            request = ConnectRequest(client_id=uid, username=f"u-{uid}", password=b"wrong", address=f"10.9.8.{last}")
+            await site.login.authenticate(request)
 
 
 async def test_no_auto_password_serves_twice_even_after_a_restart(tmp_path):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import time
 
 import msgspec
 import pytest
+import scramp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mqtt5 import ConnAckReasonCode as Reason
@@ -14,8 +16,11 @@ from scramp import ScramClient, ScramException
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.logins import turns
+from terrazzo.logins.limiter import LoginLimiter
+from terrazzo.terminals import scram
 from terrazzo.terminals.login import TerminalLogin
-from terrazzo.throttle import Throttle
+from terrazzo.terminals.scram import REFUSED_S
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse
 
 NOW_S = 1_780_000_000.0
@@ -39,7 +44,7 @@ class Door:
         self.registry = Registry()
         self.terminal = msgspec.structs.replace(TERMINAL, **changes)
         self.registry.put_terminal(self.terminal)
-        self.login = TerminalLogin(self.registry, failures=Throttle(failures, 300), clock=self.clock)
+        self.login = TerminalLogin(self.registry, limiter=LoginLimiter(failures, 300), clock=self.clock)
 
     async def knock(self, username="user", password=b"pin", client_id="t1", address="10.0.0.1", **more):
         request = ConnectRequest(client_id=client_id, username=username, password=password, address=address, **more)
@@ -245,21 +250,143 @@ class TestScram:
         assert reason_of(await challenge.proceed(final)) is Reason.BAD_USER_NAME_OR_PASSWORD
 
 
+class TestScramStrangers:
+    """A stranger learns nothing of who exists, and costs little."""
+
+    @pytest.fixture
+    def derivations(self, monkeypatch):
+        """The salts that keys were derived with by the server."""
+        salts = []
+        derive = scramp.ScramMechanism.make_auth_info
+
+        def counting(mechanism, password, iterations=None, salt=None):
+            salts.append(salt)
+            return derive(mechanism, password, iterations, salt)
+
+        monkeypatch.setattr(scramp.ScramMechanism, "make_auth_info", counting)
+        return salts
+
+    async def test_unknown_names_cost_no_derivation(self, derivations):
+        door = Door(dixie=True)
+        for number in range(20):
+            await door.scram(client_id=f"guess-{number}")
+            await door.scram(username=f"guess-{number}")
+        assert derivations == []
+
+    async def test_exchanges_that_are_only_begun_cost_no_derivation(self, derivations):
+        door = Door(dixie=True)
+        first = ScramClient(["SCRAM-SHA-1"], "user", "pin").get_client_first().encode()
+        assert isinstance(await door.knock(None, None, auth_method="SCRAM-SHA-1", auth_data=first), Challenge)
+        assert derivations == []
+
+    async def test_keys_are_derived_once_for_a_terminal_and_strangers_do_not_push_them_out(
+        self, derivations, monkeypatch
+    ):
+        monkeypatch.setattr(scram, "_MAX_CACHED", 3)
+        door = Door(dixie=True)
+        for number in range(10):
+            door.registry.put_terminal(msgspec.structs.replace(door.terminal, id=100 + number, uid=f"other-{number}"))
+        assert isinstance(await door.scram(), Accept)
+        for number in range(10):
+            await door.scram(client_id=f"guess-{number}")
+            await door.scram(client_id=f"other-{number}", pin="wrong")
+        del derivations[:]
+        assert isinstance(await door.scram(), Accept)
+        assert derivations == []
+        door.login.forget(door.terminal)
+        assert not door.login._scram_keys._cache
+
+    async def test_another_pin_is_derived_anew(self):
+        door = Door(dixie=True)
+        assert isinstance(await door.scram(), Accept)
+        door.registry.put_terminal(msgspec.structs.replace(door.terminal, pin="new"))
+        assert reason_of(await door.scram()) is Reason.BAD_USER_NAME_OR_PASSWORD
+        assert isinstance(await door.scram(pin="new"), Accept)
+
+    async def test_unknown_terminals_are_answered_like_known_ones(self):
+        """The form of server-first, and how long a refusal takes at least: a busy machine may slow each of them."""
+        door, took, shapes, salts = Door(dixie=True), {"t1": [], "t2": []}, set(), set()
+        for _ in range(15):
+            for client_id, seconds in took.items():
+                client = ScramClient(["SCRAM-SHA-1"], "user", "wrong")
+                first = client.get_client_first().encode()
+                asked = await door.knock(None, None, client_id, auth_method="SCRAM-SHA-1", auth_data=first)
+                client.set_server_first(asked.data.decode())
+                fields = asked.data.decode().split(",")
+                shapes.add((*((field[:2], len(field)) for field in fields), fields[2]))
+                salts.add(fields[1])
+                final = client.get_client_final().encode()
+                began = time.perf_counter()
+                assert reason_of(await asked.proceed(final)) is Reason.BAD_USER_NAME_OR_PASSWORD
+                seconds.append(time.perf_counter() - began)
+        assert len(shapes) == 1
+        assert len(salts) == 2
+        known, unknown = (min(seconds) for seconds in took.values())
+        assert min(known, unknown) >= REFUSED_S * 0.99
+        assert abs(known - unknown) < 0.0015, "a derivation takes 2 ms"
+
+    async def test_a_line_for_derivations_that_is_full_is_said_and_counts_as_no_failure(self, monkeypatch):
+        monkeypatch.setattr(turns, "WAITING_OF_ADDRESS", 0)
+        door = Door(failures=2, dixie=True)
+        async with door.login._scram_keys.turns.turn("10.0.0.1", is_known=False):
+            for _ in range(5):
+                assert reason_of(await door.scram()) is Reason.SERVER_BUSY
+        assert isinstance(await door.scram(), Accept)
+        assert door.login.stats.busy == 5
+
+
 class TestThrottling:
-    async def test_by_terminal(self):
+    async def test_by_terminal_at_an_address(self):
         door = Door(failures=3)
-        for last in range(3):
-            await door.knock(password=b"wrong", address=f"10.0.0.{last}")
-        assert reason_of(await door.knock(address="10.0.0.9")) is Reason.CONNECTION_RATE_EXCEEDED
+        for _ in range(3):
+            await door.knock(password=b"wrong")
+        assert reason_of(await door.knock()) is Reason.CONNECTION_RATE_EXCEEDED
+        assert isinstance(await door.knock(address="10.0.0.9"), Accept)
         door.clock.now_s += 301
+        assert isinstance(await door.knock(), Accept)
+
+    async def test_by_terminal_from_everywhere_it_is_slow(self):
+        door = Door(failures=3)
+        for last in range(30):
+            await door.knock(password=b"wrong", address=f"10.0.1.{last}")
+        assert reason_of(await door.knock(address="10.0.0.9")) is Reason.CONNECTION_RATE_EXCEEDED
+        door.clock.now_s += 10
         assert isinstance(await door.knock(address="10.0.0.9"), Accept)
 
-    async def test_by_address(self):
+    async def test_by_address_it_is_slow(self):
         door = Door(failures=3)
-        for guess in range(3):
+        for guess in range(30):
             await door.knock(client_id=f"guess-{guess}")
         assert reason_of(await door.knock()) is Reason.CONNECTION_RATE_EXCEEDED
         assert isinstance(await door.knock(address="10.0.0.2"), Accept)
+        door.clock.now_s += 10
+        assert isinstance(await door.knock(), Accept)
+
+    async def test_a_64_of_ipv6_is_one_address(self):
+        door = Door(failures=3)
+        for last in range(3):
+            await door.knock(password=b"wrong", address=f"2001:db8:1:2::{last}")
+        assert reason_of(await door.knock(address="2001:db8:1:2:3::4")) is Reason.CONNECTION_RATE_EXCEEDED
+        assert isinstance(await door.knock(address="2001:db8:1:3::1"), Accept)
+
+    async def test_exchanges_that_are_not_finished_count(self):
+        door = Door(failures=3, dixie=True)
+        first = ScramClient(["SCRAM-SHA-1"], "user", "pin").get_client_first().encode()
+        for data in (first, b"", first):
+            asked = await door.knock(None, None, auth_method="SCRAM-SHA-1", auth_data=data)
+            assert isinstance(asked, Challenge)
+        assert reason_of(await door.scram()) is Reason.CONNECTION_RATE_EXCEEDED
+        door.clock.now_s += 301
+        for _ in range(5):
+            assert isinstance(await door.scram(), Accept)
+
+    async def test_exchanges_that_one_address_begins_are_bounded_whatever_it_calls_itself(self):
+        door = Door(failures=3, dixie=True)
+        asked = [
+            await door.knock(None, None, f"guess-{number}", auth_method="SCRAM-SHA-1", auth_data=b"")
+            for number in range(100)
+        ]
+        assert sum(isinstance(each, Challenge) for each in asked) == 30
 
     async def test_scram_failures_count_too(self):
         door = Door(failures=2, dixie=True)
@@ -273,6 +400,9 @@ class TestThrottling:
         for _ in range(5):
             await door.knock(password=b"wrong", address="10.9.9.9")
             await door.knock(client_id="neighbour")
+        for last in range(100):
+            await door.knock(password=b"wrong", address=f"10.9.8.{last % 10}")
+            await door.knock(client_id=f"neighbour-{last}")
         assert reason_of(await door.knock(address="10.9.9.9")) is Reason.CONNECTION_RATE_EXCEEDED
         assert isinstance(await door.knock(), Accept)
 

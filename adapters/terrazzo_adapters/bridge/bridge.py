@@ -24,6 +24,7 @@ _log = logging.getLogger(__name__)
 
 _RETRY_FIRST_S = 0.5
 _STABLE_S = 10.0  # a connection that held so long is followed by a short pause again
+_CLOSED = "the bridge's company is closed"
 _FINISH_S = 1.0  # for acknowledgements of what is on its way
 
 
@@ -40,6 +41,7 @@ class MqttBridge:
 
     def __init__(self, settings: BridgeSettings, broker: LocalBroker, *, tasks: Tasks, folder: Path) -> None:
         self.name = settings.name
+        self.company_id = settings.company_id
         self._settings = settings
         self._broker = broker
         self._context = tls_context(settings) if settings.tls else None
@@ -60,13 +62,26 @@ class MqttBridge:
         self._tasks = tasks
         self._task: Task | None = None
         self._is_closing = False
+        self._open = asyncio.Event()
+        self._open.set()
+
+    def set_open(self, is_open: bool) -> None:
+        """See ``Bridge.set_open``."""
+        if is_open:
+            self._open.set()
+            return
+        self._open.clear()
+        self._status.last_error = _CLOSED
+        if self._link is not None:
+            self._link.cut(_CLOSED)
 
     async def start(self) -> None:
         """See ``Bridge.start``."""
         await self._queue.open()
         self._queue.ready.listen(self._pump)
         if self._settings.outgoing:
-            self._broker.subscribe(self.name, self._settings.local_filters, self._queue)
+            given = self._settings
+            self._broker.subscribe(self.name, given.local_filters, self._queue, company_id=given.company_id)
         # While it is down messages wait on disk, as they do while the remote broker is away.
         self._task = self._tasks.spawn(f"bridge {self.name}", self._run, OnFailure.RESTART)
 
@@ -78,6 +93,7 @@ class MqttBridge:
         """Connects again and again until it is stopped. A fault on this side ends it, and it is started again."""
         attempts = Attempts(Retry(first_s=_RETRY_FIRST_S, most_s=self._settings.retry_s, jitter=0.5))
         while True:
+            await self._open.wait()
             started_us = now_us()
             try:
                 await self._cross()
@@ -116,6 +132,8 @@ class MqttBridge:
         if refused:
             _log.warning("bridge %s: %s", self.name, status.last_error)
         try:
+            if not self._open.is_set():  # closed while it connected
+                link.cut(_CLOSED)
             self._pump()
             status.last_error = await asyncio.shield(link.lost)
             if not self._is_closing:

@@ -24,6 +24,7 @@ class Receiver:
         self._link = link
         self._broker = broker
         self._name = settings.name
+        self._company_id = settings.company_id
         self._rules = settings.incoming
         self._status = status
         self._log = log
@@ -47,7 +48,7 @@ class Receiver:
     def _take(self, incoming: MQTTMessage, message: BridgeMessage) -> None:
         self._untaken += 1
         try:
-            self._broker.publish(self._name, message, lambda: self._on_taken(incoming))
+            self._broker.publish(self._name, message, lambda: self._on_taken(incoming), company_id=self._company_id)
         except BridgeRefused as error:
             self._untaken -= 1
             self._refuse(incoming, str(error))

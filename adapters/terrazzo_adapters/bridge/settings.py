@@ -52,6 +52,7 @@ class BridgeSettings:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     client_id: str
+    company_id: int = 0  # whose messages cross, 0: those of all
     protocol: Literal["3.1.1", "5.0"] = "5.0"
     tls_ca: str = ""  # PEM; empty: the system's authorities
     tls_cert: str = ""

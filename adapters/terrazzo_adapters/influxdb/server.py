@@ -122,7 +122,7 @@ class Server:
         try:
             answers = [msgspec.json.decode(line) for line in (body.splitlines() if chunked else [body])]
             return [result for answer in answers for result in answer["results"]]
-        except (msgspec.DecodeError, TypeError, KeyError):
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
             raise StoreUnavailable(f"{self._url}/query did not answer as InfluxDB does: {_text(body)}") from None
 
     async def _request(
@@ -174,7 +174,7 @@ def _identity(series: Series) -> tuple[Any, ...]:
 def _version_in(body: bytes) -> str:
     try:
         return str(msgspec.json.decode(body)["version"])
-    except (msgspec.DecodeError, TypeError, KeyError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError, KeyError):
         return ""
 
 
@@ -182,5 +182,5 @@ def _text(body: bytes) -> str:
     try:
         decoded = msgspec.json.decode(body)
         return str(decoded.get("error") or decoded.get("message") or decoded)[:500]
-    except (msgspec.DecodeError, UnicodeDecodeError, AttributeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, AttributeError):
         return body[:500].decode(errors="replace").strip()

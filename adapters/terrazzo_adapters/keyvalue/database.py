@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -29,6 +30,8 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MIB = 1 << 20
 _STALL_PAUSE_S = 0.002
+_FILES_PART = 16  # of the descriptors, for each database
+_LEAST_FILES = 64
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
@@ -42,6 +45,11 @@ def _open(path: Path, *, what: str, buffer_bytes: int) -> Rdict:
         return Rdict(str(path), _options(buffer_bytes))
 
 
+def _open_files() -> int:
+    """How many files one database keeps open: a share of the process's descriptors."""
+    return max(_LEAST_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES_PART)
+
+
 def _options(buffer_bytes: int) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
@@ -49,6 +57,7 @@ def _options(buffer_bytes: int) -> Options:
     options.set_max_write_buffer_number(3)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(4)
+    options.set_max_open_files(_open_files())
     # One thread writes, so that the memtable needs no atomics: a third off each insert.
     options.set_allow_concurrent_memtable_write(False)
     options.set_compression_type(DBCompressionType.lz4())

@@ -55,7 +55,7 @@ def parse_hash(text: str) -> PasswordHash:
 
 
 def _iterations(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()) or not 0 < int(text[:12]) <= MAX_ITERATIONS:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 12) or not 0 < int(text) <= MAX_ITERATIONS:
         raise ValueError(f"iterations: expected 1 to {MAX_ITERATIONS}")
     return int(text)
 

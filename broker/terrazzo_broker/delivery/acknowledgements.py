@@ -10,6 +10,7 @@ from mqtt5 import DisconnectReasonCode
 
 from ..codec.reasons import publish_reason
 from ..codec.writer import PUBACK, PUBREC, ack
+from ..connection_state import ReadHold
 from ..hooks import Client, Inbound
 from .session import Session
 
@@ -19,6 +20,12 @@ class PublishingConnection(Protocol):
 
     def settled(self) -> None:
         """Sends the acknowledgements of a batch that is durable, and of those before it."""
+
+    def hold(self, why: ReadHold) -> None:
+        """Adds a reason for not reading from the socket."""
+
+    def release(self, why: ReadHold) -> None:
+        """Removes a reason for not reading; reads again when none is left."""
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Ends the connection: the batch can't be acknowledged."""
@@ -98,6 +105,16 @@ class DurableBatch(Segment):
             self._release_received(self.received, refusals or {})
         if self.connection is not None:
             self.connection.settled()
+
+    def hold(self) -> None:
+        """Stops reading from the connection until ``release``."""
+        if self.connection is not None:
+            self.connection.hold(ReadHold.BATCH)
+
+    def release(self) -> None:
+        """Reads from the connection again."""
+        if self.connection is not None:
+            self.connection.release(ReadHold.BATCH)
 
     def _refuse(self, index: int, reason: int) -> None:
         plain = self.acks[index]

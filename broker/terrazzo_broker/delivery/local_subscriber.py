@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..message import ApplicationMessage
+from ..topics.owners import EVERYBODY
 from .connection_port import Origin, SessionConnection
 
 
@@ -14,14 +15,15 @@ class LocalSubscriber:
     ``take`` returns False where there is no room. It has neither a connection nor a queue, and is no session.
     """
 
-    __slots__ = ("client_id", "connection", "take")
+    __slots__ = ("client_id", "connection", "owner", "take")
 
     is_local = True
     is_persistent = False
 
-    def __init__(self, name: str, take: Callable[[ApplicationMessage], bool]) -> None:
+    def __init__(self, name: str, take: Callable[[ApplicationMessage], bool], owner: str = EVERYBODY) -> None:
         self.client_id = name
         self.connection: SessionConnection | None = None
+        self.owner = owner  # whose messages it hears
         self.take = take
 
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ..codec.wire import encode_length, parse_frame
 from ..hooks import MayReceive, PublishGrant
 from ..message import ApplicationMessage
+from ..topics.owners import hears
 from ..topics.tree import SharedGroup, SubscriptionTree, TopicSubscription
 from .connection_port import Origin, SessionConnection
 from .encoder import Rendered
@@ -19,6 +20,11 @@ class MessageReceiver(Protocol):
     @property
     def client_id(self) -> str:
         """The client id, or the local subscriber's name."""
+        ...
+
+    @property
+    def owner(self) -> str:
+        """Whose messages it hears."""
         ...
 
     @property
@@ -71,16 +77,23 @@ class Target:
 class Route:
     """The receivers of one client's publishes on one topic, found once and cached by its connection.
 
-    ``is_raw``: a QoS 0 publish can be sent as the bytes that came in. ``is_unheard``: there are no receivers. ``fan``:
-    the same object in routes whose publishes can be delivered together; None for a shared subscription.
+    ``owner``: whose messages they are. ``is_raw``: a QoS 0 publish can be sent as the bytes that came in.
+    ``is_unheard``: there are no receivers. ``fan``: the same object in routes whose publishes can be delivered
+    together; None for a shared subscription.
     """
 
-    __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "tag", "targets", "topic", "topic_bytes")
+    __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "owner", "tag", "targets", "topic", "topic_bytes")
 
     def __init__(
-        self, grant: PublishGrant, sent_as: bytes, targets: list[Target], groups: list[SharedGroup[MessageReceiver]]
+        self,
+        grant: PublishGrant,
+        owner: str,
+        sent_as: bytes,
+        targets: list[Target],
+        groups: list[SharedGroup[MessageReceiver]],
     ) -> None:
         self.topic = grant.topic
+        self.owner = owner
         self.topic_bytes = grant.topic.encode()
         self.durable = grant.durable
         self.tag: Any = grant.tag
@@ -101,6 +114,7 @@ class Route:
 class Router:
     """Finds the receivers of messages and hands the messages to their sessions.
 
+    A message goes to receivers of its owner alone; those of ``EVERYBODY`` go to all.
     ``may_receive``: asked with a client id and a topic, once a route; None: every subscriber may.
     """
 
@@ -112,18 +126,23 @@ class Router:
         self._fans: dict[Fan, Fan] = {}  # of the tree's epoch
         self._epoch = 0
 
-    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None) -> Route:
-        """The route of publishes by ``publisher`` (a client id); ``sent_as``: the topic in its packets, UTF-8."""
+    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None, owner: str) -> Route:
+        """The route of publishes by ``publisher`` (a client id); ``sent_as``: the topic in its packets, UTF-8.
+
+        ``owner``: whose the publisher is, and with it the messages unless the grant says otherwise.
+        """
+        owner = owner if grant.owner is None else grant.owner
         plain, groups = self.tree.match(grant.topic)
         may_receive = self.may_receive
-        if may_receive is not None:
 
-            def allowed(session: MessageReceiver) -> bool:
-                return session.is_local or may_receive(session.client_id, grant.topic)
+        def allowed(session: MessageReceiver) -> bool:
+            if not hears(session.owner, owner):
+                return False
+            return may_receive is None or session.is_local or may_receive(session.client_id, grant.topic)
 
-            plain = [each for each in plain if allowed(each[0])]
-            groups = [among for each in groups if (among := each.among(allowed)) is not None]
-        route = Route(grant, sent_as, merge(plain, publisher), groups)
+        plain = [each for each in plain if allowed(each[0])]
+        groups = [among for each in groups if (among := each.among(allowed)) is not None]
+        route = Route(grant, owner, sent_as, merge(plain, publisher), groups)
         if not groups:
             route.fan = self._fan(route)
         return route

@@ -15,6 +15,7 @@ from ..topics.tree import TopicSubscription
 from .connection_port import Origin, SessionConnection
 from .encoder import PublishEncoder, Rendered, Wire
 from .qos import Received, SenderStep, SenderSteps, Sent
+from .queue_share import QueueShare
 
 _HIGHEST_ID = 65_535
 _UNKNOWN: Any = object()
@@ -83,8 +84,9 @@ class Session:
     that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
     [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
 
-    ``journal`` makes changes durable; None: the session is in memory only. ``origin``, where a method takes it, is the
-    connection whose packet causes the change.
+    ``owner`` is whose client it belongs to, ``share`` what may wait in all of the owner's sessions. ``journal`` makes
+    changes durable; None: the session is in memory only. ``origin``, where a method takes it, is the connection whose
+    packet causes the change.
     """
 
     is_local = False  # whether it is the embedding program's own
@@ -98,21 +100,32 @@ class Session:
         "inflight",
         "journal",
         "last_id",
+        "owner",
         "queue",
         "queued_bytes",
         "queued_qos0",
         "quota",
         "redeliver",
         "settings",
+        "share",
         "stats",
         "subscriptions",
         "window",
     )
 
     def __init__(
-        self, client_id: str, settings: BrokerSettings, stats: Stats, journal: SessionJournal | None = None
+        self,
+        client_id: str,
+        settings: BrokerSettings,
+        stats: Stats,
+        journal: SessionJournal | None = None,
+        *,
+        owner: str = "",
+        share: QueueShare | None = None,
     ) -> None:
         self.client_id = client_id
+        self.owner = owner
+        self.share = share or QueueShare(owner)
         self.settings = settings
         self.stats = stats
         self.journal = journal
@@ -261,20 +274,27 @@ class Session:
         queue = self.queue
         if queue is None:
             queue = self.queue = deque()
-        if self._is_full(queue, message) and not self._give_up_oldest(queue):
+        size, share = message.size, self.share
+        if self._is_full(queue, size) and not self._give_up_oldest(queue):
             if not message.qos:
                 self.stats.drop("queue full")
                 return True
             return False
+        if share.messages >= share.most_messages or share.bytes + size > share.most_bytes:
+            share.tell_full()
+            self.stats.limited_owner_queues += 1
+            return not message.qos
         queue.append(message)
-        self.queued_bytes += message.size
+        self.queued_bytes += size
+        share.messages += 1
+        share.bytes += size
         self.queued_qos0 += not message.qos
         if self.journal is not None:
             self.journal.queued(message, origin)
         return True
 
-    def _is_full(self, queue: deque[ApplicationMessage], message: ApplicationMessage) -> bool:
-        if self.queued_bytes + message.size > self.settings.queued_bytes:
+    def _is_full(self, queue: deque[ApplicationMessage], size: int) -> bool:
+        if self.queued_bytes + size > self.settings.queued_bytes:
             return True
         return self.connection is None and len(queue) >= self.settings.queued_messages
 
@@ -285,6 +305,7 @@ class Session:
             if not queued.qos:
                 del queue[index]
                 self.queued_bytes -= queued.size
+                self.share.take(queued.size)
                 self.queued_qos0 -= 1
                 self.stats.drop("queue full")
                 return True
@@ -311,7 +332,9 @@ class Session:
         queue = self.queue
         while queue and (self.quota > 0 or not queue[0].qos):
             message = queue.popleft()
-            self.queued_bytes -= message.size
+            size = message.size
+            self.queued_bytes -= size
+            self.share.take(size)
             self.queued_qos0 -= not message.qos
             if message.expires_us and message.expires_us <= now_us:  # [MQTT-3.3.2-5]
                 self.lose(message, "expired")
@@ -384,6 +407,8 @@ class Session:
         for each in self.queue or ():
             (kept if may_receive(each.topic) else forbidden).append(each)
         if forbidden:
+            for each in forbidden:
+                self.share.take(each.size)
             self.queue = kept or None
             self.queued_bytes = sum(each.size for each in kept)
             self.queued_qos0 = sum(not each.qos for each in kept)
@@ -399,7 +424,9 @@ class Session:
         if self.journal is not None:
             self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
-        waiting.extend(self.queue or ())
+        for queued in self.queue or ():
+            waiting.append(queued)
+            self.share.take(queued.size)
         self.inflight.clear()
         self.queue = None
         self.queued_bytes = self.queued_qos0 = 0

@@ -25,7 +25,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     assert request is not None
     expiry_s, keep_alive_s = session_expiry_s(connection, verdict), _keep_alive(connection, packet, verdict)
     session, present = core.open_session(
-        request.client_id, clean_start=packet.clean_start, outlives=expiry_s > 0, origin=connection
+        request.client_id, clean_start=packet.clean_start, outlives=expiry_s > 0, owner=verdict.owner, origin=connection
     )
     session.set_expiry(expiry_s, connection)
     connection.keep_alive_s = keep_alive_s
@@ -49,6 +49,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     # [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1] [MQTT-3.2.2-2] [MQTT-3.2.2-3] of 3.1.1
     connection.send_packet(_connack(connection, verdict, session_present=present))
     connection.state = ConnectionState.OPEN
+    connection.packet_limit = core.settings.packet_bytes
     connection.connect_packet = None
     connection.request = replace(request, password=None, auth_data=None)
     session.open(min(packet.receive_max, core.settings.inflight_to_client))  # [MQTT-3.3.4-9]

@@ -75,8 +75,10 @@ def _conclude_reauthentication(connection: Connection, verdict: Verdict) -> None
     if isinstance(verdict, Refuse):
         connection.fail(disconnect_reason(verdict.reason), verdict.message or "re-authentication failed")
     elif isinstance(verdict, Accept) and connection.client is not None:
+        if verdict.owner != connection.client.owner:  # the session is the former owner's
+            connection.fail(DisconnectReasonCode.NOT_AUTHORIZED, "the client belongs to another owner by now")
+            return
         connection.client.identity = verdict.identity
-        connection.client.owner = verdict.owner
         connection.forget_grants()
         _send(connection, AuthReasonCode.SUCCESS, verdict.auth_data)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
 
+from ..admission.connect_pace import Turn
 from ..codec.errors import PacketError, UnsupportedProtocol
 from ..codec.reader import find_level, parse_connect
 from ..codec.wire import Cursor
@@ -31,10 +33,6 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
         return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
     connection.is_bridge = protocol.is_bridge
     connection.connect_packet = packet
-    takes_over = connection.core.client(packet.client_id) is not None
-    refusal = connection.core.admission.admit(connection.listener, connection.core.clock(), takes_over=takes_over)
-    if refusal is not None:
-        return connection.refuse(*refusal)
     if not packet.client_id and connection.level == 3:  # 1 to 23 characters; longer ones do no harm
         return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "MQTT 3.1 has no empty client id")
     if not packet.client_id and connection.level == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
@@ -42,8 +40,31 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     _check_will(packet.will)
     _remember(connection, packet)
     connection.state = ConnectionState.DECIDING
-    assert connection.request is not None
-    return ask(connection, connection.request)
+    return _wait_for_turn(connection)
+
+
+def _wait_for_turn(connection: Connection) -> None:
+    """Lets a CONNECT go on to the hooks at the listener's pace, or refuses it."""
+    core, listener, peer = connection.core, connection.listener, connection.peer
+    assert peer is not None
+    core.admission.on_connect(peer)
+    turn = listener.pace.enter(peer.share, connection, partial(_ask, connection))
+    if turn is Turn.NOW:
+        return _ask(connection)
+    if turn is Turn.NEVER:
+        return connection.refuse(*core.admission.refuse_pace(listener, connection.address))
+    core.stats.connects_delayed += 1
+    return None
+
+
+def _ask(connection: Connection) -> None:
+    core, request = connection.core, connection.request
+    assert request is not None
+    takes_over = core.client(request.client_id) is not None
+    refusal = core.admission.refusal(connection.listener, takes_over=takes_over)
+    if refusal is not None:
+        return connection.refuse(*refusal)
+    return ask(connection, request)
 
 
 def _has_form_of_3_1_1(cursor: Cursor) -> bool:

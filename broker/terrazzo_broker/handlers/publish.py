@@ -209,7 +209,7 @@ def _route(connection: Connection, topic: bytes) -> Route | None:
         if grant is None:
             return None
         assert connection.client is not None
-        route = connection.core.router.route(grant, topic, connection.client.client_id)
+        route = connection.core.router.route(grant, topic, connection.client.client_id, connection.client.owner)
         if len(connection.routes) >= _CACHED_TOPICS:
             connection.routes.clear()
         if not connection.core.storage.is_failing:  # else each publish passes by here
@@ -256,7 +256,14 @@ def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int
         properties=publish.properties,
         expires_us=0 if publish.expiry_s is None else now_us + publish.expiry_s * 1_000_000,
         publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
+        owner=route.owner,
     )
+    if publish.retain and publish.qos and not route.durable and connection.version == 5:
+        refusal = connection.core.retained.refusal(route.topic, message)
+        if refusal:  # where it can be said; a report is stored all the same
+            connection.core.note_unretained(message, refusal)
+            _answer(connection, publish, _QUOTA_EXCEEDED)
+            return
     # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
     has_room = connection.core.distribute(route, message, now_us, connection)
     if route.durable:

@@ -6,9 +6,7 @@ import mqtt5
 from mqtt5 import SubAckReasonCode
 
 from ..codec.subscribe import RequestedFilter, SubscribePacket
-from ..codec.wire import encode_length
 from ..connection import Connection
-from ..delivery.routing import with_qos
 from ..topics.names import is_topic_filter, split_shared
 from ..topics.tree import TopicSubscription
 
@@ -46,6 +44,8 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
         return SubAckReasonCode.TOPIC_FILTER_INVALID
     if pattern not in session.subscriptions and len(session.subscriptions) >= core.settings.subscriptions_per_session:
         return SubAckReasonCode.QUOTA_EXCEEDED
+    if pattern not in session.subscriptions and not core.may_subscribe(session.owner):
+        return SubAckReasonCode.QUOTA_EXCEEDED
     if core.storage.is_failing and session.is_persistent:
         core.stats.storage_refusals += 1
         return SubAckReasonCode.QUOTA_EXCEEDED
@@ -80,11 +80,4 @@ def _send_retained(connection: Connection, subscription: TopicSubscription, *, i
         return
     if subscription.retain_handling == 1 and not is_new:  # [MQTT-3.3.1-10]
         return
-    now_us = connection.core.now_us()
-    identifiers = b"\x0b" + encode_length(subscription.identifier) if subscription.identifier else b""
-    assert connection.session is not None
-    retained = connection.core.retained_for(connection.session, subscription, now_us)
-    messages = [with_qos(each, subscription.qos, True, identifiers) for each in retained]  # [MQTT-3.3.1-8] of 3.1.1
-    for message in messages:
-        if connection.send_each([message], now_us, connection):
-            connection.core.stats.drop("queue full")
+    connection.deliver_retained(subscription)

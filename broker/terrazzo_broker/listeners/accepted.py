@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..admission import ListenerAdmission
+from ..admission.half_open import Peer
+from ..admission.limits import ListenerAdmission
 from ..connection import Connection
 from ..core import BrokerCore
 from ..packet_loop import handle_packets
@@ -13,9 +14,11 @@ def new_connection(core: BrokerCore, listener: ListenerAdmission) -> Connection:
     return Connection(core, listener, handle_packets)
 
 
-def admitted_connection(core: BrokerCore, listener: ListenerAdmission, address: str, port: int) -> Connection:
-    """The connection of a peer with this address that ``Admission`` has counted as not logged in already."""
+def admitted_connection(
+    core: BrokerCore, listener: ListenerAdmission, peer: Peer, address: tuple[str, int]
+) -> Connection:
+    """The connection of a socket that ``Admission`` has counted already, with its client's address and port."""
     connection = Connection(core, listener, handle_packets)
-    connection.address, connection.port = address, port
-    connection.is_half_open = True
+    connection.address, connection.port = address
+    connection.peer, connection.born_s = peer, peer.born_s
     return connection

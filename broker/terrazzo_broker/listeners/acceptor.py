@@ -9,19 +9,19 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..admission.half_open import Peer
+from ..core import BrokerCore
 from ..limited_log import limited_logger
-from ..stats import Stats
 from ..tasks import OnFailure, PeerTasks, Tasks
 
 log = limited_logger("terrazzo_broker.listeners")
 
 BACKLOG = 1024
-PENDING = 1024  # connections that one listener sets up at a time; the others wait in the backlog
 _NO_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_S = 0.5  # before it is tried again when there is no room for one more socket
 
-Receive = Callable[[socket.socket, tuple[str, int]], Awaitable[None]]
-"""Takes an accepted socket and its peer's address and port."""
+Receive = Callable[[socket.socket, tuple[str, int], Peer], Awaitable[bool]]
+"""Sets up an accepted socket with its peer's address and port; whether a protocol has it now."""
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
@@ -59,12 +59,12 @@ class Acceptor:
     """
 
     def __init__(
-        self, name: str, sockets: Sequence[socket.socket], receive: Receive, tasks: Tasks, stats: Stats
+        self, name: str, sockets: Sequence[socket.socket], receive: Receive, tasks: Tasks, core: BrokerCore
     ) -> None:
         self._receive = receive
         self._sockets = sockets
-        self._room = asyncio.Semaphore(PENDING)
-        self._peers = PeerTasks(stats)
+        self._admission = core.admission
+        self._peers = PeerTasks(core.stats)
         self._accepting = [
             tasks.spawn(_task_name(name, each), partial(self._accept, each), OnFailure.REPORT) for each in sockets
         ]
@@ -88,34 +88,41 @@ class Acceptor:
     async def _accept(self, listening: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            await self._room.acquire()
             try:
-                accepted, peer = await loop.sock_accept(listening)
+                accepted, address = await loop.sock_accept(listening)
             except OSError as error:
-                self._room.release()
                 await self._rest(error)
-            except BaseException:
-                self._room.release()
-                raise
             else:
-                self._peers.start(
-                    f"set up {peer[0]}:{peer[1]}", partial(self._set_up, accepted, peer[:2]), accepted.close
-                )
+                self._admit(accepted, address[:2])
+                await asyncio.sleep(0)  # many that come at once don't keep the others waiting
+
+    def _admit(self, accepted: socket.socket, address: tuple[str, int]) -> None:
+        """Starts to set up a socket, or closes it at once where there is no room."""
+        peer = self._admission.enter(address[0])
+        if peer is None:
+            return accepted.close()
+        task = self._peers.start(
+            f"set up {address[0]}:{address[1]}", partial(self._set_up, accepted, address, peer), accepted.close
+        )
+        peer.give_way = task.cancel
+        return task.add_done_callback(lambda _: self._on_set_up(accepted, peer))
+
+    def _on_set_up(self, accepted: socket.socket, peer: Peer) -> None:
+        if not peer.is_served:
+            accepted.close()
+            self._admission.leave(peer)
 
     async def _rest(self, error: OSError) -> None:
         log.warning("cannot accept connections: %s", error)
         if error.errno in _NO_RESOURCES:
             await asyncio.sleep(_PAUSE_S)
 
-    async def _set_up(self, accepted: socket.socket, peer: tuple[str, int]) -> None:
+    async def _set_up(self, accepted: socket.socket, address: tuple[str, int], peer: Peer) -> None:
         try:
             accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await self._receive(accepted, peer)
+            peer.is_served = await self._receive(accepted, address, peer)
         except OSError as error:
-            accepted.close()
-            log.info("%s:%d: gone before MQTT could start: %s", *peer, error)
-        finally:
-            self._room.release()
+            log.info("%s:%d: gone before MQTT could start: %s", *address, error)
 
 
 def _task_name(listener: str, listening: socket.socket) -> str:

@@ -1,81 +1,97 @@
-"""Sets up accepted sockets: the PROXY header, the TLS handshake, and the deadline of both."""
+"""Sets up accepted sockets: the PROXY header of trusted peers, the TLS handshake, and the deadline of both."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from typing import Protocol
 
-from ..admission import ListenerAdmission
+from ..admission.half_open import Peer
+from ..admission.limits import ListenerAdmission
 from ..core import BrokerCore
 from ..limited_log import limited_logger
+from ..peer_address import TrustedProxies
 from .certificates import Certificates
-from .proxy_protocol import Address, ProxyError, read_source
+from .proxy_protocol import Address, ProxyError, read_source, starts_with_header
 
 log = limited_logger("terrazzo_broker.listeners")
 
-Make = Callable[[str, int], asyncio.Protocol]  # the protocol of a peer with this address and port
+
+class Protocols(Protocol):
+    """Makes the protocols of sockets that are set up."""
+
+    def make(self, peer: Peer, source: Address) -> asyncio.Protocol:
+        """The protocol of a peer with this address and port."""
+
+    def discard(self, protocol: asyncio.Protocol) -> None:
+        """Told that a protocol got no connection."""
 
 
 class Handshakes:
-    """Sets up the sockets of one listener for MQTT, each within the broker's ``connect_timeout_s``."""
+    """Sets up the sockets of one listener for MQTT, each within the broker's ``connect_timeout_s``.
+
+    ``proxies`` have to start with a PROXY header; with ``may_forward`` they may, as HTTP has a header of its own.
+    """
 
     def __init__(
         self,
         core: BrokerCore,
         listener: ListenerAdmission,
-        make: Make,
+        protocols: Protocols,
         *,
         certificates: Certificates | None,
-        proxy_protocol: bool,
+        proxies: TrustedProxies,
+        may_forward: bool = False,
     ) -> None:
         self._core = core
         self._listener = listener
-        self._make = make
+        self._protocols = protocols
         self._certificates = certificates
-        self._proxy_protocol = proxy_protocol
+        self._proxies = proxies
+        self._may_forward = may_forward
 
-    async def perform(self, sock: socket.socket, peer: Address) -> None:
-        """Sets a socket up and connects it to its protocol, or closes it."""
-        deadline_s = self._core.clock() + self._core.settings.connect_timeout_s
+    async def perform(self, sock: socket.socket, address: Address, peer: Peer) -> bool:
+        """Sets a socket up and connects it to its protocol; False: it is to be closed."""
         try:
-            source = await self._source(sock, peer)
+            source = await self._source(sock, address)
         except ProxyError as error:
             self._core.stats.proxy_headers_refused += 1
-            log.warning("%s:%d: refused on %s: %s", *peer, self._listener.name, error)
-            sock.close()
-            return
-        has_room, connected = self._core.admission.enter(source[0]), False
+            log.warning("%s:%d: refused on %s: %s", *address, self._listener.name, error)
+            return False
+        if not self._core.admission.move(peer, source[0]):
+            return False
+        protocol, connected = self._protocols.make(peer, source), False
         try:
-            if has_room:
-                connected = await self._connect(sock, source, deadline_s)
+            connected = await self._connect(sock, source, protocol, self._left_s(peer))
         finally:
-            if not connected:  # else the protocol leaves when it has logged in or gone
-                self._core.admission.leave(source[0])
-                sock.close()
+            if not connected:
+                self._protocols.discard(protocol)
+        return connected
 
-    async def _source(self, sock: socket.socket, peer: Address) -> Address:
-        if not self._proxy_protocol:
-            return peer
+    def _left_s(self, peer: Peer) -> float:
+        return max(peer.born_s + self._core.settings.connect_timeout_s - self._core.clock(), 0.001)
+
+    async def _source(self, sock: socket.socket, address: Address) -> Address:
+        if address[0] not in self._proxies:
+            return address
         timeout_s = self._core.settings.connect_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
-                return await read_source(sock) or peer
+                if self._may_forward and not await starts_with_header(sock):
+                    return address
+                return await read_source(sock) or address
         except TimeoutError:
-            raise ProxyError(f"no PROXY protocol v2 header within {timeout_s} s") from None
+            raise ProxyError(f"no PROXY protocol header within {timeout_s} s") from None
 
-    async def _connect(self, sock: socket.socket, source: Address, deadline_s: float) -> bool:
+    async def _connect(self, sock: socket.socket, source: Address, protocol: asyncio.Protocol, left_s: float) -> bool:
         loop = asyncio.get_running_loop()
         if self._certificates is None:
-            await loop.connect_accepted_socket(lambda: self._make(*source), sock)
+            await loop.connect_accepted_socket(lambda: protocol, sock)
             return True
         try:
             await loop.connect_accepted_socket(
-                lambda: self._make(*source),
-                sock,
-                ssl=self._certificates.context,
-                ssl_handshake_timeout=max(deadline_s - self._core.clock(), 0.001),
+                lambda: protocol, sock, ssl=self._certificates.context, ssl_handshake_timeout=left_s
             )
         except OSError as error:  # SSLError among them
             self._core.stats.handshakes_failed += 1
@@ -86,4 +102,7 @@ class Handshakes:
 
 def _reason(error: OSError) -> str:
     reason = error.reason if isinstance(error, ssl.SSLError) else None
-    return (reason or str(error) or type(error).__name__).replace("_", " ").lower()
+    text = (reason or str(error) or type(error).__name__).replace("_", " ").lower()
+    if reason == "WRONG_VERSION_NUMBER":
+        return f"{text} (no TLS at all, or a PROXY protocol header of a peer that is no trusted proxy)"
+    return text

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core import BrokerCore
+from ..peer_address import EVERYBODY, TrustedProxies
 from ..tasks import Tasks
 from .certificates import Certificates, TlsFiles
 from .listener import OpenListener
@@ -18,23 +19,24 @@ class ListenerSet:
     def __init__(self, core: BrokerCore, tasks: Tasks) -> None:
         self._core = core
         self._tasks = tasks
+        self._proxies = TrustedProxies(core.settings.trusted_proxies)
         self._listeners: list[OpenListener] = []
         self._certificates: list[Certificates] = []
 
     async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool) -> int:
         """Listens on plain TCP; returns the port bound."""
-        if not proxy_protocol:
+        proxies = EVERYBODY if proxy_protocol else self._proxies
+        if not proxies:
             return self._add(*await listen_tcp(self._core, host, port))
         return self._add(
-            *listen_with_handshake(self._core, self._tasks, host, port, certificates=None, proxy_protocol=True)
+            *listen_with_handshake(self._core, self._tasks, host, port, certificates=None, proxies=proxies)
         )
 
     def listen_tls(self, host: str, port: int, files: TlsFiles, *, proxy_protocol: bool) -> int:
         """Listens on TCP with TLS; returns the port bound."""
         certificates = Certificates(files, protocol="mqtt")
-        opened = listen_with_handshake(
-            self._core, self._tasks, host, port, certificates=certificates, proxy_protocol=proxy_protocol
-        )
+        proxies = EVERYBODY if proxy_protocol else self._proxies
+        opened = listen_with_handshake(self._core, self._tasks, host, port, certificates=certificates, proxies=proxies)
         return self._add(*opened, certificates)
 
     def listen_websocket(self, host: str, port: int, *, path: str, tls: TlsFiles | None) -> int:
@@ -42,7 +44,9 @@ class ListenerSet:
         from .websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
 
         certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
-        opened = listen_websocket(self._core, self._tasks, host, port, path=path, certificates=certificates)
+        opened = listen_websocket(
+            self._core, self._tasks, host, port, path=path, certificates=certificates, proxies=self._proxies
+        )
         return self._add(*opened, certificates)
 
     async def listen_unix(self, path: str | Path) -> None:

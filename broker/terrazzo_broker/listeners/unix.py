@@ -10,7 +10,6 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from ..admission import ListenerAdmission
 from ..core import BrokerCore
 from .accepted import new_connection
 from .acceptor import BACKLOG
@@ -28,7 +27,7 @@ async def listen_unix(core: BrokerCore, path: str | Path) -> OpenListener:
     path = Path(path)
     _remove_stale(path)
     listening = _bind(path)
-    admission = ListenerAdmission("unix")
+    admission = core.admission.listener("unix")
     server = await asyncio.get_running_loop().create_unix_server(
         lambda: new_connection(core, admission), sock=listening, backlog=BACKLOG
     )

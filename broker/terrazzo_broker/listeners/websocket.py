@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from aiohttp import hdrs, web
 
-from ..admission import ListenerAdmission
+from ..admission.half_open import Peer
 from ..core import BrokerCore
 from ..limited_log import limited_logger
+from ..log_text import visible
+from ..peer_address import TrustedProxies
 from ..tasks import Tasks
+from ..web_origin import AllowedOrigins, is_of_host
 from .accepted import admitted_connection
-from .acceptor import PENDING, Acceptor, bind
+from .acceptor import Acceptor, bind
+from .bounded_reading import BoundedReading
 from .certificates import Certificates
 from .handshake import Handshakes
+from .proxy_protocol import Address
 from .websocket_transport import WebSocketTransport
 
 log = limited_logger("terrazzo_broker.websocket")
@@ -25,15 +31,25 @@ _http_log = limited_logger("terrazzo_broker.websocket.http")  # aiohttp's word o
 SUBPROTOCOLS = ("mqtt", "mqttv3.1")  # [MQTT-6.0.0-4] of both
 _CLOSE_TIMEOUT_S = 5.0  # how long a peer may take to answer a close frame
 _FINISH_TIMEOUT_S = 1.0
+_SHOWN = 100  # characters of an origin in an answer
+
+_EARLY_BYTES = 64 << 10  # of packets that a client sends after its CONNECT without waiting for the CONNACK
+_HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-class _PendingUpgrade(NamedTuple):
-    """An HTTP connection that hasn't upgraded to WebSocket yet; ``born_s`` in monotonic seconds."""
+@dataclass(slots=True)
+class _PendingUpgrade:
+    """An HTTP connection that hasn't upgraded to WebSocket yet; ``deadline`` when it is set up."""
 
-    address: str
-    port: int
-    born_s: float
-    deadline: asyncio.TimerHandle
+    peer: Peer
+    source: Address
+    reading: BoundedReading
+    deadline: asyncio.TimerHandle | None = None
+
+    def end(self) -> None:
+        """Ends its deadline."""
+        if self.deadline is not None:
+            self.deadline.cancel()
 
 
 class WebSocketListener:
@@ -47,16 +63,20 @@ class WebSocketListener:
         *,
         path: str,
         certificates: Certificates | None,
+        proxies: TrustedProxies,
     ) -> None:
         self._core = core
         self._path = path
-        self._admission = ListenerAdmission("ws" if certificates is None else "wss")
+        self._proxies = proxies
+        origins = core.settings.allowed_origins
+        self._origins = None if origins is None else AllowedOrigins(origins)
+        self._admission = core.admission.listener("ws" if certificates is None else "wss")
         self._pending_upgrades: dict[web.RequestHandler, _PendingUpgrade] = {}
         self._server = _Server(self, lingering_time=0, access_log=None, logger=_http_log)
         handshakes = Handshakes(
-            core, self._admission, lambda address, port: self._server(), certificates=certificates, proxy_protocol=False
+            core, self._admission, self, certificates=certificates, proxies=proxies, may_forward=True
         )
-        self._acceptor = Acceptor(self._admission.name, sockets, handshakes.perform, tasks, core.stats)
+        self._acceptor = Acceptor(self._admission.name, sockets, handshakes.perform, tasks, core)
 
     def is_serving(self) -> bool:
         """Whether it accepts connections."""
@@ -75,32 +95,45 @@ class WebSocketListener:
 
     # Before the upgrade
 
-    def on_http_connection(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Adds an HTTP connection, which ``Admission`` has counted as not logged in, and starts its deadline."""
-        timeout_s = self._core.settings.connect_timeout_s
-        address, port = transport.get_extra_info("peername")[:2]
-        self._pending_upgrades[protocol] = _PendingUpgrade(
-            address=address,
-            port=port,
-            born_s=self._core.clock(),
-            deadline=asyncio.get_running_loop().call_later(timeout_s, self._give_up, transport),
-        )
-        if len(self._pending_upgrades) > PENDING:
-            self._core.stats.limited_half_open += 1
-            log.warning("%s: refused, %d connections there haven't upgraded", self._admission.name, PENDING)
-            transport.abort()
+    def make(self, peer: Peer, source: Address) -> asyncio.Protocol:
+        """The protocol of an HTTP connection; what it sends before its login is bounded."""
+        protocol = self._server()
+        reading = BoundedReading(protocol, peer, self._core.admission, self._core.settings.connect_bytes)
+        self._pending_upgrades[protocol] = _PendingUpgrade(peer, source, reading)
+        return reading
 
-    def _give_up(self, transport: asyncio.Transport) -> None:
+    def discard(self, protocol: asyncio.Protocol) -> None:
+        """Forgets a connection whose TLS handshake failed."""
+        if isinstance(protocol, BoundedReading) and isinstance(protocol.protocol, web.RequestHandler):
+            self.on_gone(protocol.protocol)
+
+    def on_http_connection(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Starts the deadline and the bound of what may come before the upgrade."""
+        pending, settings = self._pending_upgrades[protocol], self._core.settings
+        pending.peer.give_way = transport.abort
+        left_s = max(0.0, pending.peer.born_s + settings.connect_timeout_s - self._core.clock())
+        pending.deadline = asyncio.get_running_loop().call_later(left_s, self._give_up, pending, transport)
+        pending.reading.on_excess = lambda: self._refuse_head(pending, transport)
+
+    def _give_up(self, pending: _PendingUpgrade, transport: asyncio.Transport) -> None:
         self._core.stats.connect_timeouts += 1
-        log.warning("%s: no WebSocket within %s s", self._admission.name, self._core.settings.connect_timeout_s)
+        log.warning("%s:%d: no WebSocket on %s in time", *pending.source, self._admission.name)
         transport.abort()
+
+    def _refuse_head(self, pending: _PendingUpgrade, transport: asyncio.Transport) -> None:
+        if transport.is_closing():
+            return
+        self._core.stats.upgrades_refused += 1
+        log.warning("%s:%d: refused on %s: its request is too large", *pending.source, self._admission.name)
+        transport.write(_HEAD_TOO_LARGE)
+        transport.close()
 
     def on_gone(self, protocol: web.RequestHandler) -> None:
         """Removes an HTTP connection that has ended; does nothing after an upgrade."""
         pending = self._pending_upgrades.pop(protocol, None)
         if pending is not None:
-            pending.deadline.cancel()
-            self._core.admission.leave(pending.address)
+            pending.end()
+            self._core.admission.leave(pending.peer)
 
     # The upgrade
 
@@ -113,18 +146,29 @@ class WebSocketListener:
             max_msg_size=self._core.settings.packet_bytes + 1,  # aiohttp refuses what reaches it
         )
         refusal = self._refusal(request, websocket)
-        below = request.transport
-        if refusal is not None or below is None:
-            return self._refuse(request, refusal or _refused(400, "the connection is gone"))
+        if refusal is not None:
+            return self._refuse(request, refusal)
         await websocket.prepare(request)
-        pending = self._pending_upgrades.pop(request.protocol, None)
-        if pending is None:  # gone while it was answered
+        below, pending = request.transport, self._pending_upgrades.pop(request.protocol, None)
+        if pending is None or below is None:  # gone while it was answered
             return websocket
-        pending.deadline.cancel()
-        connection = admitted_connection(self._core, self._admission, pending.address, pending.port)
-        connection.born_s = pending.born_s
+        pending.end()
+        connection = admitted_connection(self._core, self._admission, pending.peer, pending.source)
+        pending.reading.on_upgrade(self._core.settings.connect_bytes + _EARLY_BYTES)
         await WebSocketTransport(websocket, below).serve(connection)
         return websocket
+
+    def _take_source(self, request: web.BaseRequest) -> bool:
+        """Counts a connection under the address that a trusted proxy has named; False: there is no room for it."""
+        pending = self._pending_upgrades.get(request.protocol)
+        if pending is None:
+            return False
+        peer = pending.source[0]
+        client = self._proxies.client_of(peer, request.headers.getall(hdrs.X_FORWARDED_FOR, ()))
+        if client == peer:
+            return True
+        pending.source = client, 0  # its port is not known
+        return self._core.admission.move(pending.peer, client)
 
     def _refusal(self, request: web.BaseRequest, websocket: web.WebSocketResponse) -> web.Response | None:
         if request.path != self._path:
@@ -136,11 +180,26 @@ class WebSocketListener:
             return _refused(400, "offer the WebSocket subprotocol mqtt")
         if not websocket.can_prepare(request):
             return _refused(400, "not a WebSocket handshake of version 13")
+        if (origin := request.headers.get(hdrs.ORIGIN)) is not None and not self._may_ask(origin, request):
+            return _refused(403, f"Origin: {visible(origin[:_SHOWN])} is another's page, and not allowed")
+        if not self._take_source(request):
+            return _refused(503, "too many connections from there haven't logged in")
         return None
+
+    def _may_ask(self, origin: str, request: web.BaseRequest) -> bool:
+        """Whether a page may: of the host that its request was sent to, as a trusted proxy says, or an allowed one."""
+        if self._origins is None:
+            return True
+        host = request.headers.get(hdrs.HOST, "")
+        if (request.remote or "") in self._proxies:
+            host = request.headers.get(hdrs.X_FORWARDED_HOST, host).rpartition(",")[2].strip()
+        return is_of_host(origin, host) or origin in self._origins
 
     def _refuse(self, request: web.BaseRequest, refusal: web.Response) -> web.Response:
         self._core.stats.upgrades_refused += 1
-        log.warning("%s: refused on %s: %s", request.remote, self._admission.name, refusal.text)
+        pending = self._pending_upgrades.get(request.protocol)
+        source = pending.source[0] if pending is not None else request.remote
+        log.warning("%s: refused on %s: %s", source, self._admission.name, refusal.text)
         return refusal
 
 
@@ -167,7 +226,14 @@ class _Server(web.Server):
 
 
 def listen_websocket(
-    core: BrokerCore, tasks: Tasks, host: str, port: int, *, path: str, certificates: Certificates | None
+    core: BrokerCore,
+    tasks: Tasks,
+    host: str,
+    port: int,
+    *,
+    path: str,
+    certificates: Certificates | None,
+    proxies: TrustedProxies,
 ) -> tuple[WebSocketListener, int]:
     """Opens a listener; returns it and the port that it got.
 
@@ -175,5 +241,5 @@ def listen_websocket(
         OSError: the address is taken or not ours.
     """
     sockets = bind(host, port)
-    listener = WebSocketListener(core, tasks, sockets, path=path, certificates=certificates)
+    listener = WebSocketListener(core, tasks, sockets, path=path, certificates=certificates, proxies=proxies)
     return listener, int(sockets[0].getsockname()[1])

@@ -51,6 +51,10 @@ class UncommittedChanges:
         self._values[key] = value
         self.size += len(value) + _OVERHEAD_BYTES
 
+    def find(self, key: bytes) -> tuple[bool, bytes | None]:
+        """Whether a record was set or removed, and its value."""
+        return key in self._values, self._values.get(key)
+
     def delete(self, key: bytes) -> None:
         """Removes a record."""
         self._values[key] = None

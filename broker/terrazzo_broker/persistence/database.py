@@ -56,6 +56,18 @@ class StateDatabase:
         with self._worded():
             yield from self._db.items()
 
+    def get(self, key: bytes) -> bytes | None:
+        """A value; None: there is none.
+
+        Raises:
+            StorageError: it can't be read.
+        """
+        if self._db is None:
+            raise StorageError(f"the broker's storage in {self.folder} is closed")
+        with self._worded():
+            value: bytes | None = self._db.get(key)
+        return value
+
     def commit(self, values: KeyValues, ranges: KeyRanges = ()) -> None:
         """``write`` and ``sync``; opens the database if it is closed, and waits up to five seconds for a stall to end.
 

@@ -11,9 +11,10 @@ import mqtt5
 
 from ..deadlines import Deadlines
 from ..delivery.connection_port import Origin
+from ..delivery.queue_share import QueueShares
 from ..delivery.routing import MessageReceiver
 from ..delivery.session import Session
-from ..hooks import Client
+from ..hooks import Client, FormerOwners
 from ..message import ApplicationMessage
 from ..settings import BrokerSettings
 from ..stats import Stats
@@ -26,6 +27,7 @@ from . import keys
 from .database import StateDatabase
 from .group_commit import GroupCommit
 from .image import FORMAT, Image, SessionImage, read_image
+from .owner_conversion import drop_others, name_owners
 from .records import StoredWill, encode_will
 from .retained_records import RetainedRecords
 from .session_records import SessionRecords
@@ -50,6 +52,7 @@ class DiskStorage:
         self._now_us = now_us
         self._commits = GroupCommit(self._database, now_us=now_us)
         self.retained: RetainedMessages[ApplicationMessage] = RetainedMessages(RetainedRecords(self._commits))
+        self.queues = QueueShares()
         self._wills: dict[str, PendingWill] = {}
         self._noted_wills: set[str] = set()  # client ids whose will is on disk
         self._numbers = itertools.count(1)
@@ -63,13 +66,19 @@ class DiskStorage:
 
     # The start
 
-    def restore(self, settings: BrokerSettings, stats: Stats, tree: SubscriptionTree[MessageReceiver]) -> None:
+    def restore(
+        self,
+        settings: BrokerSettings,
+        stats: Stats,
+        tree: SubscriptionTree[MessageReceiver],
+        owners: FormerOwners,
+    ) -> None:
         """Opens the folder, and loads its sessions, retained messages and wills.
 
         Raises:
             StorageError: another process has it, or it can't be read.
         """
-        image = self._read()
+        image = self._read(owners)
         self._commits.stats = stats
         self._commits.on_health = tree.forget_matches
         now_us = self._alive_us = self._now_us()
@@ -79,21 +88,25 @@ class DiskStorage:
         for key, body in image.body_of.items():
             self._commits.changes.share(key, body)
         for each in image.sessions:
-            self._restore_session(each, settings, stats, last_seen_us=last_seen_us)
+            session = self._restore_session(each, settings, stats, last_seen_us=last_seen_us)
+            if session is not None and each.was_unowned:
+                drop_others(session, owners)
         self._subscribe_all(tree)
         for message in image.retained:
             self.retained.restore(message.topic.decode(), message)
         for client_id, will in image.wills.items():
-            self._restore_will(client_id, will, last_seen_us)
+            self._restore_will(client_id, will, owners.of_client(client_id), last_seen_us)
         for number in image.unused_bodies:
             self._commits.changes.delete(keys.body_key(number))
 
-    def _read(self) -> Image:
+    def _read(self, owners: FormerOwners) -> Image:
         self._database.open()
         try:
             image = read_image(self._database.items())
             if image.format != FORMAT:  # from now on an older program would misread it
                 self._database.commit({keys.VERSION: FORMAT})
+            for piece in name_owners(image, owners, self._database.get):
+                self._database.commit(piece)
         except StorageError:
             self._database.close()
             raise
@@ -101,18 +114,21 @@ class DiskStorage:
 
     def _restore_session(
         self, image: SessionImage, settings: BrokerSettings, stats: Stats, *, last_seen_us: int
-    ) -> None:
+    ) -> Session | None:
         head = image.head
         if head is None:  # what an ended session has left over
             self._commits.changes.end(image.number)
-            return
-        records = self._records(image.number)
-        session = self.sessions[head.client_id] = Session(head.client_id, settings, stats, records)
+            return None
+        records, owner = self._records(image.number), head.owner or ""
+        session = self.sessions[head.client_id] = Session(
+            head.client_id, settings, stats, records, owner=owner, share=self.queues.of(owner, settings)
+        )
         records.restore(session, image)
         if head.is_connected:
             session.close(last_seen_us)
         if session.expires_us:
             self.deadlines.set("s" + session.client_id, session.expires_us)
+        return session
 
     def _records(self, number: int) -> SessionRecords:
         return SessionRecords(self._commits, number=number, places=self._places)
@@ -124,21 +140,23 @@ class DiskStorage:
                 assert shared is not None
                 tree.add(shared.filter, shared.group, session, subscription)
 
-    def _restore_will(self, client_id: str, stored: StoredWill, last_seen_us: int) -> None:
+    def _restore_will(self, client_id: str, stored: StoredWill, owner: str, last_seen_us: int) -> None:
         """Restores a will; one of a client that was connected when the broker was killed is due now. [MQTT-3.1.2-8]"""
         due_us = stored.due_us
         if due_us is None:
             session = self.sessions.get(client_id)
             due_us = last_seen_us + min(stored.delay_s, session.expiry_s if session is not None else 0) * 1_000_000
         self._noted_wills.add(client_id)
-        self.leave_will(stored.pending(client_id), due_us)
+        self.leave_will(stored.pending(client_id, owner), due_us)
 
     # Sessions
 
-    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool) -> Session:
+    def create(self, client_id: str, settings: BrokerSettings, stats: Stats, *, outlives: bool, owner: str) -> Session:
         """Makes a new session, on disk if it is to outlive its connection."""
         records = self._records(next(self._numbers)) if outlives else None
-        session = self.sessions[client_id] = Session(client_id, settings, stats, records)
+        session = self.sessions[client_id] = Session(
+            client_id, settings, stats, records, owner=owner, share=self.queues.of(owner, settings)
+        )
         return session
 
     def discard(self, session: Session) -> None:

@@ -62,14 +62,32 @@ class GroupCommit:
         if connection is not None and connection not in self._waiting:
             self._waiting[connection] = None
             connection.withhold()
+        self._hold(connection)
+        self._start(at_once=True)
+
+    def _hold(self, connection: Origin | None) -> None:
+        """Doesn't read who adds to changes that are large already."""
         if connection is not None and self.changes.size > GROUP_BYTES and connection not in self._unread:
             self._unread.add(connection)
             connection.hold(ReadHold.STORAGE)
-        self._start(at_once=True)
 
-    def later(self) -> None:
+    def later(self, connection: Origin | None = None) -> None:
         """Commits the last changes within ``LAZY_S``; no answer waits for that."""
+        self._hold(connection)
         self._start(at_once=False)
+
+    def read(self, key: bytes) -> bytes | None:
+        """A record as the next commit leaves it; None: there is none.
+
+        Raises:
+            StorageError: it can't be read.
+        """
+        is_changed, value = self.changes.find(key)
+        if is_changed:
+            return value
+        if self._group is not None and key in self._group.batch.values:
+            return self._group.batch.values[key]
+        return self._database.get(key)
 
     # Commits
 

@@ -18,13 +18,15 @@ from .records import (
     StoredWill,
     decode_entry,
     decode_number,
+    decode_retained,
     decode_session,
     decode_subscription,
     decode_will,
 )
+from .retained_records import without_payload
 
-FORMAT = b"2"
-_READABLE = (FORMAT, b"1")  # 1 has no publisher in its retained messages
+FORMAT = b"3"
+_READABLE = (FORMAT, b"2", b"1")  # 2 has no owners, 1 no publisher in its retained messages either
 
 
 @dataclass(slots=True)
@@ -38,6 +40,7 @@ class SessionImage:
     confirmed: dict[int, int] = field(default_factory=dict)  # packet identifier by place
     assigned: dict[bytes, int] = field(default_factory=dict)  # packet identifier by place, as it stands in the key
     queue: list[tuple[int, StoredMessage]] = field(default_factory=list)
+    was_unowned: bool = False  # its owner wasn't kept
 
     @property
     def inflight(self) -> dict[int, StoredMessage | None]:
@@ -67,6 +70,7 @@ class Image:
     last_place: int = 0
     sessions: list[SessionImage] = field(default_factory=list)
     retained: list[ApplicationMessage] = field(default_factory=list)
+    unowned: list[ApplicationMessage] = field(default_factory=list)  # retained, the owner not kept
     wills: dict[str, StoredWill] = field(default_factory=dict)
     bodies: dict[int, bytes] = field(default_factory=dict)
     body_of: dict[bytes, int] = field(default_factory=dict)  # by the entry's key
@@ -111,7 +115,9 @@ def _read_body(image: Image, key: bytes, value: bytes) -> None:
 
 
 def _read_retained(image: Image, key: bytes, value: bytes) -> None:
-    image.retained.append(_message(image, decode_entry(value)))
+    owner = keys.retained_owner(key)
+    message = without_payload(decode_retained(value, "" if owner is None else _text(owner)))
+    (image.unowned if owner is None else image.retained).append(message)
 
 
 def _read_will(image: Image, key: bytes, value: bytes) -> None:
@@ -185,18 +191,6 @@ _SESSION_READERS: dict[bytes, Callable[[Image, SessionImage, bytes, bytes], None
     keys.RECEIVED: _read_received,
     keys.SUBSCRIPTION: _read_subscription,
 }
-
-
-def _message(image: Image, entry: StoredEntry) -> ApplicationMessage:
-    return ApplicationMessage(
-        entry.topic,
-        _payload(image, entry),
-        entry.qos,
-        entry.retain,
-        entry.properties,
-        entry.expires_us,
-        entry.publisher,
-    )
 
 
 def _payload(image: Image, entry: StoredEntry) -> bytes:

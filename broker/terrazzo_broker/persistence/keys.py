@@ -9,7 +9,8 @@
     s <session, 4> q <place, 8>        a message that the client hasn't acknowledged, in the order of sending
     s <session, 4> r <identifier, 2>   a QoS 2 publish received from the client and not released yet
     s <session, 4> t <filter>          a subscription
-    t <topic>                          a retained message
+    t <owner> 0 <topic>                a retained message
+    t <topic>                          one of format 1 and 2, which had no owners
     w <client id>                      a will
 
 Numbers are big-endian; neither places nor session numbers are ever used twice.
@@ -25,6 +26,17 @@ HEAD, IDENTIFIER, CONFIRMED, QUEUED, RECEIVED, SUBSCRIPTION = b"\0", b"i", b"p",
 
 PREFIX_BYTES = 5  # of everything that belongs to one session
 PLACE_AT = PREFIX_BYTES + 1
+
+
+def retained_key(owner: str, topic: bytes) -> bytes:
+    """The key of a retained message; no topic has a zero byte. [MQTT-1.5.4-2]"""
+    return RETAINED + owner.encode() + b"\0" + topic
+
+
+def retained_owner(key: bytes) -> bytes | None:
+    """The owner in the key of a retained message, UTF-8; None where it isn't kept."""
+    owner, separator, _ = key[1:].rpartition(b"\0")
+    return owner if separator else None
 
 
 def session_prefix(session: int) -> bytes:

@@ -84,6 +84,27 @@ def decode_entry(data: bytes) -> StoredEntry:
     )
 
 
+def decode_retained(data: bytes, owner: str) -> ApplicationMessage:
+    """Decodes the record of a retained message.
+
+    Raises:
+        RecordError: as ``decode_entry``; or its payload is in another record, as only queue entries have it.
+    """
+    entry = decode_entry(data)
+    if entry.body is not None:
+        raise RecordError(f"a retained message with its payload in record {entry.body}")
+    return ApplicationMessage(
+        entry.topic,
+        entry.payload,
+        entry.qos,
+        entry.retain,
+        entry.properties,
+        entry.expires_us,
+        entry.publisher,
+        owner,
+    )
+
+
 def _publisher(data: bytes) -> tuple[str, bytes]:
     """The client id that stands before the payload, and the payload."""
     end = 2 + int.from_bytes(data[:2], "big")
@@ -113,6 +134,7 @@ class StoredSession(msgspec.Struct, frozen=True, array_like=True):
     expiry_s: int
     expires_us: int  # 0 is never
     is_connected: bool
+    owner: str | None = None  # None: not kept, up to format 2
 
 
 class _StoredSubscription(msgspec.Struct, frozen=True, array_like=True):
@@ -145,9 +167,13 @@ class StoredWill(msgspec.Struct, frozen=True, array_like=True):
     listener: str
     connected_us: int
     keep_alive_s: int
+    owner: str | None = None  # None: not kept, up to format 2
 
-    def pending(self, client_id: str) -> PendingWill:
-        """The will and its client, which has no identity: that was the embedding program's, and isn't stored."""
+    def pending(self, client_id: str, owner: str) -> PendingWill:
+        """The will and its client, which has no identity: that was the embedding program's, and isn't stored.
+
+        ``owner``: whose it is where that isn't kept.
+        """
         will = mqtt5.Will(
             self.topic,
             payload=self.payload,
@@ -170,6 +196,7 @@ class StoredWill(msgspec.Struct, frozen=True, array_like=True):
             listener=self.listener,
             connected_us=self.connected_us,
             keep_alive_s=self.keep_alive_s,
+            owner=owner if self.owner is None else self.owner,
         )
         return PendingWill(will, client)
 
@@ -245,6 +272,7 @@ def encode_will(will: mqtt5.Will, client: Client, due_us: int | None) -> bytes:
             listener=client.listener,
             connected_us=client.connected_us,
             keep_alive_s=client.keep_alive_s,
+            owner=client.owner,
         )
     )
 

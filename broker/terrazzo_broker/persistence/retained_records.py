@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from ..delivery.connection_port import Origin
-from ..message import ApplicationMessage
+from ..limited_log import limited_logger
+from ..message import ApplicationMessage, PayloadOnDisk
+from ..storage import StorageError
 from . import keys
 from .group_commit import GroupCommit
-from .records import encode_entry
+from .records import decode_retained, encode_entry
+
+log = limited_logger("terrazzo_broker.persistence")
+
+MEMORY_BYTES = 1_024  # a longer payload is not kept in memory
+
+
+def without_payload(message: ApplicationMessage) -> ApplicationMessage:
+    """A stored message as it is kept in memory."""
+    size = len(message.payload)
+    if size <= MEMORY_BYTES or _is_own(message.topic):
+        return message
+    return PayloadOnDisk(**{**msgspec.structs.asdict(message), "payload": b""}, payload_bytes=size)
 
 
 class RetainedRecords:
@@ -19,20 +35,35 @@ class RetainedRecords:
 
     def kept(self, topic: str, message: ApplicationMessage, origin: Origin | None) -> None:
         """Stores a topic's message; at QoS 1 and 2 the publisher's acknowledgement waits for the commit."""
-        if _is_own(topic):
+        if _is_own(message.topic):
             return
-        self._commits.changes.put(keys.RETAINED + message.topic, encode_entry(message))
+        self._commits.changes.put(keys.retained_key(message.owner, message.topic), encode_entry(message))
         if message.qos:
             self._commits.wait(origin)
         else:
-            self._commits.later()
+            self._commits.later(origin)
 
-    def removed(self, topic: str, origin: Origin | None) -> None:
+    def storable(self, message: ApplicationMessage) -> ApplicationMessage:
+        """The message without a long payload, which is read again when somebody wants it."""
+        return without_payload(message)
+
+    def read(self, message: ApplicationMessage) -> ApplicationMessage | None:
+        """The message with its payload, committed or not yet; None, and a log line: it can't be read."""
+        if not isinstance(message, PayloadOnDisk):
+            return message
+        try:
+            value = self._commits.read(keys.retained_key(message.owner, message.topic))
+        except StorageError as error:
+            log.warning("a retained message can't be read: %s", error)
+            return None
+        return None if value is None else decode_retained(value, message.owner)
+
+    def removed(self, topic: str, owner: str, origin: Origin | None) -> None:
         """Deletes a topic's record; the answer to the publisher that removed it waits for the commit."""
-        if not _is_own(topic):
-            self._commits.changes.delete(keys.RETAINED + topic.encode())
+        if not _is_own(topic.encode()):
+            self._commits.changes.delete(keys.retained_key(owner, topic.encode()))
             self._commits.wait(origin)
 
 
-def _is_own(topic: str) -> bool:
-    return topic.startswith("$SYS/")
+def _is_own(topic: bytes) -> bool:
+    return topic.startswith(b"$SYS/")

@@ -43,6 +43,8 @@ class SessionRecords:
         waiting = image.waiting
         session.queue = deque(waiting) if waiting else None
         session.queued_bytes = sum(message.size for message in waiting)
+        for message in waiting:
+            session.share.add(message.size)
         for place in image.assigned:
             self._commits.changes.note_assigned(self.prefix + keys.QUEUED + place)
 
@@ -69,7 +71,8 @@ class SessionRecords:
         self._commits.wait(origin)
 
     def _write(self, session: Session) -> None:
-        stored = StoredSession(session.client_id, session.expiry_s, session.expires_us, session.connection is not None)
+        is_connected = session.connection is not None
+        stored = StoredSession(session.client_id, session.expiry_s, session.expires_us, is_connected, session.owner)
         self._commits.changes.put(self.prefix + keys.HEAD, encode_session(stored))
 
     def subscribed(self, subscription: TopicSubscription, connection: Origin | None) -> None:

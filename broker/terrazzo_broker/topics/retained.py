@@ -1,9 +1,12 @@
-"""Retained messages: at most one for each topic, found by topic filter. MQTT, section 3.3.1.3."""
+"""Retained messages: at most one for each topic of an owner, found by topic filter. MQTT, section 3.3.1.3."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Generic, Protocol, TypeVar
+
+from .owners import EVERYBODY
+from .retained_quota import LEVEL_BYTES, RetainedLedger, RetainedSize, Source
 
 
 class Retainable(Protocol):
@@ -24,19 +27,44 @@ class Retainable(Protocol):
         """When it expires, UTC microseconds; 0 is never."""
         ...
 
+    @property
+    def owner(self) -> str:
+        """Whose message it is."""
+        ...
+
+    @property
+    def publisher(self) -> str | None:
+        """The client id of who published it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Its bytes, wherever they are."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Its bytes that are in memory."""
+        ...
+
 
 M = TypeVar("M", bound=Retainable)
-M_in = TypeVar("M_in", bound=Retainable, contravariant=True)
 
 
-class RetainedJournal(Protocol[M_in]):
+class RetainedJournal(Protocol[M]):
     """Makes changes of retained messages durable. ``origin``: the connection whose packet caused the change."""
 
-    def kept(self, topic: str, message: M_in, origin: Any) -> None:
+    def storable(self, message: M) -> M:
+        """The message in the form in which it is kept in memory: without a payload that is to be read later."""
+
+    def kept(self, topic: str, message: M, origin: Any) -> None:
         """A topic's message was set or replaced."""
 
-    def removed(self, topic: str, origin: Any) -> None:
-        """A topic's message was removed."""
+    def removed(self, topic: str, owner: str, origin: Any) -> None:
+        """A topic's message of this owner was removed."""
+
+    def read(self, message: M) -> M | None:
+        """A message as ``storable`` returned it, with its payload; None: the storage hasn't got it."""
 
 
 class _RetainedNode(Generic[M]):
@@ -48,96 +76,188 @@ class _RetainedNode(Generic[M]):
 
 
 class RetainedMessages(Generic[M]):
-    """Retained messages by topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1
+    """Retained messages by owner and topic, found by filter; no part of any session. [MQTT-3.1.2-7] of 3.1.1
 
-    ``journal`` makes changes durable; None: they are in memory only.
+    Owners don't share topics: what one retains neither replaces nor removes what another does. ``journal`` makes
+    changes durable; None: they are in memory only. ``ledger`` counts them and knows how many there may be.
     """
 
-    __slots__ = ("_journal", "_root", "count")
+    __slots__ = ("_ending", "_journal", "_roots", "count", "ledger")
 
     def __init__(self, journal: RetainedJournal[M] | None = None) -> None:
-        self._root: _RetainedNode[M] = _RetainedNode()
+        self._roots: dict[str, _RetainedNode[M]] = {}  # by owner
+        self._ending: list[_RetainedNode[M]] = []  # cut off, still counted and stored
         self._journal = journal
         self.count = 0
+        self.ledger = RetainedLedger()
 
-    def put(self, topic: str, message: M, *, limit: int, origin: object = None) -> bool:
+    def put(self, topic: str, message: M, *, origin: object = None) -> str:
         """Keeps ``message`` for the topic; an empty payload takes away what was kept.
 
-        False, and nothing changes, where ``limit`` other topics have a message already. ``origin``: the connection
-        that published it, whose answer waits until that is durable.
+        Returns why it isn't kept, with nothing changed; empty: it is. ``origin``: the connection that published it,
+        whose answer waits until that is durable.
         """
         if not message.payload:  # [MQTT-3.3.1-6] [MQTT-3.3.1-7]; [MQTT-3.3.1-10] [MQTT-3.3.1-11] of 3.1.1
-            self.remove(topic, origin)
-            return True
-        if self.count >= limit and self._find(topic) is None:
-            return False
-        self.restore(topic, message)  # [MQTT-3.3.1-5]; [MQTT-3.3.1-5] [MQTT-3.3.1-7] of 3.1.1
+            self.remove(topic, message.owner, origin)
+            return ""
+        kept = message if self._journal is None else self._journal.storable(message)
+        refusal = self._refusal(topic, kept)
+        if refusal:
+            return refusal
+        self.restore(topic, kept)  # [MQTT-3.3.1-5]; [MQTT-3.3.1-5] [MQTT-3.3.1-7] of 3.1.1
         if self._journal is not None:
             self._journal.kept(topic, message, origin)
-        return True
+        return ""
+
+    def refusal(self, topic: str, message: M) -> str:
+        """Why ``put`` would not keep a message; empty: it would."""
+        if not message.payload:
+            return ""
+        return self._refusal(topic, message if self._journal is None else self._journal.storable(message))
+
+    def _refusal(self, topic: str, message: M) -> str:
+        old = self._find(topic, message.owner)
+        replaced = None if old is None else (_source(old), _size(topic, old))
+        return self.ledger.refusal(_source(message), _size(topic, message), replaced)
 
     def restore(self, topic: str, message: M) -> None:
         """Keeps a message without telling the journal: it is stored already."""
-        node = self._root
+        node = self._roots.setdefault(message.owner, _RetainedNode())
         for level in topic.split("/"):
             node = node.children.get(level) or node.children.setdefault(level, _RetainedNode())
-        self.count += node.message is None
+        if node.message is None:
+            self.count += 1
+        else:
+            self.ledger.add(_source(node.message), _size(topic, node.message), -1)
+        self.ledger.add(_source(message), _size(topic, message))
         node.message = message
 
-    def _find(self, topic: str) -> M | None:
-        node = self._root
-        for level in topic.split("/"):
-            if level not in node.children:
-                return None
-            node = node.children[level]
-        return node.message
+    def _find(self, topic: str, owner: str) -> M | None:
+        path = self._path(topic, owner)
+        return path[-1].message if path else None
 
-    def remove(self, topic: str, origin: object = None) -> None:
-        """Forgets the topic's message, if there is one."""
-        path, levels = [self._root], topic.split("/")
-        for level in levels:
-            child = path[-1].children.get(level)
+    def _path(self, topic: str, owner: str) -> list[_RetainedNode[M]]:
+        """The nodes from the owner's root to the topic's; empty where it has none."""
+        root = self._roots.get(owner)
+        path = [] if root is None else [root]
+        for level in topic.split("/"):
+            child = path[-1].children.get(level) if path else None
             if child is None:
-                return
+                return []
             path.append(child)
-        if path[-1].message is not None:
+        return path
+
+    def remove(self, topic: str, owner: str = "", origin: object = None) -> None:
+        """Removes an owner's message for a topic, if there is one."""
+        path = self._path(topic, owner)
+        if not path:
+            return
+        message = path[-1].message
+        if message is not None:
             path[-1].message = None
             self.count -= 1
+            self.ledger.add(_source(message), _size(topic, message), -1)
             if self._journal is not None:
-                self._journal.removed(topic, origin)
+                self._journal.removed(topic, owner, origin)
+        self._prune(topic, owner, path)
+
+    def _prune(self, topic: str, owner: str, path: list[_RetainedNode[M]]) -> None:
+        """Removes nodes of a path that hold nothing any more, from its end."""
+        levels = topic.split("/")
         for level, parent, node in zip(reversed(levels), reversed(path[:-1]), reversed(path[1:]), strict=True):
             if node.message is None and not node.children:
                 del parent.children[level]
+        if not path[0].children:
+            del self._roots[owner]
 
-    def match(self, pattern: str, now_us: int) -> list[M]:
-        """The messages that a filter matches, in no particular order; expired ones are removed."""
-        found = list(self._walk(self._root, pattern.split("/"), 0))
-        for message in found:
-            if message.expires_us and message.expires_us <= now_us:
-                self.remove(message.topic.decode())
-        return [message for message in found if not message.expires_us or message.expires_us > now_us]
+    # The end of a topic
 
-    def _walk(self, node: _RetainedNode[M], levels: list[str], depth: int) -> Iterator[M]:
+    def end_below(self, owner: str, prefix: str) -> None:
+        """Cuts off an owner's messages on a topic and below it: they are found no more. ``remove_ended`` follows."""
+        path = self._path(prefix, owner)
+        if path:
+            end = path[-1]
+            cut: _RetainedNode[M] = _RetainedNode()
+            cut.message, cut.children = end.message, end.children
+            end.message, end.children = None, {}
+            self._ending.append(cut)
+            self._prune(prefix, owner, path)
+
+    def remove_ended(self, most: int) -> int:
+        """Removes up to ``most`` of the messages that were cut off; how many it were."""
+        removed = 0
+        while self._ending and removed < most:
+            node = self._ending.pop()
+            self._ending.extend(node.children.values())
+            message = node.message
+            if message is None:
+                continue
+            removed += 1
+            self.count -= 1
+            topic = message.topic.decode()
+            self.ledger.add(_source(message), _size(topic, message), -1)
+            if self._journal is not None and self._find(topic, message.owner) is None:  # not retained anew since
+                self._journal.removed(topic, message.owner, None)
+        return removed
+
+    def levels_below(self, level: str) -> Iterator[tuple[str, str]]:
+        """Owner and second level of the topics that start with a first level, to be listed before anything changes."""
+        for owner, root in self._roots.items():
+            first = root.children.get(level)
+            for second in () if first is None else first.children:
+                yield owner, second
+
+    # Finding
+
+    def walk(self, pattern: str, owner: str = "") -> Iterator[M | None]:
+        """What a filter matches of an owner's messages and of those for everybody, in no particular order, and None for
+        each place that was looked at in vain.
+
+        Messages may come and go while it is iterated over. ``whole`` has their payloads.
+        """
+        for each in {owner, EVERYBODY}:
+            root = self._roots.get(each)
+            if root is not None:
+                yield from _walk(root, pattern.split("/"))
+
+    def whole(self, message: M, now_us: int) -> M | None:
+        """A message that ``walk`` found, with its payload; None where it has gone, or expires now."""
+        topic = message.topic.decode()
+        if message.expires_us and message.expires_us <= now_us:
+            self.remove(topic, message.owner)
+        elif self._find(topic, message.owner) is message:
+            return message if self._journal is None else self._journal.read(message)
+        return None
+
+
+def _walk(root: _RetainedNode[M], levels: list[str]) -> Iterator[M | None]:
+    pending = [(root, 0)]
+    while pending:
+        node, depth = pending.pop()
+        level = levels[depth] if depth < len(levels) else ""
         if depth == len(levels):
-            if node.message is not None:
-                yield node.message
-            return
-        level = levels[depth]
-        if level == "#":
-            yield from self._below(node, at_root=depth == 0)
+            yield node.message
+        elif level == "#":
+            yield node.message
+            pending.extend((child, depth) for child in _children(node, root))
         elif level == "+":
-            for name, child in node.children.items():
-                if depth or not name.startswith("$"):  # [MQTT-4.7.2-1] of both
-                    yield from self._walk(child, levels, depth + 1)
+            yield None
+            pending.extend((child, depth + 1) for child in _children(node, root))
         elif level in node.children:
-            yield from self._walk(node.children[level], levels, depth + 1)
+            pending.append((node.children[level], depth + 1))
 
-    def _below(self, node: _RetainedNode[M], *, at_root: bool) -> Iterator[M]:
-        pending = [node]
-        while pending:
-            each = pending.pop()
-            if each.message is not None:
-                yield each.message
-            pending.extend(
-                child for name, child in each.children.items() if not (at_root and each is node and name[:1] == "$")
-            )
+
+def _children(node: _RetainedNode[M], root: _RetainedNode[M]) -> Iterable[_RetainedNode[M]]:
+    """The nodes that a wildcard stands for: at the root not those that begin with ``$``. [MQTT-4.7.2-1] of both"""
+    if node is not root:
+        return node.children.values()
+    return (child for name, child in node.children.items() if not name.startswith("$"))
+
+
+def _source(message: Retainable) -> Source:
+    return Source(message.owner, message.publisher)
+
+
+def _size(topic: str, message: Retainable) -> RetainedSize:
+    place = LEVEL_BYTES * (topic.count("/") + 1)
+    return RetainedSize(1, place + message.size, place + message.memory_bytes)

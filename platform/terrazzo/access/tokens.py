@@ -25,6 +25,7 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import REVOKED_TOKEN
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotAuthenticated
+from terrazzo.listeners import Listeners
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import Changed
 from terrazzo.times import now_us
@@ -66,7 +67,11 @@ class HeldToken:
 
 
 class Tokens:
-    """Issues, checks and revokes tokens. ``open`` makes one."""
+    """Issues, checks and revokes tokens. ``open`` makes one.
+
+    Attributes:
+        ended: listeners are told the id of a user all of whose tokens have ended, or who was deleted.
+    """
 
     def __init__(
         self, database: Database, entities: Entities, *, key: bytes, lifetime_s: float, clock: Callable[[], int]
@@ -76,6 +81,8 @@ class Tokens:
         self._lifetime_us = int(lifetime_s * 1_000_000)
         self._clock = clock
         self._accounts: dict[int, _Account] = {}
+        self._ids: dict[str, int] = {}  # by user name
+        self.ended: Listeners[int] = Listeners("ended tokens")
         self._closed_companies: set[int] = set()
         self._revoked: dict[str, int] = {}  # jti -> when it would have expired
         self._held: WeakValueDictionary[str, HeldToken] = WeakValueDictionary()  # by jti, as long as a connection does
@@ -199,11 +206,28 @@ class Tokens:
 
     def on_user(self, changed: Changed) -> None:
         """A user was created, changed or deleted."""
-        if changed.row is None:
-            self._accounts.pop(changed.record_id, None)
-        else:
-            row = changed.row
+        before, row = self._accounts.pop(changed.record_id, None), changed.row
+        if before is not None and self._ids.get(before.actor.username) == changed.record_id:
+            del self._ids[before.actor.username]
+        if row is not None:
             self._accounts[changed.record_id] = _Account(actor_of(row), row["token_epoch"], bool(row["is_active"]))
+            self._ids[row["username"]] = changed.record_id
+        if before is not None and (row is None or row["token_epoch"] != before.epoch):
+            self.ended.tell(changed.record_id)
+
+    def user_id(self, username: str) -> int | None:
+        """The id of the user with this name, None where nobody has it; from memory."""
+        return self._ids.get(username)
+
+    def actor(self, user_id: int) -> Actor | None:
+        """The user with this id as it is now, from memory."""
+        account = self._accounts.get(user_id)
+        return None if account is None else account.actor
+
+    def epoch_of(self, user_id: int) -> int | None:
+        """Which of a user's passwords is in force: it rises when tokens end; None where there is no such user."""
+        account = self._accounts.get(user_id)
+        return None if account is None else account.epoch
 
     def on_company(self, changed: Changed) -> None:
         """A company was created, changed or deleted."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import logging
+import math
 import os
 import secrets
 from collections.abc import Callable
@@ -13,17 +13,20 @@ from typing import NamedTuple
 
 import msgspec
 
+from terrazzo.access.refusals import THROTTLED, RefusalLog
 from terrazzo.access.tokens import Tokens, actor_of
-from terrazzo.audit.entry import AuditEntry, about_user
+from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import AuditLog
 from terrazzo.crypto.key_file import write_private
 from terrazzo.crypto.passwords import hash_password, verify_password
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Conditions, Row
-from terrazzo.domain.actor import SYSTEM, Actor, Role
-from terrazzo.errors import NotAuthenticated, Throttled
+from terrazzo.domain.actor import SYSTEM, Actor
+from terrazzo.errors import NotAuthenticated, Throttled, Unavailable
+from terrazzo.logins.limiter import Attempt, LoginLimiter
+from terrazzo.logins.places import Principal
+from terrazzo.logins.turns import CheckTurns
 from terrazzo.metadata.entities import Entities
-from terrazzo.throttle import Throttle
 from terrazzo.times import now_us
 
 ADMIN = "admin"
@@ -31,7 +34,6 @@ PASSWORD_FILE = "admin-password"
 
 _log = logging.getLogger(__name__)
 _AT_ONCE = 2  # password checks: each costs 19 MiB and some 20 ms of a core
-_WIDER = 10  # times the limit: failures of one name from everywhere, of one address with every name
 
 
 def at_command_line() -> Actor:
@@ -46,8 +48,10 @@ def at_command_line() -> Actor:
 class UserLogin:
     """Turns a name and a password into a token, and has the audit log say so, or why not.
 
-    Failures are limited for each user at each address; ten times as many for a user from all addresses together and
-    for an address with all names, so that a stranger can't lock a user out cheaply nor try every name.
+    Args:
+        refusals: notes what was refused.
+        limiter: slows down whoever guesses.
+        clock: UTC microseconds.
     """
 
     def __init__(
@@ -56,81 +60,82 @@ class UserLogin:
         tokens: Tokens,
         audit: AuditLog,
         *,
-        failures: int = 10,
-        window_s: float = 300,
+        refusals: RefusalLog,
+        limiter: LoginLimiter,
         clock: Callable[[], int] = now_us,
     ) -> None:
+        self.stats = refusals.stats
         self._entities = entities
         self._tokens = tokens
         self._audit = audit
+        self._refusals = refusals
+        self._limiter = limiter
         self._clock = clock
-        self._near = Throttle(failures, window_s)
-        self._wide = Throttle(failures * _WIDER, window_s)
-        self._told = Throttle(1, window_s)  # who is throttled: told once a window, or guessing would fill the log
-        self._checking = asyncio.Semaphore(_AT_ONCE)
+        self._turns = CheckTurns(_AT_ONCE)
+        tokens.ended.listen(limiter.forget)
 
     async def login(self, username: str, password: str, address: str) -> tuple[Row, str]:
         """The user's record and a new token.
 
         Raises:
             NotAuthenticated: wrong credentials, or the user or the company is deactivated.
-            Throttled: too many failures.
+            Throttled: too many failures, or too many logins from that address at the same time.
+            Unavailable: too many logins at the same time.
         """
-        async with self._checking:
-            await self._check_failures(username, address)
-            row = await self._entities.users.by_name(username)
-            if not await verify_password(None if row is None else row["password_hash"], password) or row is None:
-                self._count_failure(username, address)
-                await self._refuse(username, address, row, "wrong credentials")
-                raise NotAuthenticated("username or password is wrong")
-        self._near.succeed(_near_key(username, address))
+        attempt, row, is_right = await self._check(username, password, address)
+        user = None if row is None else actor_of(row)
+        if row is None or user is None or not is_right:
+            self.stats.wrong_credentials += 1
+            await self._refusals.note(username, address, user, "wrong credentials")
+            raise NotAuthenticated("username or password is wrong")
+        self._limiter.succeed(attempt)
         if not row["is_active"] or not self._tokens.is_open(row[COMPANY]):
-            await self._refuse(username, address, row, "deactivated")
+            self.stats.deactivated += 1
+            await self._refusals.note(username, address, user, "deactivated")
             raise NotAuthenticated("username: the user or the company is deactivated")
-        await self._audit.note(about_user(msgspec.structs.replace(actor_of(row), address=address), "login"))
+        await self._audit.note(about_user(msgspec.structs.replace(user, address=address), "login"))
+        self.stats.accepted += 1
         return self._entities.users.public(row), self._tokens.issue_for(row)
 
-    async def _check_failures(self, username: str, address: str) -> None:
-        now_s = self._clock() / 1_000_000
-        waits = [self._wide.wait_s(key, now_s) for key in _wide_keys(username, address)]
-        wait_s = max(self._near.wait_s(_near_key(username, address), now_s), *waits)
-        if wait_s > 0:
-            await self._tell_throttled(username, address, now_s)
-            raise Throttled(f"username: too many failed logins, try again in {wait_s:.0f} s", wait_s)
+    async def _check(self, username: str, password: str, address: str) -> tuple[Attempt, Row | None, bool]:
+        """The try, the record of whoever it names, and whether the password is right; in turn by address."""
+        principal = self._principal(username)
+        await self._refuse_throttled(self._limiter.look(principal, address, self._now_s()), address)
+        try:
+            async with self._turns.turn(address, is_known=self._limiter.is_known(principal, address)):
+                attempt = self._limiter.begin(principal, address, self._now_s())
+                await self._refuse_throttled(attempt, address)
+                return attempt, *await self._verify(attempt, password)
+        finally:
+            self.stats.busy = self._turns.refused
 
-    async def _tell_throttled(self, username: str, address: str, now_s: float) -> None:
-        key = _near_key(username, address)
-        if self._told.check(key, now_s):
-            self._told.fail(key, now_s)
-            await self._refuse(username, address, await self._entities.users.by_name(username), "too many failures")
+    async def _refuse_throttled(self, attempt: Attempt, address: str) -> None:
+        """Raises ``Throttled`` where the try has to wait."""
+        if not attempt.wait_s:
+            return
+        self.stats.throttled += 1
+        user = self._tokens.actor(attempt.principal.record_id)
+        await self._refusals.note(attempt.principal.name, address, user, THROTTLED)
+        wait_s = math.ceil(attempt.wait_s)
+        raise Throttled(f"username: too many failed logins, try again in {wait_s} s", attempt.wait_s)
 
-    async def _refuse(self, username: str, address: str, row: Row | None, reason: str) -> None:
-        """Notes a refused login; one under a name that nobody has is no company's business."""
-        actor = Actor(user_id=0, username=username, company_id=0, role=Role.VIEWER) if row is None else actor_of(row)
-        entry = AuditEntry(
-            actor=msgspec.structs.replace(actor, address=address),
-            company_id=actor.company_id or None,
-            action="login_refused",
-            entity="user",
-            record_id=actor.user_id or None,
-            uid=username,
-            after={"reason": reason},
-        )
-        await self._audit.note(entry)
+    async def _verify(self, attempt: Attempt, password: str) -> tuple[Row | None, bool]:
+        """The record of whoever the try names, and whether the password is right."""
+        try:
+            row = await self._entities.users.by_name(attempt.principal.name)
+        except Unavailable:
+            self._limiter.excuse(attempt)
+            raise
+        return row, await verify_password(None if row is None else row["password_hash"], password)
 
-    def _count_failure(self, username: str, address: str) -> None:
-        now_s = self._clock() / 1_000_000
-        self._near.fail(_near_key(username, address), now_s)
-        for key in _wide_keys(username, address):
-            self._wide.fail(key, now_s)
+    def _now_s(self) -> float:
+        return self._clock() / 1_000_000
 
-
-def _near_key(username: str, address: str) -> str:
-    return f"{username[:64]} at {address}"
-
-
-def _wide_keys(username: str, address: str) -> tuple[str, str]:
-    return f"user {username[:64]}", f"address {address}"
+    def _principal(self, username: str) -> Principal:
+        user_id = self._tokens.user_id(username)
+        if user_id is None:
+            return Principal(username)
+        return Principal(username, user_id, self._tokens.epoch_of(user_id) or 0)
 
 
 class FirstAdmin(NamedTuple):

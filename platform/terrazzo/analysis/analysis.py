@@ -7,7 +7,8 @@ from them in one transaction, so that a kill at any moment leaves nothing half d
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from datetime import UTC, tzinfo
 from functools import partial
 
@@ -28,12 +29,16 @@ from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor
+from terrazzo.errors import Unavailable
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import Changed, ChangeListener, EntityRepository
-from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.times import now_us
 
+_log = logging.getLogger(__name__)
+
 _JOBS_AT_ONCE = 200  # that are looked at before others have their turn
+_REST_US = 60_000_000  # of a job that failed
 _PAUSE_S = 0.002  # between pieces: everybody else's turn
 
 
@@ -43,6 +48,7 @@ class AnalysisStats(msgspec.Struct):
     pieces: int = 0  # of new periods
     redone: int = 0  # pieces of periods that were computed before
     late_marks: int = 0
+    failures: int = 0  # of a job that something is wrong with; it rests, the others go on
 
 
 class Analysis:
@@ -59,6 +65,7 @@ class Analysis:
         self._balances = BalanceWork(context)
         self._deleted: list[tuple[ScriptKind, int]] = []
         self._has_todos = True
+        self._resting: dict[Job, int] = {}  # jobs that failed, and until when they are left alone
         self._working = asyncio.Lock()
 
     @classmethod
@@ -155,12 +162,36 @@ class Analysis:
         for number, (script, job) in enumerate(jobs, 1):
             if number % _JOBS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            progress = await self._progress(script, job)
-            if progress is not None and await self._advance(script, job, progress):
+            if await self._unless_it_fails(job, partial(self._move, script, job)):
                 self.stats.pieces += 1
                 count += 1
                 await asyncio.sleep(0)
         return count + (await self._redo({job: script for script, job in jobs}) if self._has_todos else 0)
+
+    async def _move(self, script: Script, job: Job) -> bool:
+        progress = await self._progress(script, job)
+        return progress is not None and await self._advance(script, job, progress)
+
+    async def _unless_it_fails(self, job: Job, work: Callable[[], Awaitable[bool]]) -> bool:
+        """Does something for a job, and says whether that brought it forward; one that fails rests, others go on."""
+        if self._is_resting(job):
+            return False
+        try:
+            return await work()
+        except (Unavailable, StoreUnavailable):
+            raise
+        except Exception:  # noqa: BLE001 - whatever is wrong with one job
+            self.stats.failures += 1
+            self._resting[job] = self._context.clock() + _REST_US
+            _log.exception("%s %d of object %d failed and rests", job.kind.value, job.script_id, job.object_id)
+            return False
+
+    def _is_resting(self, job: Job) -> bool:
+        until_us = self._resting.get(job)
+        if until_us is not None and until_us <= self._context.clock():
+            del self._resting[job]
+            return False
+        return until_us is not None
 
     async def _advance(self, script: Script, job: Job, progress: ScriptProgress) -> bool:
         match job.kind:
@@ -174,17 +205,19 @@ class Analysis:
 
     async def _redo(self, scripts: dict[Job, Script]) -> int:
         async with self._context.database.reading() as connection:
-            todos = await next_todos(connection, scripts)
-        self._has_todos = bool(todos)
+            todos = await next_todos(connection, [job for job in scripts if not self._is_resting(job)])
+        self._has_todos = bool(todos or self._resting)
         if todos:
             self._context.ensure_whole()
+        done = 0
         for todo in todos:
-            await self._redo_one(scripts[todo.job], todo)
-            self.stats.redone += 1
+            if await self._unless_it_fails(todo.job, partial(self._redo_one, scripts[todo.job], todo)):
+                self.stats.redone += 1
+                done += 1
             await asyncio.sleep(0)
-        return len(todos)
+        return done
 
-    async def _redo_one(self, script: Script, todo: Todo) -> None:
+    async def _redo_one(self, script: Script, todo: Todo) -> bool:
         match todo.job.kind:
             case ScriptKind.STATISTICS:
                 await self._statistics.redo(script, todo, self._context.progress[todo.job])
@@ -192,6 +225,7 @@ class Analysis:
                 await self._balances.redo(script, todo, self._context.progress[todo.job])
             case ScriptKind.CALCULATE:
                 await self._calculations.redo(script, todo)
+        return True
 
     async def _progress(self, script: Script, job: Job) -> ScriptProgress | None:
         """How far a job is; one that is new, or whose script has changed, begins."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from terrazzo.analysis.tally import PeriodTally, Summary
+from terrazzo.domain.script_rows import parse_duration
 from terrazzo.mosaic.body import plain_number
 from terrazzo.ports.store import Value
-
-_DURATION = re.compile(r"duration\(\s*(?P<code>[^\s=()][^=()]*?)\s*==\s*(?P<value>[^=()]+?)\s*\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +43,19 @@ class StatisticsRows:
 def parse_statistics_rows(rows: Sequence[Sequence[str]]) -> StatisticsRows:
     """Rows of variable name, function, code, as ``check_statistics_rows`` lets them through."""
     measures = tuple(_measure(*row) for row in rows)
-    watched: dict[str, tuple[str, ...]] = {}
+    watched: dict[str, dict[str, None]] = {}
     for measure in measures:
         if measure.fn == "duration":
-            watched[measure.code] = tuple(dict.fromkeys((*watched.get(measure.code, ()), measure.value)))
-    return StatisticsRows(measures, tuple(dict.fromkeys(measure.code for measure in measures)), watched)
+            watched.setdefault(measure.code, {})[measure.value] = None
+    codes = tuple(dict.fromkeys(measure.code for measure in measures))
+    return StatisticsRows(measures, codes, {code: tuple(values) for code, values in watched.items()})
 
 
 def _measure(var_name: str, function: str, code: str) -> Measure:
-    duration = _DURATION.fullmatch(function.strip())
+    duration = parse_duration(function)
     if duration is None:
         return Measure(var_name, function.strip(), code.strip())
-    return Measure(var_name, "duration", duration["code"], duration["value"].strip("'\""))
+    return Measure(var_name, "duration", duration.code, duration.value)
 
 
 def _evaluate(measure: Measure, summary: Summary) -> Value:

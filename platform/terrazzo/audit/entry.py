@@ -26,7 +26,9 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     actor: Actor
     company_id: int | None  # whose it is: its administrators read it; None: a super user's business
-    action: str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens | rotate
+    action: (
+        str  # create | update | delete | command | login | login_refused | logout | kick | end_tokens | rotate | unlock
+    )
     entity: str
     record_id: int | None = None
     uid: str = ""

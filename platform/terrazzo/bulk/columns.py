@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from terrazzo.bulk.report import Issues
+from terrazzo.bulk.rows import MOST_NAME_CHARACTERS
 from terrazzo.database.entity import Entity, Uid
 from terrazzo.database.field import MASK, Field, FieldKind
 from terrazzo.errors import BadParameter
@@ -26,21 +27,22 @@ class Columns:
         read_only = {each.name for each in entity.fields.values() if each.read_only}
         self._ignored = {"id", *read_only, *ignored} - {entity.uid_name}
         self._known = {*self.writable, entity.uid_name, entity.company} | self._ignored
+        self._there_are = ", ".join(sorted(self._known - self._ignored - {"id"}))
         self.required = [each.name for each in self.writable.values() if each.required]
 
     def check_header(self, header: list[str], issues: Issues, *, row: int, creates: bool) -> None:
         """Adds an issue for each unknown column and, if rows create records, for each required one that is missing."""
         self.check_names(header, issues, row=row)
+        there = set(header)
         for name in self.required if creates else ():
-            if name not in header:
+            if name not in there:
                 issues.add(row, name, "is required, and there is no such column")
 
     def check_names(self, names: Iterable[str], issues: Issues, *, row: int) -> None:
         """Adds an issue for each unknown column."""
         for name in names:
             if name not in self._known:
-                there_are = ", ".join(sorted(self._known - self._ignored - {"id"}))
-                issues.add(row, name, f"no such column; there are {there_are}")
+                issues.add(row, name[:MOST_NAME_CHARACTERS], f"no such column; there are {self._there_are}")
 
     def parse_new(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
         """The values of all columns of a new record; faults become issues."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import codecs
 import csv
 import io
+import json
+import re
 from collections.abc import Iterator
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,7 +18,12 @@ from terrazzo.errors import BadParameter
 
 MOST_ROWS = 100_000
 MOST_CELL_CHARACTERS = 1 << 20
+MOST_COLUMNS = 500
+MOST_NAME_CHARACTERS = 200
+_ROW_CHARACTERS = MOST_CELL_CHARACTERS + (64 << 10)  # what one step of reading may take
+_ROW_DELIMITERS = 50_000  # commas in a row, those in its cells included
 _DELIMITERS = ",;\t"
+_JSON_BLANKS = re.compile(r"[ \t\r\n]+")
 _SEPARATOR_LINE = "sep="  # the first line of some spreadsheet programs' files
 
 
@@ -47,7 +55,7 @@ def read_text(text: str) -> UploadedRows:
     """The rows of a text: CSV, JSON or JSON lines. Raises as ``read_upload``."""
     start = text.lstrip()[:1]
     if start == "[":
-        return UploadedRows(None, _numbered(_json_array(text)))
+        return UploadedRows(None, _json_array(text))
     if start == "{":
         return UploadedRows(None, _json_lines(text))
     return _read_csv(text)
@@ -70,14 +78,51 @@ def _decode(data: bytes) -> str:
 def _numbered(objects: list[dict[str, Any]]) -> Iterator[SourceRow]:
     if len(objects) > MOST_ROWS:
         raise BadParameter("rows", f"more than {MOST_ROWS} rows")
-    return (SourceRow(number, values) for number, values in enumerate(objects, 1))
+    return (_json_row(number, values) for number, values in enumerate(objects, 1))
 
 
-def _json_array(text: str) -> list[dict[str, Any]]:
-    try:
-        return msgspec.json.decode(text, type=list[dict[str, Any]])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadParameter("rows", f"not a JSON array of objects: {error or 'nested too deeply'}") from None
+def _json_array(text: str) -> Iterator[SourceRow]:
+    """The objects of an array one by one: none is read before the one in front of it was taken."""
+    scan, decoder = json.JSONDecoder().raw_decode, msgspec.json.Decoder(dict[str, Any])
+    stretch, at, begun = "", 0, text.index("[") + 1  # a stretch of the text, a place in it, where the next one begins
+    for number in count(1):
+        if len(stretch) - at < _ROW_CHARACTERS and begun < len(text):
+            rest = stretch[at:]
+            stretch, at = rest + text[begun : begun + 2 * _ROW_CHARACTERS], 0
+            begun += len(stretch) - len(rest)
+        at = _skip(stretch, at)
+        if stretch[at : at + 1] == "]" and number == 1:
+            return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
+        if number > MOST_ROWS:
+            raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+        try:
+            _, end = scan(stretch, at)
+            values = decoder.decode(stretch[at:end])
+        except (ValueError, msgspec.MsgspecError, RecursionError) as error:
+            raise BadParameter("rows", _why_not_json(number, error, len(stretch) - at)) from None
+        yield _json_row(number, values)
+        at = _skip(stretch, end)
+        if stretch[at : at + 1] == "]":
+            return _check_end(stretch[at + 1 :] + text[begun : begun + _ROW_CHARACTERS])
+        if stretch[at : at + 1] != ",":
+            raise BadParameter("rows", f"not a JSON array of objects: expected , or ] after object {number}")
+        at += 1
+
+
+def _skip(text: str, at: int) -> int:
+    found = _JSON_BLANKS.match(text, at)
+    return found.end() if found else at
+
+
+def _check_end(rest: str) -> None:
+    if rest.strip():
+        raise BadParameter("rows", "not a JSON array of objects: there is more after its end")
+
+
+def _why_not_json(number: int, error: Exception, characters: int) -> str:
+    if characters > _ROW_CHARACTERS and not isinstance(error, msgspec.MsgspecError):
+        return f"object {number}: not JSON, or longer than {_ROW_CHARACTERS:,} characters: {error}"
+    return f"not a JSON array of objects: object {number}: {error or 'nested too deeply'}"
 
 
 def _json_lines(text: str) -> Iterator[SourceRow]:
@@ -87,27 +132,38 @@ def _json_lines(text: str) -> Iterator[SourceRow]:
             continue
         if number > MOST_ROWS:
             raise BadParameter("rows", f"more than {MOST_ROWS} rows")
+        if len(line) > _ROW_CHARACTERS:
+            raise BadParameter("rows", f"line {number}: longer than {_ROW_CHARACTERS:,} characters")
         try:
-            yield SourceRow(number, decoder.decode(line))
+            values = decoder.decode(line)
         except (msgspec.MsgspecError, RecursionError) as error:
             reason = f"line {number}: not a JSON object: {error or 'nested too deeply'}"
             raise BadParameter("rows", reason) from None
+        yield _json_row(number, values)
+
+
+def _json_row(number: int, values: dict[str, Any]) -> SourceRow:
+    if len(values) > MOST_COLUMNS:
+        raise BadParameter("rows", f"row {number}: {len(values):,} columns, at most {MOST_COLUMNS} may be there")
+    return SourceRow(number, values)
 
 
 def _read_csv(text: str) -> UploadedRows:
     text = text.removeprefix("\ufeff")
-    first, _, rest = text.partition("\n")
+    first = text[:_ROW_CHARACTERS].partition("\n")[0]
     skipped = 0
     if first.lower().startswith(_SEPARATOR_LINE):
-        delimiter, text, skipped = first.rstrip("\r")[len(_SEPARATOR_LINE) :] or ",", rest, 1
+        delimiter = first.rstrip("\r")[len(_SEPARATOR_LINE) :] or ","
+        text, skipped = text[len(first) + 1 :], 1
     else:
         delimiter = max(_DELIMITERS, key=first.count)
     if len(delimiter) != 1:
         raise BadParameter("rows", f"row 1: expected one character after sep=, got {delimiter[:10]!r}")
     csv.field_size_limit(MOST_CELL_CHARACTERS)
-    cells = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    header = _header(next(_lines(cells, 1 + skipped), (0, []))[1])
-    return UploadedRows(header, _csv_rows(header, _lines(cells, 2 + skipped)))
+    lines = _BoundedLines(text, delimiter)
+    cells = csv.reader(lines, delimiter=delimiter, strict=True)
+    header = _header(next(_rows(cells, lines, 1 + skipped), (0, []))[1])
+    return UploadedRows(header, _csv_rows(header, _rows(cells, lines, 2 + skipped)))
 
 
 def _header(cells: list[str]) -> list[str]:
@@ -117,11 +173,17 @@ def _header(cells: list[str]) -> list[str]:
         header.pop()
     if not header:
         raise BadParameter("rows", "no header row: expected the names of the columns")
+    if len(header) > MOST_COLUMNS:
+        raise BadParameter("rows", f"row 1: {len(header):,} columns, at most {MOST_COLUMNS} may be there")
+    there: set[str] = set()
     for position, name in enumerate(header, 1):
         if not name:
             raise BadParameter("rows", f"row 1, column {position}: a column without a name")
-        if header.index(name) != position - 1:
+        if len(name) > MOST_NAME_CHARACTERS:
+            raise BadParameter("rows", f"row 1, column {position}: a name of {len(name):,} characters")
+        if name in there:
             raise BadParameter("rows", f"row 1: column {name} is there twice")
+        there.add(name)
     return header
 
 
@@ -136,10 +198,42 @@ def _csv_rows(header: list[str], lines: Iterator[tuple[int, list[str]]]) -> Iter
         yield SourceRow(number, values, sum(map(bool, cells[len(header) :])))
 
 
-def _lines(cells: Any, first: int) -> Iterator[tuple[int, list[str]]]:
+class _BoundedLines:
+    """The lines of a text, for ``csv.reader``, which joins those of a row however many they are.
+
+    Raises ``csv.Error`` from ``next`` when a row gets longer than one step of reading may take.
+    """
+
+    def __init__(self, text: str, delimiter: str) -> None:
+        self._lines = io.StringIO(text, newline="")
+        self._delimiter = delimiter
+        self._characters = self._delimiters = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = self._lines.readline()
+        if not line:
+            raise StopIteration
+        self._characters += len(line)
+        if self._characters > _ROW_CHARACTERS:
+            raise csv.Error(f"longer than {_ROW_CHARACTERS:,} characters")
+        self._delimiters += line.count(self._delimiter)
+        if self._delimiters > _ROW_DELIMITERS:
+            raise csv.Error(f"more than {_ROW_DELIMITERS:,} times {self._delimiter!r}")
+        return line
+
+    def end_row(self) -> None:
+        """The next line begins a row."""
+        self._characters = self._delimiters = 0
+
+
+def _rows(cells: Any, lines: _BoundedLines, first: int) -> Iterator[tuple[int, list[str]]]:
     """Each row with its number as a spreadsheet shows it: a cell with line breaks is still in one row."""
     number = first
     while True:
+        lines.end_row()
         try:
             yield number, next(cells)
         except StopIteration:

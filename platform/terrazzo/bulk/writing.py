@@ -41,6 +41,7 @@ class ImportWriter:
 
         Raises:
             Conflict: somebody changed a record since it was planned, or replaced the key that secrets are sealed with.
+            QuotaExceeded: a company would have more than it may.
         """
         sealed_with = self._repository.secrets.look()
         new = [(each, await self._new(each)) for each in planned if each.before is None]
@@ -50,11 +51,14 @@ class ImportWriter:
             if self._repository.secrets.look() != sealed_with:
                 raise Conflict("rows: the key of secrets was replaced meanwhile; import them again")
             for some in chunks(new):
-                await self._insert(unit.connection, some)
+                await unit.use.add(unit.connection, await self._insert(unit.connection, some))
                 unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
                 on_row(done := done + len(some))
             for some in chunks(changed):
+                ids = [stored["_id"] for _, stored in some]
+                await unit.use.take(unit.connection, ids)
                 await self._update(unit.connection, some)
+                await unit.use.add(unit.connection, ids)
                 unit.changed.extend(await self._tell(unit.connection, [each for each, _ in some]))
                 on_row(done := done + len(some))
 
@@ -79,8 +83,8 @@ class ImportWriter:
         stored = self._repository._codec.encode(full)
         return {**stored, self._entity.modified: self._repository._clock(), "_id": each.before["id"]}
 
-    async def _insert(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> None:
-        """Inserts records, those with an explicit id in a statement of their own."""
+    async def _insert(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> list[int]:
+        """Inserts records, those with an explicit id in a statement of their own; returns their ids."""
         uid = self._table.c[self._entity.uid_name]
         ids: dict[str, int] = {}
         for with_id in (True, False):
@@ -95,6 +99,8 @@ class ImportWriter:
             ids = {str(id_): id_ for id_ in ids.values()}
         for each, _ in some:
             await self._repository._written(connection, ids[each.uid or ""], each.draft)
+        await self._repository._added(connection, list(ids.values()))
+        return list(ids.values())
 
     async def _name_by_id(self, connection: AsyncConnection, some: list[tuple[Planned, int]]) -> None:
         unnamed = [(each, id_) for each, id_ in some if each.uid != str(id_)]

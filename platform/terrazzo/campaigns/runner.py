@@ -22,6 +22,8 @@ from terrazzo.domain.campaign_rollout import FOLLOWED, CampaignState, Rollout
 from terrazzo.domain.command import CommandRequest, CommandState, CommandStep
 from terrazzo.domain.command_payload import Firmware
 from terrazzo.domain.payload import Reject, decode
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.repository import Changed
@@ -62,6 +64,7 @@ class CampaignRunner:
     Args:
         repository: the campaigns' records; their changes are followed.
         terminal_records: the campaigns' terminals in the database.
+        registry: the terminals.
         commands: submits and recalls commands.
         store: where reports of before this start are read.
         tasks: runs the task.
@@ -73,6 +76,7 @@ class CampaignRunner:
         repository: CampaignRepository,
         terminal_records: CampaignTerminalRecords,
         *,
+        registry: Registry,
         commands: Dispatcher,
         store: TimeSeriesStore,
         tasks: Tasks,
@@ -81,6 +85,7 @@ class CampaignRunner:
         self.stats = CampaignStats()
         self.terminal_records = terminal_records
         self._repository = repository
+        self._registry = registry
         self._commands = commands
         self._store = store
         self._clock = clock
@@ -124,10 +129,13 @@ class CampaignRunner:
             return
         for record in records:
             kind, _, rest = record.series.partition("/")
-            uid, _, channel = rest.partition("/")
-            if kind == "g" and channel in ("v", "n"):
-                for rollout in self._of.get(uid, ()):
-                    self._hear(rollout, uid, channel, record)
+            name, _, channel = rest.partition("/")
+            if kind != "g" or channel not in ("v", "n"):
+                continue
+            terminal = self._registry.terminal_of_series(name)
+            for rollout in () if terminal is None else self._of.get(terminal.uid, ()):
+                if terminal is not None and rollout.company_id == terminal.company_id:
+                    self._hear(rollout, terminal.uid, channel, record)
 
     def on_step(self, row: Row, change: CommandStep) -> None:
         """``CommandDispatcher.steps`` tells this: the command's record, and the step that was journaled."""
@@ -230,23 +238,30 @@ class CampaignRunner:
         for start in range(0, len(rows), _AT_ONCE):
             await self._read_notices(rollout, rows[start : start + _AT_ONCE])
         for uid, item in rollout.items.items():
-            if item.ended_us is None and await self._last_version(uid, terms.unit) == terms.version:
+            if item.ended_us is None and await self._last_version(rollout, uid) == terms.version:
                 item.on_version(terms.version, terms=terms, now_us=self._clock())
 
     async def _read_notices(self, rollout: Rollout, commands: Sequence[Row]) -> None:
         """Applies notices on ``n`` since the commands; compared by the records' own times, the store has no others."""
         since = {row["terminal_id"]: row["queued_us"] for row in commands}
-        series = [f"g/{uid}/n" for uid in since]
+        series = [f"g/{name}/n" for uid in since if (name := self._series_name(rollout, uid))]
         async for records in self._store.scan(series, min(since.values()), LATEST_US):
             for record in records:
-                uid = record.series.split("/")[1]
+                uid = uid_of(series_name_in(record.series))
                 if record.time_us >= since[uid]:
                     self._hear(rollout, uid, "n", record)
 
-    async def _last_version(self, uid: str, unit: str) -> str | None:
-        for record in await self._store.latest([f"g/{uid}/v"], 1):
-            return reported_version(_points(record), unit)
+    async def _last_version(self, rollout: Rollout, uid: str) -> str | None:
+        name = self._series_name(rollout, uid)
+        for record in await self._store.latest([f"g/{name}/v"], 1) if name else ():
+            return reported_version(_points(record), rollout.terms.unit)
         return None
+
+    def _series_name(self, rollout: Rollout, uid: str) -> str:
+        """The name of the series of a campaign's terminal; empty where the uid is another company's, or nobody's."""
+        terminal = self._registry.terminal(uid)
+        is_own = terminal is not None and terminal.company_id == rollout.company_id
+        return terminal.series_name if terminal is not None and is_own else ""
 
     def _apply(self, rollout: Rollout, row: Row) -> None:
         item = rollout.items[row["terminal_id"]]

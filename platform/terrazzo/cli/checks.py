@@ -23,6 +23,8 @@ from terrazzo.config.sections import Config
 from terrazzo.database.field import without_userinfo
 from terrazzo.errors import Unavailable
 from terrazzo.runtime.data_folder import find_exposed
+from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
+from terrazzo_broker.web_origin import ANY_ORIGIN
 
 if TYPE_CHECKING:
     from terrazzo.crypto.secrets import Secrets
@@ -97,7 +99,10 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_data_dir(config.data_dir)
     yield check_disk(config.data_dir)
     yield from check_listeners(config)
+    yield check_descriptors(config)
     yield from check_metrics(config)
+    yield from check_origins(config)
+    yield from check_bridges(config)
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
@@ -259,6 +264,32 @@ def check_metrics(config: Config) -> Iterator[Finding]:
     yield Finding(Level.WARN, "metrics.token", found, "set metrics.token, or http.host to 127.0.0.1 behind a proxy")
 
 
+def check_descriptors(config: Config) -> Finding:
+    """Whether there are descriptors for as many connections as are configured."""
+    plan = plan_descriptors(hard_limit(), config.limits.connections)
+    if plan.is_enough:
+        return Finding(Level.OK, "descriptors", f"{plan.total} (ulimit -Hn)")
+    advice = f"raise the hard limit to {plan.needed} (LimitNOFILE= of systemd), or lower limits.connections"
+    return Finding(Level.WARN, "descriptors", str(plan), advice)
+
+
+def check_origins(config: Config) -> Iterator[Finding]:
+    """Whether any page that a user's browser has open may ask."""
+    if ANY_ORIGIN in config.http.allowed_origins:
+        found = "any web page that a user looks at may send requests from the user's browser"
+        yield Finding(Level.WARN, "http.allowed_origins", found, "name the origins of the pages that are yours")
+
+
+def check_bridges(config: Config) -> Iterator[Finding]:
+    """Whether what bridges bring in belongs to somebody: reports do, anything else only to a bridge's own company."""
+    for number, bridge in enumerate(config.bridge, 1):
+        patterns = [topic.local_prefix + topic.filter for topic in bridge.incoming]
+        unowned = [pattern for pattern in patterns if pattern.split("/")[0] != "g"]
+        if unowned and not bridge.company_id:
+            found = f"what {bridge.name} brings in at {', '.join(unowned):.200} is nobody's, and goes to bridges alone"
+            yield Finding(Level.WARN, f"bridge[{number}].company_id", found, "name the company whose messages they are")
+
+
 def check_tasks(config: Config) -> Iterator[Finding]:
     """The long-lived tasks of the platform that runs, if one does: which are down, and which have failed."""
     if not _is_running(config):
@@ -303,7 +334,9 @@ async def _collect_database(config: Config) -> list[Finding]:
         found = Finding(Level.OK, "database", "reachable and up to date")
         told, secrets = await _check_secrets(database, config)
         pins = [] if secrets is None else await check_pins(database, secrets, config.limits.pin_chars)
-        return [found, await _check_admin(database), *told, *pins]
+        keys = [] if secrets is None else await check_keys(database, secrets)
+        told += [*pins, *keys, *await check_scripts(database), *await _check_quotas(database, config)]
+        return [found, await _check_admin(database), *told]
     except Unavailable as error:
         return [Finding(Level.FAIL, "database", str(error), "correct database.url, or start the database server")]
     finally:
@@ -319,6 +352,16 @@ async def _check_admin(database: Database) -> Finding:
         if (await connection.execute(query)).first() is None:
             return Finding(Level.WARN, "users", "no active super user", "terrazzo user add NAME --role admin --super")
     return Finding(Level.OK, "users", "there is an active super user")
+
+
+async def _check_quotas(database: Database, config: Config) -> list[Finding]:
+    from terrazzo.metadata.event_quotas import EventQuotas
+    from terrazzo.metadata.excesses import find_excesses
+    from terrazzo.metadata.quotas import RecordQuotas
+
+    advice = "raise the limit in the configuration, or have the company delete what it doesn't need"
+    excesses = await find_excesses(database, RecordQuotas.of(config.limits), EventQuotas.of(config.limits))
+    return [Finding(Level.WARN, "quotas", excess, advice) for excess in excesses]
 
 
 async def _check_secrets(database: Database, config: Config) -> tuple[list[Finding], Secrets | None]:
@@ -362,6 +405,30 @@ async def check_pins(database: Database, secrets: Secrets, pin_chars: int) -> li
         )
         if uids
     ]
+
+
+async def check_keys(database: Database, secrets: Secrets) -> list[Finding]:
+    """Terminals whose RSA keys are longer than new ones may be."""
+    from terrazzo.cli.long_keys import find_long_keys
+    from terrazzo.cli.weak_pins import names
+
+    found = await find_long_keys(database, secrets)
+    advice = "give them keys of 2,048 to 4,096 bits: longer ones work on, and take long to open"
+    return [Finding(Level.WARN, "keys", f"long RSA keys: {names(found)}", advice)] if found else []
+
+
+async def check_scripts(database: Database) -> list[Finding]:
+    """Names scripts that an earlier version stored and that would be refused now, the first few one by one."""
+    from terrazzo.cli.stored_scripts import find_refused_scripts
+
+    found = [each async for each in find_refused_scripts(database)]
+    advice = "what can be read of it works on; correct it with its next change, which is refused otherwise"
+    told = [
+        Finding(Level.WARN, "scripts", f"{each.entity} {each.record_id} {each.name!r}: script: {each.reason}", advice)
+        for each in found[:_MOST_NAMED]
+    ]
+    more = len(found) - len(told)
+    return [*told, Finding(Level.WARN, "scripts", f"{more} more scripts are like that", advice)] if more else told
 
 
 def check_store(config: Config) -> Finding:

@@ -129,7 +129,7 @@ def parse_envelope(body: bytes, *, status: int = SUCCESS) -> dict[str, Any]:
     """
     try:
         envelope = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         envelope = None
     if not isinstance(envelope, dict) or not isinstance(envelope.get("code"), int):
         raise UnexpectedAnswer(f"HTTP {status} without an envelope: {body[:200]!r}")

@@ -49,6 +49,9 @@ class CommandStats(msgspec.Struct):
     upgrades_refused: int = 0
 
 
+_DELETED = "the terminal was deleted"
+
+
 class CommandDispatcher:
     """Submits commands, sends them one at a time for each terminal, and journals their steps.
 
@@ -85,6 +88,7 @@ class CommandDispatcher:
     ) -> None:
         self.stats = CommandStats()
         self._journal = journal
+        self._registry = registry
         self._bus = bus
         self._answers = answers
         self._supervisor = tasks
@@ -114,7 +118,7 @@ class CommandDispatcher:
         """
         commands = await self._journal.open_commands()
         for command in commands:
-            self._queues.put(command)
+            self._put(command)
         self._queues.doubt()
         spawn, restart = self._supervisor.spawn, OnFailure.RESTART
         self._tasks = [
@@ -274,10 +278,11 @@ class CommandDispatcher:
 
     def _enqueue(self, row: Row, payload: bytes) -> None:
         terminal_id = row["terminal_id"]
-        self._queues.put(
+        self._put(
             OpenCommand(
                 uid=row["uid"],
                 terminal_id=terminal_id,
+                company_id=row["company_id"],
                 payload=payload,
                 queued_us=row["queued_us"],
                 expires_us=row["expires_us"],
@@ -288,6 +293,15 @@ class CommandDispatcher:
         if self.steps.are_wanted:
             self.steps.tell(row, queued)
         self._advance(terminal_id)
+
+    def _put(self, command: OpenCommand) -> None:
+        """Queues a command; one whose terminal is gone fails, though another has its uid by now."""
+        terminal = self._registry.terminal(command.terminal_id)
+        if terminal is not None and terminal.company_id == command.company_id:
+            self._queues.put(command)
+        else:
+            failed = CommandState.FAILED
+            self._note(CommandStep(uid=command.uid, state=failed, time_us=self._clock(), reason=_DELETED))
 
     def _advance(self, terminal_id: str) -> None:
         """Sends the next command of a terminal, if there is one and the terminal is there."""
@@ -319,7 +333,7 @@ class CommandDispatcher:
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:
         if before is not None and after is None:
-            for change in self._queues.fail(before.uid, "the terminal was deleted", self._clock()):
+            for change in self._queues.fail(before.uid, _DELETED, self._clock()):
                 self._note(change)
 
     def _note(self, change: CommandStep) -> None:

@@ -41,6 +41,9 @@ _AFTER = {
 }
 
 
+_OPEN = ("uid", "terminal_id", "company_id", "payload", "queued_us", "expires_us")
+
+
 class CommandJournal:
     """Reads and writes the table ``command``."""
 
@@ -78,7 +81,7 @@ class CommandJournal:
     async def open_commands(self) -> list[OpenCommand]:
         """All commands that have not ended, in the order in which they were given."""
         query = (
-            sa.select(*(_columns[name] for name in ("uid", "terminal_id", "payload", "queued_us", "expires_us")))
+            sa.select(*(_columns[name] for name in _OPEN))
             .where(_columns.state.in_((CommandState.QUEUED.value, CommandState.SENT.value)))
             .order_by(_columns.id)
         )

@@ -13,7 +13,7 @@ from terrazzo.domain.command import CommandRequest, CommandState
 from terrazzo.domain.command_payload import Firmware, build_control, build_payload, needs_firmware, value_text
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.errors import BadParameter, NotFound, NotPermitted
+from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 
 MAX_KEY = 128
 
@@ -61,10 +61,13 @@ class CommandOrders:
         Raises:
             NotFound: no such terminal in the actor's company.
             NotPermitted: ``AXUpgrade``, and the actor's role doesn't reach ``upgrade_role``.
+            Conflict: the terminal's company is closed.
             BadParameter: names the command, the value, or what else is wrong.
         """
         self._check_upgrade(actor, order)
         terminal = self._terminal(actor, order.terminal_id)
+        if not terminal.company_is_available:
+            raise Conflict(f"terminal_id: the company of terminal {terminal.uid} is closed (is_available is 0)")
         if terminal.access == "pub":
             raise BadParameter("terminal_id", "the terminal may only publish (access is pub)")
         key = order.idempotency_key

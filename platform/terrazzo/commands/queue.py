@@ -20,6 +20,7 @@ class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
 
     uid: str
     terminal_id: str
+    company_id: int
     payload: bytes
     queued_us: int
     expires_us: int

@@ -36,6 +36,7 @@ class BridgeSection(msgspec.Struct, frozen=True, kw_only=True):
     username: str = ""
     password: str = ""
     client_id: str = ""
+    company_id: Annotated[int, Meta(ge=0, le=2**53)] = 0
     protocol: Literal["3.1.1", "5.0"] = "5.0"
     tls_ca: str = ""
     tls_cert: str = ""

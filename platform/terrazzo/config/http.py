@@ -1,8 +1,16 @@
-"""What a host in the configuration means."""
+"""What hosts, proxies and origins in the configuration mean."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from ipaddress import ip_address
+
+from terrazzo.config.values import ConfigError
+from terrazzo_broker.peer_address import TrustedProxies
+from terrazzo_broker.web_origin import ANY_ORIGIN
+
+_ORIGIN = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?", re.ASCII)
 
 
 def is_loopback(host: str) -> bool:
@@ -11,3 +19,21 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host.lower() == "localhost"
+
+
+def check_http(*, trusted_proxies: Sequence[str], allowed_origins: Sequence[str]) -> None:
+    """Refuses proxies that are no addresses, and origins that no browser sends.
+
+    Raises:
+        ConfigError: names the key and the value.
+    """
+    try:
+        TrustedProxies(trusted_proxies)
+    except ValueError as error:
+        raise ConfigError(
+            f"http.trusted_proxies: expected addresses and networks such as 10.0.0.0/8: {error}"
+        ) from None
+    for origin in allowed_origins:
+        if origin != ANY_ORIGIN and not _ORIGIN.fullmatch(origin):
+            expected = f"expected origins such as https://console.example.com, or {ANY_ORIGIN}"
+            raise ConfigError(f"http.allowed_origins: {expected}, got {origin!r:.100}")

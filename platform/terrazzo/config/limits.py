@@ -9,16 +9,24 @@ from msgspec import Meta
 
 from terrazzo.config.kinds import Bytes, Count, CountOrOff, Seconds
 
+_GIB = 2**30
+_StoredBytes = Annotated[int, Meta(ge=1_024, le=2**50)]
+
 
 class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
-    """``[limits]``: limits of connections, requests, queues and waits."""
+    """``[limits]``: limits of connections, requests, queues and waits, and what a company may have stored."""
 
     body_bytes: Bytes = 2**20
     import_bytes: Bytes = 32 * 2**20
     file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     mqtt_packet_bytes: Bytes = 2**20
+    connect_bytes: Annotated[int, Meta(ge=64, le=268_435_460)] = 16 * 2**10
     connections: Count = 10_000
-    connects_per_second: CountOrOff = 500
+    unauthenticated_connections: Count = 1_000
+    connects_per_second: CountOrOff = 1_000
+    half_open: Count = 4_096
+    half_open_per_address: Count = 1_024
+    half_open_bytes: Bytes = 16 * 2**20
     publish_per_second: CountOrOff = 0
     inflight: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
     inflight_to_client: Annotated[int, Meta(ge=1, le=65_535)] = 100
@@ -29,10 +37,32 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     ws_subscriptions: Count = 100
     pipelined_requests: Count = 32
     request_timeout_s: Seconds = 30
+    statement_s: Seconds = 10
     idle_timeout_s: Seconds = 300
     live_frames: Count = 10_000
     live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     live_resume_s: Seconds = 300
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300
+    point_name_chars: Annotated[int, Meta(ge=64, le=2**20)] = 1_024
+    points: Annotated[int, Meta(ge=100, le=2**20)] = 20_000
+    variable_chars: Annotated[int, Meta(ge=64, le=2**20)] = 4_096
+    mosaic_bytes: Bytes = 2**20
     pin_chars: Annotated[int, Meta(ge=1, le=16)] = 1
+    company_records: Count = 200_000
+    company_record_bytes: _StoredBytes = _GIB
+    company_files: Count = 100_000
+    company_file_bytes: _StoredBytes = 10 * _GIB
+    company_queued_messages: Count = 500_000
+    company_queued_bytes: _StoredBytes = 256 * 2**20
+    company_subscriptions: Count = 200_000
+    retained_messages: Count = 200_000
+    retained_bytes: _StoredBytes = 16 * _GIB
+    retained_memory_bytes: _StoredBytes = 256 * 2**20
+    company_retained_messages: Count = 50_000
+    company_retained_bytes: _StoredBytes = 2 * _GIB
+    terminal_retained_messages: Count = 1_000
+    terminal_retained_bytes: _StoredBytes = 32 * 2**20
+    object_events: Count = 500_000
+    company_events: Count = 5_000_000
+    company_event_bytes: _StoredBytes = 8 * _GIB

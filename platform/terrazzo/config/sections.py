@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, inspect
 
 from terrazzo.config.bridge import BridgeSection, check_bridges
+from terrazzo.config.http import check_http
 from terrazzo.config.kinds import CountOrOff, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
@@ -45,6 +46,8 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
     host: Host = "127.0.0.1"
     port: Port = 31507
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
+    trusted_proxies: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
 
 
 class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +100,7 @@ class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
     username: str = ""
     password: str = ""
     retention_days: CountOrOff = 0
+    deleted_retention_days: CountOrOff = 0
 
 
 class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,6 +207,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def with_data_dir(self, folder: Path) -> Config:
         """A copy with another data folder (``--data``)."""
         return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
+
+    def with_connections(self, connections: int) -> Config:
+        """A copy with another ``limits.connections``."""
+        return msgspec.structs.replace(self, limits=msgspec.structs.replace(self.limits, connections=connections))
 
 
 ARRAYS: dict[str, type[msgspec.Struct]] = {"bridge": BridgeSection}
@@ -337,5 +345,6 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
         raise ConfigError("store.url: is required with store.kind = influxdb")
+    check_http(trusted_proxies=config.http.trusted_proxies, allowed_origins=config.http.allowed_origins)
     check_bridges(config.bridge)
     check_messenger(config.messenger)

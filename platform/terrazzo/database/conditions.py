@@ -18,6 +18,7 @@ from terrazzo.times import parse_time
 
 MAX_CONDITIONS = 100
 MAX_VALUES = 1_000
+MAX_PATTERN = 256  # characters: a database compares each with each of a long text, and can't be stopped in between
 
 Column = sa.ColumnElement[Any]
 
@@ -143,8 +144,10 @@ class Selection:
         wanted = [value.strip() if isinstance(value, str) else value for value in values]
         is_empty_wanted = "" in wanted and self._may_be_null(field)
         found = [self._value(field, value) for value in wanted if not (is_empty_wanted and value == "")]
-        uids = [value for value in found if isinstance(value, str)] if field.kind is FieldKind.REFERENCE else []
-        clauses: list[Column] = [self._column(field).in_([value for value in found if value not in uids])]
+        is_reference = field.kind is FieldKind.REFERENCE
+        uids = [value for value in found if is_reference and isinstance(value, str)]
+        others = [value for value in found if not (is_reference and isinstance(value, str))]
+        clauses: list[Column] = [self._column(field).in_(others)]
         if uids:
             clauses.append(self._column(field).in_(self._ids_of(field, uids)))
         if is_empty_wanted:
@@ -174,6 +177,10 @@ class Selection:
     def _like(self, field: Field, value: Any) -> Column:
         if not isinstance(value, str):
             raise BadParameter(field.name, f"like: expected text, got {type_name(value)}")
+        if len(value) > MAX_PATTERN:
+            raise BadParameter(field.name, f"like: a pattern of {len(value):,} characters, at most {MAX_PATTERN}")
+        if field.kind is FieldKind.JSON:
+            raise BadParameter(field.name, "like: is a structure, not a text; compare it with =")
         column = self._column(field)
         if not isinstance(column.type, sa.String):
             column = sa.cast(column, sa.String)

@@ -16,14 +16,22 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
+from terrazzo.company_turns import CompanyTurns
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
+from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
 from terrazzo.errors import Unavailable
+from terrazzo.ports import at_work
 
 FILE = "terrazzo.db"
 BUSY_TIMEOUT_S = 5.0  # how long SQLite waits for another process's write
 KEPT_OPEN, MORE_IN_NEED = 5, 10  # connections to SQLite
+POSTGRESQL_CONNECTIONS, POSTGRESQL_MORE = 10, 10
+RESERVED = 4  # connections that companies leave to logins and to the platform itself
+STATEMENT_S = 10.0  # how long a statement may take
 CLOSE_TIMEOUT_S = 5.0  # for statements that are under way, twice at most
+
+_MOST_WAITING = 1_000  # requests of a company that wait for the database
 
 _PASSING = ("08", "40", "53", "57")
 """SQLSTATE classes of PostgreSQL: connection lost, serialization failure, out of resources, operator intervention."""
@@ -34,30 +42,40 @@ _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "p
 class Database:
     """An open database, migrated to the revision that this version needs."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, *, statement_s: float = STATEMENT_S) -> None:
         self.own = OwnChanges(secrets.token_hex(8))
         self.engine = engine.execution_options(**{ORIGIN: self.own.origin})
         self._is_sqlite = engine.dialect.name == "sqlite"
-        self._writer = asyncio.Lock()  # SQLite has one writer at a time: queue here, not in its busy loop
+        self._statement_s = statement_s
+        connections = (KEPT_OPEN + MORE_IN_NEED) if self._is_sqlite else POSTGRESQL_CONNECTIONS + POSTGRESQL_MORE
+        most = connections - RESERVED
+        self.turns = CompanyTurns("database", at_once=most, of_company=most // 2, waiting=_MOST_WAITING)
+        # SQLite has one writer at a time: they queue here, not in its busy loop, and company by company
+        self._writers = CompanyTurns("database", at_once=1, waiting=_MOST_WAITING)
+        self._inside: set[asyncio.Task[Any]] = set()  # that have a connection: they get another without waiting
         self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
         if self._is_sqlite:
             event.listen(engine.sync_engine, "connect", self._note_end)
+        limit_statements(engine.sync_engine, statement_s)
 
     @classmethod
-    async def open(cls, url: str, *, data_dir: Path, upgrade: bool = True) -> Database:
+    async def open(
+        cls, url: str, *, data_dir: Path, upgrade: bool = True, statement_s: float = STATEMENT_S
+    ) -> Database:
         """Opens ``url``, by default a SQLite file in ``data_dir``, and applies missing migrations.
 
         Args:
             url: an SQLAlchemy URL for SQLite or PostgreSQL; empty for the file in ``data_dir``.
             upgrade: False leaves the database as it is, and refuses one that a server hasn't brought up to date.
+            statement_s: how long a statement may take, migrations aside.
 
         Raises:
             DatabaseUnusable: a bad URL, an unreachable server, an unreadable file, or another version's database.
         """
-        database = cls(_engine(url, data_dir, create=upgrade))
+        database = cls(_engine(url, data_dir, create=upgrade), statement_s=statement_s)
         try:
             if upgrade:
-                await migrate(database.engine)
+                await migrate(database.engine.execution_options(**{UNLIMITED: True}))
             else:
                 await require_newest(database.engine)
         except (DBAPIError, OSError) as error:
@@ -130,25 +148,59 @@ class Database:
         """A transaction that sees one state of the database throughout.
 
         Raises:
-            Unavailable: the database doesn't answer.
+            Unavailable: the database doesn't answer, or a statement took too long.
+            Throttled: too much of the company waits for the database already.
         """
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        await self._have_idle()
-        async with _translated(), self.engine.connect() as connection:
-            yield await connection.execution_options(**options)
+        async with self._turn():
+            await self._have_idle()
+            async with self._translated(), self.engine.connect() as connection:
+                yield await connection.execution_options(**options)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
-        """A transaction that is committed at the end of the block, and rolled back when the block fails."""
+        """A transaction that is committed at the end of the block, and rolled back when the block fails.
+
+        Raises as ``reading``.
+        """
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(self._turn())
             if self._is_sqlite:
-                await stack.enter_async_context(self._writer)
+                await stack.enter_async_context(self._writers.turn(at_work.company_id()))
             await self._have_idle()
-            await stack.enter_async_context(_translated())
+            await stack.enter_async_context(self._translated())
             connection = await stack.enter_async_context(self.engine.connect())
             await connection.execution_options(**WRITING)
             async with connection.begin():
                 yield connection
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """A company's share of the connections; the platform's own work and logins find those that are reserved."""
+        company_id, task = at_work.company_id(), asyncio.current_task()
+        if not company_id or task is None or task in self._inside:
+            yield
+            return
+        async with self.turns.turn(company_id):
+            self._inside.add(task)
+            try:
+                yield
+            finally:
+                self._inside.discard(task)
+
+    @asynccontextmanager
+    async def _translated(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except (DBAPIError, PoolTimeout, ConnectionError) as error:
+            if was_ended(error):
+                limit = f"{self._statement_s:g} s (limits.statement_s)"
+                raise Unavailable(f"database: a statement took longer than {limit}, ask for less") from error
+            if isinstance(error, PoolTimeout):
+                raise Unavailable("database: all connections are in use, try again later") from error
+            if not is_passing(error):
+                raise
+            raise Unavailable(f"database: {reason_of(error)}") from error
 
 
 def reason_of(error: BaseException) -> str:
@@ -157,19 +209,11 @@ def reason_of(error: BaseException) -> str:
     return " ".join(str(origin).split()) or type(origin).__name__
 
 
-@asynccontextmanager
-async def _translated() -> AsyncIterator[None]:
-    try:
-        yield
-    except (DBAPIError, PoolTimeout, ConnectionError) as error:
-        if not _is_passing(error):
-            raise
-        raise Unavailable(f"database: {reason_of(error)}") from error
-
-
-def _is_passing(error: Exception) -> bool:
+def is_passing(error: Exception) -> bool:
     """Whether the same statement may succeed later. asyncpg has no class for such errors, PostgreSQL's codes say it."""
-    if not isinstance(error, DBAPIError) or isinstance(error, OperationalError | InterfaceError):
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, PoolTimeout | ConnectionError | Unavailable)
+    if isinstance(error, OperationalError | InterfaceError):
         return True
     code = getattr(error.orig, "sqlstate", None) or ""
     return error.connection_invalidated or code.startswith(_PASSING)
@@ -178,7 +222,9 @@ def _is_passing(error: Exception) -> bool:
 def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
     parsed = _parse_url(url or f"sqlite:///{data_dir / FILE}")
     if parsed.get_backend_name() == "postgresql":
-        engine = create_async_engine(parsed, pool_size=10, pool_pre_ping=True)
+        engine = create_async_engine(
+            parsed, pool_size=POSTGRESQL_CONNECTIONS, max_overflow=POSTGRESQL_MORE, pool_pre_ping=True
+        )
         event.listen(engine.sync_engine, "connect", _set_planner)
         return engine
     path = Path(parsed.database or "")

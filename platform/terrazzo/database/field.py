@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -15,6 +15,7 @@ from terrazzo.errors import BadParameter
 
 BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its rows only by INTEGER PRIMARY KEY
 MAX_INTEGER = 2**63 - 1
+JSON_DEPTH = 64  # levels of JSON that a record keeps
 MASK = "******"  # stands for a secret: that there is one is said, never what it is
 _USERINFO = re.compile(r"^([^/?#]*//)[^/?#]*@")  # [RFC 3986, 3.2.1]
 _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
@@ -159,6 +160,7 @@ def _parse_json(field: Field, value: Any) -> Any:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
         raise ValueError(f"not valid JSON: {error}") from None
+    check_depth(value)
     if _NUL_IN_JSON.search(encoded):  # such texts may be copied into text columns later
         raise ValueError("contains a NUL character")
     return msgspec.json.decode(encoded)
@@ -179,6 +181,22 @@ _PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
     FieldKind.JSON: _parse_json,
     FieldKind.REFERENCE: _parse_reference,
 }
+
+
+def check_depth(value: Any) -> None:
+    """Checks that a JSON value has at most ``JSON_DEPTH`` levels. Raises ``ValueError``."""
+    level = [value]
+    for _ in range(JSON_DEPTH):
+        level = [inner for outer in level for inner in _children(outer)]
+        if not level:
+            return
+    raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def without_userinfo(link: str) -> str:

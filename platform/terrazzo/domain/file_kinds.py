@@ -9,6 +9,7 @@ from typing import NamedTuple
 from terrazzo.errors import BadParameter
 
 MAX_NAME = 128  # characters of a file's name
+_MOST_RAW = 4 * MAX_NAME  # before it is normalized and trimmed
 HEAD_BYTES = 4_096  # from the beginning of a content, by which its kind is checked
 BINARY = "application/octet-stream"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -80,6 +81,8 @@ def clean_name(name: str) -> str:
     """
     last = name.replace("\\", "/").rpartition("/")[2]
     kept = "".join(character for character in last if unicodedata.category(character)[0] != "C")
+    if len(kept) > _MOST_RAW:  # what many combining marks are normalized to takes time in proportion to their square
+        raise BadParameter("name", f"at most {MAX_NAME} characters, got {len(kept)}")
     found = unicodedata.normalize("NFC", kept).strip().lstrip(". ").rstrip(". ")
     if not found:
         raise BadParameter("name", f"{name[:64]!r} is no file's name")

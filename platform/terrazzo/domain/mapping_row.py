@@ -247,7 +247,7 @@ class _RowReader:
             return cell
         try:
             return msgspec.json.decode(cell)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
 
     def _evnt(self) -> dict[str, Any]:
@@ -274,7 +274,7 @@ class _RowReader:
         if function == "==":
             return _compare("==", self._operand(self._cells[7]))
         given = self._structure(8)
-        if not isinstance(given, list) or len(given) != 2 or str(given[0]) not in _OPERATORS:
+        if not isinstance(given, list) or len(given) != 2 or given[0] not in list(_OPERATORS):
             raise self._error(8, f"expected [operator, value] with one of {' '.join(_OPERATORS)}")
         return _compare(_OPERATORS[given[0]], self._operand(given[1]))
 

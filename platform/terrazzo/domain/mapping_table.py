@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from terrazzo.domain.mapping_row import MappingRow, RowError, RowKind, parse_row
+from terrazzo.domain.script_rows import check_cells, check_parts
 from terrazzo.points import find_point
 
 MAX_ROWS = 1_000
+_FIRST_SOURCE = 5  # the column from which on rows have points and expressions
 
 
 class Slot(msgspec.Struct, frozen=True, array_like=True):
@@ -86,6 +88,9 @@ def check_mapping_rows(rows: Any) -> None:
     Raises:
         ValueError: says what is wrong, with row and column.
     """
+    if isinstance(rows, list):
+        check_cells(rows)
+        check_parts(rows, _FIRST_SOURCE)
     parse_table(rows)
 
 

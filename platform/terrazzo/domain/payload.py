@@ -6,7 +6,7 @@ Any fault in the bytes raises ``Reject``, and nothing else.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
 from typing import Annotated, Any
 
@@ -81,19 +81,82 @@ def point_name(name: str) -> str:
     return decoded
 
 
-def flatten(points: Points) -> Points:
-    """Nested objects as dotted names: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``. Empty objects vanish."""
+class PointLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the points of one payload may take once they are flat (``[limits]``).
+
+    Attributes:
+        name_chars: the longest name of a point in an object, with the names of the objects around it.
+        points: how many points a payload with objects in it may have, the objects counted too.
+        text_chars: the longest text that a variable takes; see ``take_points``.
+    """
+
+    name_chars: int = 1_024
+    points: int = 20_000
+    text_chars: int = 4_096
+
+
+DEFAULT_LIMITS = PointLimits()
+
+
+def flatten(points: Points, limits: PointLimits = DEFAULT_LIMITS) -> Points:
+    """Nested objects as dotted names: ``{"a": {"b": 1}}`` becomes ``{"a.b": 1}``. Empty objects vanish.
+
+    Raises:
+        Reject: a name would be too long, or there are too many points.
+    """
     if dict not in map(type, points.values()):
         return points
-    return dict(_leaves(points, ""))
+    flat: Points = {}
+    _count_points(points, 0, limits)
+    _add_leaves(points, "", flat)
+    return flat
 
 
-def _leaves(points: Points, prefix: str) -> Iterator[tuple[str, Any]]:
+def check_nested(points: Points, limits: PointLimits = DEFAULT_LIMITS) -> None:
+    """Checks what ``flatten`` checks, without making anything; raises as it does."""
+    if dict in map(type, points.values()):
+        _count_points(points, 0, limits)
+
+
+def take_points(payload: bytes, limits: PointLimits = DEFAULT_LIMITS) -> Points:
+    """The points of a payload as the mapping takes them: flat, and a text that is too long for a variable is null.
+
+    Raises:
+        Reject: as ``decode`` and ``flatten``.
+    """
+    points = flatten(decode(payload), limits)
+    return shorten(points, limits) if len(payload) > limits.text_chars else points
+
+
+def shorten(points: Points, limits: PointLimits) -> Points:
+    """Flat points without texts that are too long for a variable, which are null. A shorter payload needs no look."""
+    long = [name for name, value in points.items() if type(value) is str and len(value) > limits.text_chars]
+    return points | dict.fromkeys(long) if long else points
+
+
+def _count_points(points: Points, around: int, limits: PointLimits) -> int:
+    """Counts values and objects; ``around``: the characters that stand before each name."""
+    longest = max(map(len, points), default=0)
+    if around + longest > limits.name_chars:
+        shown = _shown(next(name for name in points if len(name) == longest))
+        most = f"longer than {limits.name_chars} characters with the objects around it"
+        raise Reject(RejectKind.SHAPE, f"{shown}: a point's name is {most}")
+    count = len(points)
+    if count <= limits.points:
+        for name, value in points.items():
+            if type(value) is dict:
+                count += _count_points(value, around + len(name) + 1, limits)
+    if count > limits.points:
+        raise Reject(RejectKind.SHAPE, f"more than {limits.points} points and objects")
+    return count
+
+
+def _add_leaves(points: Points, prefix: str, flat: Points) -> None:
     for name, value in points.items():
         if type(value) is dict:
-            yield from _leaves(value, f"{prefix}{name}.")
+            _add_leaves(value, f"{prefix}{name}.", flat)
         else:
-            yield prefix + name, value
+            flat[prefix + name] = value
 
 
 def _decode_other(payload: bytes) -> Points:

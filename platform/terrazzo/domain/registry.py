@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
 
@@ -12,9 +13,10 @@ from terrazzo.listeners import Listeners
 class Registry:
     """All terminals, and which of them share an object.
 
-    Both kinds of listeners are told after a change is in force. ``terminal_changes``: a terminal's record before and
-    after, None where there was or is none. ``sharing_changes``: the uids of the terminals that an object gained, lost
-    or kept when its ``terminal_list`` changed.
+    All kinds of listeners are told after a change is in force. ``company_changes``: a company's id and whether it is
+    open now. ``terminal_changes``: a terminal's record before and after, None where there was or is none.
+    ``sharing_changes``: the uids of the terminals that an object gained, lost or kept when its ``terminal_list`` was
+    changed.
     """
 
     def __init__(self) -> None:
@@ -23,6 +25,8 @@ class Registry:
         self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
         self._company_of: dict[int, int] = {}  # object id -> company id
+        self._closed_companies: set[int] = set()
+        self.company_changes: Listeners[int, bool] = Listeners("companies")
         self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
         self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")
 
@@ -35,13 +39,26 @@ class Registry:
         uid = self._uids.get(terminal_id)
         return None if uid is None else self._terminals.get(uid)
 
+    def terminal_of_series(self, name: str) -> Terminal | None:
+        """The terminal whose series bear this name; None for a former terminal's."""
+        terminal = self._terminals.get(uid_of(name))
+        return terminal if terminal is not None and terminal.series_name == name else None
+
+    def series_name(self, uid: str) -> str:
+        """The name of a terminal's series; the uid where it isn't known."""
+        terminal = self._terminals.get(uid)
+        return uid if terminal is None else terminal.series_name
+
     def terminals(self) -> Iterable[Terminal]:
         """All terminals, in no particular order."""
         return self._terminals.values()
 
     def put_terminal(self, terminal: Terminal) -> None:
-        """Adds or replaces a terminal, by its uid."""
+        """Adds or replaces a terminal, by its uid; another record's with the same uid is gone before."""
         before = self._terminals.get(terminal.uid)
+        if before is not None and before.id != terminal.id:
+            self.drop_terminal(terminal.uid)
+            before = None
         if before is not None:
             self._uids.pop(before.id, None)
         self._terminals[terminal.uid] = terminal
@@ -54,6 +71,20 @@ class Registry:
         if before is not None:
             self._uids.pop(before.id, None)
             self.terminal_changes.tell(before, None)
+
+    def set_company(self, company_id: int, *, is_available: bool) -> None:
+        """Opens or closes a company. The records of its terminals follow by ``put_terminal``."""
+        if is_available == self.is_company_available(company_id):
+            return
+        if is_available:
+            self._closed_companies.discard(company_id)
+        else:
+            self._closed_companies.add(company_id)
+        self.company_changes.tell(company_id, is_available)
+
+    def is_company_available(self, company_id: int) -> bool:
+        """Whether a company is open; one that isn't known is."""
+        return company_id not in self._closed_companies
 
     def put_object(self, object_id: int, terminal_uids: Iterable[str], *, company_id: int = 0) -> None:
         """Sets the ordered ``terminal_list`` of an object, and the company that owns it."""

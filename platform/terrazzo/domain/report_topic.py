@@ -1,4 +1,8 @@
-"""The topic of a terminal's report, and the time of its latest one."""
+"""The topic of a terminal's report, the series that it is kept in, and the time of its latest one.
+
+The first record of a uid has series named by the uid (``g/<uid>/r``), a later one by uid and id (``g/<uid>#<id>/r``): a
+uid's next owner reaches nothing of before.
+"""
 
 from __future__ import annotations
 
@@ -21,3 +25,25 @@ class Trace(msgspec.Struct):
     """The time of a terminal's latest report (UTC microseconds); kept across its connections, written by ingest."""
 
     last_telemetry_us: int | None = None
+
+
+# Series
+
+MARK = "#"
+"""Stands between uid and id; no uid and no topic has it."""
+
+
+def topic_of(series: str) -> str:
+    """The MQTT topic that a series ``g/<uid>[#<id>]/<channel>`` has the reports of."""
+    head, mark, rest = series.partition(MARK)
+    return head + rest[rest.find("/") :] if mark else series
+
+
+def uid_of(series_name: str) -> str:
+    """The uid of the terminal whose series bear this name."""
+    return series_name.partition(MARK)[0]
+
+
+def series_name_in(series: str) -> str:
+    """The name in a series of a terminal, ``g/<name>/<channel>`` or ``x/<name>``."""
+    return series.split("/", 2)[1]

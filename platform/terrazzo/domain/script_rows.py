@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import ExpressionError
 
 MAX_ROWS = 1_000
 MAX_CODES = 100
+MAX_CELL = 2_000  # characters of a cell, as of an expression
+MAX_PARTS = 50_000  # names, numbers and signs of all expressions: half a second to compile
+_PART = re.compile(r"\w+|[^\w\s]")
 STATISTICS = ("avg", "sum", "min", "max", "count", "delta", "first", "last")
-_DURATION = re.compile(r"duration\(\s*[^\s=()][^=()]*==[^=()]+\)")
+_DURATION = "duration("
+_OF_DURATION = frozenset("=()")  # neither a code nor a value has these
+
+
+class Duration(NamedTuple):
+    """``duration(code==value)``: for how long a code had a value."""
+
+    code: str
+    value: str
+
+
+def parse_duration(text: str) -> Duration | None:
+    """The code and the value of ``duration(code==value)``; None for any other text."""
+    text = text.strip()
+    if not text.startswith(_DURATION) or not text.endswith(")"):
+        return None
+    code, equals, value = text[len(_DURATION) : -1].partition("==")
+    code, stripped = code.strip(), value.strip()
+    if not equals or not code or not value or not _OF_DURATION.isdisjoint(code + stripped):
+        return None
+    return Duration(code, (stripped or " ").strip("'\""))
+
+
+def check_cells(rows: list[Any]) -> None:
+    """Checks that no text in an array of rows is longer than ``MAX_CELL``. Raises ``ValueError``."""
+    for number, row in enumerate(rows, 1):
+        for column, cell in enumerate(row if isinstance(row, list) else (), 1):
+            if isinstance(cell, str) and len(cell) > MAX_CELL:
+                raise ValueError(f"row {number}, column {column}: at most {MAX_CELL} characters, got {len(cell)}")
+
+
+def check_parts(rows: list[Any], first: int) -> None:
+    """Checks that expressions, which are in the columns from ``first`` on, have at most ``MAX_PARTS`` parts together.
+
+    Raises:
+        ValueError: names the row with which there are more.
+    """
+    parts = 0
+    for number, row in enumerate(rows, 1):
+        for cell in row[first - 1 :] if isinstance(row, list) else ():
+            parts += len(_PART.findall(cell)) if isinstance(cell, str) else 1
+        if parts > MAX_PARTS:
+            raise ValueError(f"row {number}: more than {MAX_PARTS} names, numbers and signs in all rows to here")
 
 
 def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
@@ -40,7 +85,7 @@ def check_statistics_rows(rows: Any) -> None:
     check_texts(rows, 3)
     check_distinct(rows)
     for number, (_, function, code) in enumerate(rows, 1):
-        duration = _DURATION.fullmatch(function.strip()) is not None
+        duration = parse_duration(function) is not None
         if function.strip() not in STATISTICS and not duration:
             raise ValueError(
                 f"row {number}, column 2: expected one of {', '.join(STATISTICS)}, duration(code==value), "
@@ -54,6 +99,7 @@ def check_calculate_rows(rows: Any) -> None:
     """Checks rows of 2 texts: variable name, expression over the names of statistics."""
     check_texts(rows, 2)
     check_distinct(rows)
+    check_parts(rows, 2)
     for number, row in enumerate(rows, 1):
         if not row[1].strip():
             raise ValueError(f"row {number}, column 2: expected an expression")
@@ -83,7 +129,7 @@ def check_object(value: Any) -> None:
 
 
 def check_texts(rows: Any, width: int) -> None:
-    """Checks that there are at most ``MAX_ROWS`` rows, of ``width`` texts each. Raises ``ValueError``."""
+    """Checks that there are at most ``MAX_ROWS`` rows of ``width`` texts, none too long. Raises ``ValueError``."""
     check_rows(rows, (width,))
     if len(rows) > MAX_ROWS:
         raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
@@ -91,6 +137,7 @@ def check_texts(rows: Any, width: int) -> None:
         for column, text in enumerate(row, 1):
             if not isinstance(text, str):
                 raise ValueError(f"row {number}, column {column}: expected text")
+    check_cells(rows)
 
 
 def check_distinct(rows: list[list[str]]) -> None:

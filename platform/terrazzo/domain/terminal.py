@@ -27,3 +27,20 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     is_available: bool = True
     config_id: int | None = None
     activated_us: int | None = None
+    company_is_available: bool = True
+    series: str = ""  # the name of its series; empty: the uid
+
+    @property
+    def series_name(self) -> str:
+        """The name that its series bear (``terrazzo.domain.report_topic``)."""
+        return self.series or self.uid
+
+    @property
+    def is_admitted(self) -> bool:
+        """Whether it may log in, report and be commanded: neither it nor its company is closed."""
+        return self.is_available and self.company_is_available
+
+    @property
+    def owner(self) -> str:
+        """Whose its messages are: the company's id, as the broker names owners."""
+        return str(self.company_id)

@@ -12,7 +12,7 @@ from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ports.bridge import MARK, BridgeMessage, BridgeQueue, BridgeRefused, MessageProperties
-from terrazzo.terminals.acl import TerminalAcl
+from terrazzo.terminals.acl import TerminalAcl, terminal_named
 from terrazzo.terminals.presence import PresenceRegister
 from terrazzo.times import now_us
 from terrazzo_broker.broker import Broker
@@ -20,6 +20,7 @@ from terrazzo_broker.codec.properties import parse_properties
 from terrazzo_broker.codec.wire import Cursor, encode_length
 from terrazzo_broker.hooks import Batch, Client, Inbound
 from terrazzo_broker.message import ApplicationMessage, PublishProperties
+from terrazzo_broker.topics.owners import EVERYBODY
 
 _CACHED_TAGS = 4_096
 
@@ -63,10 +64,15 @@ class EmbeddedBridges:
 
     # Out
 
-    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], outbox: BridgeQueue, *, company_id: int) -> None:
         """As in the port."""
         self._outboxes.append(outbox)
-        self._broker.subscribe_local(_publisher(name), filters, lambda message: outbox.offer(_outbound(message)))
+        owner = str(company_id) if company_id else EVERYBODY
+
+        def take(message: ApplicationMessage) -> bool:
+            return not self._registry.is_company_available(company_id) or outbox.offer(_outbound(message))
+
+        self._broker.subscribe_local(_publisher(name), filters, take, owner=owner)
 
     def hold(self, batch: Batch) -> Batch:
         """The same batch, settled no earlier than every outbox has on disk what it got so far."""
@@ -83,10 +89,15 @@ class EmbeddedBridges:
 
     # In
 
-    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None]) -> None:
+    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None], *, company_id: int) -> None:
         """As in the port."""
         if message.topic.startswith("$"):
             raise BridgeRefused("topics that start with $ belong to this broker")
+        if not self._registry.is_company_available(company_id):
+            raise BridgeRefused("the bridge's company is closed (is_available is 0)")
+        named = terminal_named(self._registry, message.topic)
+        if company_id and named is not None and named.company_id != company_id:
+            raise BridgeRefused(f"the terminal {named.uid!r:.70} is not of the bridge's company")
         tag = self._tag(message.topic) if message.topic.startswith("g/") else None
         given = message.properties or MessageProperties()
         self._broker.publish(
@@ -96,6 +107,7 @@ class EmbeddedBridges:
             retain=message.retain,
             properties=_properties(message),
             publisher=_publisher(name),
+            owner=_owner(company_id, None if tag is None else named),
         )
         messages = [] if tag is None else [Inbound(tag, message.payload, given.correlation_data)]
         batch = self.hold(_BridgedBatch(self._client(name), messages, on_taken))
@@ -112,7 +124,7 @@ class EmbeddedBridges:
         known = self._tags.get(topic)
         if known is not None and known[0] is terminal:
             return known[1]
-        report = TerminalAcl(terminal, self._registry).may_publish(topic) if terminal.is_available else None
+        report = TerminalAcl(terminal, self._registry).may_publish(topic) if terminal.is_admitted else None
         if report is None:
             raise BridgeRefused(f"the terminal {uid!r:.70} may not report on this topic")
         tag = make_tag(report, trace=self._presence.trace(uid), seal=self._seals.of(terminal))
@@ -152,6 +164,12 @@ class _BridgedBatch:
         """The ingest calls this when the batch is stored, as records or as rejects."""
         self._on_taken()
 
+    def hold(self) -> None:
+        """A bridge brings a message at a time."""
+
+    def release(self) -> None:
+        """As ``hold``."""
+
 
 class _HeldBatch:
     """A batch that is acknowledged when the store and the bridges' queues have it on disk."""
@@ -173,10 +191,28 @@ class _HeldBatch:
         self._refusals = refusals
         self._have_one_less()
 
+    def hold(self) -> None:
+        """Stops reading from the connection."""
+        self._batch.hold()
+
+    def release(self) -> None:
+        """Reads from the connection again."""
+        self._batch.release()
+
     def _have_one_less(self) -> None:
         self._waits_for -= 1
         if not self._waits_for:
             self._batch.settle(self._refusals)
+
+
+def _owner(company_id: int, reporting: Terminal | None) -> str:
+    """Whose a bridge's message is: the bridge's company's, or, of a bridge without one, the reporting terminal's.
+
+    What no terminal reports is nobody's then.
+    """
+    if company_id:
+        return str(company_id)
+    return "" if reporting is None else reporting.owner
 
 
 def _publisher(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
 from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, Fate, Presence
 from terrazzo.terminals.presence import PROTOCOLS, PresenceRegister
@@ -31,7 +32,8 @@ class EmbeddedBus:
     def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[Fate], None]) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, sealed where the terminal's payloads are."""
         terminal = self._registry.terminal(uid)
-        if self._broker is None or terminal is None or self._broker.client(uid) is None:
+        client = None if self._broker is None else self._broker.client(uid)
+        if self._broker is None or terminal is None or client is None or not _is_of(client, terminal):
             return False
         seal = self._seals.of(terminal)
         return self._broker.send(
@@ -86,6 +88,12 @@ class EmbeddedBus:
         if self._broker is not None:
             self._broker.disconnect(uid, ADMINISTRATIVE_ACTION, end_session=True)
 
+    def end_retained(self, terminal: Terminal) -> None:
+        """Ends what a terminal retained, and what was retained for it."""
+        if self._broker is not None:
+            self._broker.end_retained(terminal.owner, f"g/{terminal.uid}")
+            self._broker.end_retained(terminal.owner, f"p2p/{terminal.uid}")
+
     def forget_grants(self, uid: str) -> None:
         """Has a terminal's topics authorized anew."""
         if self._broker is not None:
@@ -102,6 +110,11 @@ class EmbeddedBus:
         self._holding.discard(holder)
         if self._broker is not None and not self._holding:
             self._broker.resume_intake()
+
+
+def _is_of(client: Client, terminal: Terminal) -> bool:
+    """Whether a client is this terminal, which may be commanded."""
+    return terminal.is_admitted and client.owner == terminal.owner
 
 
 def _fate(outcome: Outcome) -> Fate:

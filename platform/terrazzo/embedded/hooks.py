@@ -9,15 +9,16 @@ import msgspec
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.embedded.bridges import EmbeddedBridges
-from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.bus import ADMINISTRATIVE_ACTION, EmbeddedBus
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import Seals, make_tag
-from terrazzo.terminals.acl import TerminalAcl, is_sys_filter
+from terrazzo.terminals.acl import TERMINAL_TOPICS, TerminalAcl, is_sys_filter, terminal_named
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.presence import PresenceRegister
-from terrazzo_broker.hooks import Batch, Client, ConnectRequest, PublishGrant, Verdict
+from terrazzo_broker.broker import Broker
+from terrazzo_broker.hooks import Batch, Client, ConnectRequest, FormerOwners, PublishGrant, Verdict
 
 
 class PlatformHooks:
@@ -76,17 +77,26 @@ class PlatformHooks:
         return not is_sys_filter(topic_filter) or self._may_hear_sys(client.client_id)
 
     def may_receive(self, client_id: str, topic: str) -> bool:
-        """Reports stay within their company, however wide a subscription is; figures of all with whom they are for."""
-        kind, _, rest = topic.partition("/")
-        if kind != "g":
-            return kind != "$SYS" or self._may_hear_sys(client_id)
-        owner = self._registry.terminal(rest.partition("/")[0])
+        """What names a terminal of another company stays from a terminal, whoever sent it; so do figures of all."""
         receiver = self._registry.terminal(client_id)
-        return owner is None or receiver is None or owner.company_id == receiver.company_id
+        if receiver is None:
+            return False
+        if topic.startswith("$SYS/"):
+            return self._hears_sys(receiver.company_id)
+        named = terminal_named(self._registry, topic)
+        return named is None or named.company_id == receiver.company_id
 
     def _may_hear_sys(self, client_id: str) -> bool:
         terminal = self._registry.terminal(client_id)
-        return terminal is None or self._hears_sys(terminal.company_id)
+        return terminal is not None and self._hears_sys(terminal.company_id)
+
+    def former_owners(self) -> FormerOwners:
+        """Whose stored messages and sessions are of which that isn't kept: the company's of the terminal they name."""
+        terminal = self._registry.terminal
+        return FormerOwners(
+            of_topic=lambda topic: _owner(terminal_named(self._registry, topic)),
+            of_client=lambda client_id: _owner(terminal(client_id)),
+        )
 
     def take(self, batch: Batch) -> None:
         """To the store; answered when bridges have on disk what they got of it, too."""
@@ -116,7 +126,7 @@ class PlatformHooks:
         """By the record at login; a will may go out when there is a later one, or after a restart."""
         link: TerminalLink | None = client.identity
         current = self._registry.terminal(client.client_id)
-        if current is None or not current.is_available:
+        if current is None or not current.is_admitted or client.owner != current.owner:
             return None
         return link.acl if link is not None and current is link.terminal else TerminalAcl(current, self._registry)
 
@@ -130,8 +140,12 @@ class PlatformHooks:
         else:
             self._bus.end(before.uid)  # with its session go subscriptions that may no longer be allowed
         if after is None:
-            for part in (self._login, self._presence, self._seals):
+            self._bus.end_retained(before)
+            self._login.forget(before)
+            for part in (self._presence, self._seals):
                 part.forget(before.uid)
+        elif (after.id, after.mode, after.username, after.pin) != (before.id, before.mode, before.username, before.pin):
+            self._login.forget_places(before)
 
     def _on_sharing(self, uids: frozenset[str]) -> None:
         self._forget_grants_of_routers(uids)
@@ -141,6 +155,21 @@ class PlatformHooks:
         for router in self._routers:
             if router in uids or any(self._registry.share_object(router, uid) for uid in uids):
                 self._bus.forget_grants(router)
+
+
+def end_leftovers(broker: Broker, registry: Registry) -> None:
+    """Ends sessions and retained messages of terminals that were deleted while this platform wasn't there."""
+    for session in list(broker.sessions.values()):
+        if _owner(registry.terminal(session.client_id)) != session.owner:
+            broker.disconnect(session.client_id, ADMINISTRATIVE_ACTION, end_session=True)
+    for kind in TERMINAL_TOPICS:
+        for owner, uid in list(broker.retained.levels_below(kind)):
+            if _owner(registry.terminal(uid)) != owner:
+                broker.end_retained(owner, f"{kind}/{uid}")
+
+
+def _owner(terminal: Terminal | None) -> str:
+    return "" if terminal is None else terminal.owner
 
 
 def _is_changed(before: Terminal, after: Terminal | None) -> bool:

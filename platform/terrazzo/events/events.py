@@ -27,6 +27,7 @@ from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.happened import Happened
 from terrazzo.listeners import Listeners
+from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.times import now_us
 
 RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"
@@ -63,8 +64,11 @@ class EventRecords(CompanyRecords):
     ``changes`` tells of each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind.
     """
 
-    def __init__(self, database: Database, *, zone: tzinfo, clock: Callable[[], int] = now_us) -> None:
+    def __init__(
+        self, database: Database, *, zone: tzinfo, clock: Callable[[], int] = now_us, quotas: EventQuotas | None = None
+    ) -> None:
         super().__init__(database, EVENT, _FIELDS, moment="created", zone=zone)
+        self._quotas = quotas or EventQuotas()
         self._clock = clock
         self.changes: Listeners[Sequence[Happened]] = Listeners("changes of events")
 
@@ -112,6 +116,7 @@ class EventRecords(CompanyRecords):
             after["comment"] = comment
             said = {"event_id": event_id, "user_id": actor.user_id, "username": actor.username, "created": now}
             await connection.execute(EVENT_COMMENT.insert().values(**said, text=comment))
+            await self._quotas.add_comment(connection, before["company_id"], before["object_id"], comment)
         if after:
             entry = AuditEntry(
                 actor=actor,

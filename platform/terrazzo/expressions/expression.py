@@ -19,7 +19,7 @@ class Expression:
     """Compiled. ``evaluate`` takes about half a microsecond for a simple one, never raises and never runs long."""
 
     text: str
-    tree: Node
+    tree: Node = field(compare=False, repr=False)  # as deep as the text is long
     names: tuple[str, ...]
     evaluate: Callable[[Values], Value] = field(compare=False)
     """``evaluate(values)``: names to values; a name that is absent or null makes the result null, and so do texts in

@@ -13,6 +13,7 @@ FAULTS = (TypeError, ValueError, ArithmeticError, LookupError)
 
 LARGEST = 1.7976931348623157e308
 _INTEGERS = range(-(2**63), 2**63)
+_NUMBER_CHARS = 400  # of the longest text that is looked at as a number; the largest one has 309 digits
 
 ARGUMENTS: dict[str, tuple[int, int]] = {
     "abs": (1, 1),
@@ -98,6 +99,8 @@ def as_number(value: Any) -> int | float | None:
     """What reads as a finite number: a number, true and false as 1 and 0, or such a text; None for anything else."""
     if value is None or isinstance(value, int | float):
         return int(value) if value.__class__ is bool else value
+    if len(value) > _NUMBER_CHARS:
+        return None
     text = value.strip()
     try:
         number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else float(text)

@@ -192,6 +192,6 @@ def _parse_number(token: Token) -> int | float:
         value = int(text)
     else:
         value = float(text)
-    if not math.isfinite(value) or (abs(value) >= 2**63 and isinstance(value, int)):
+    if (abs(value) >= 2**63) if isinstance(value, int) else not math.isfinite(value):
         raise ExpressionError(f"character {token.place}: {text[:40]} is too large")
     return value

@@ -11,7 +11,19 @@ from collections.abc import Callable
 from typing import Any
 
 from terrazzo.expressions.functions import CALLED, FAULTS, missing, power, settle
-from terrazzo.expressions.tree import Arithmetic, Call, Choice, Comparison, Constant, Logic, Name, Node, Not, Sign
+from terrazzo.expressions.tree import (
+    Arithmetic,
+    Call,
+    Choice,
+    Comparison,
+    Constant,
+    Logic,
+    Name,
+    Node,
+    Not,
+    Sign,
+    chain_of,
+)
 
 Places = Callable[[str], str]
 """Where a name's value stands: a code to Python source."""
@@ -48,13 +60,14 @@ def is_number(node: Node) -> bool:
 
 def is_float(node: Node) -> bool:
     """Whether the result can be nothing but a float."""
-    match node:
+    start, operations = chain_of(node)
+    if any(each.operator == "/" or is_float(each.right) for each in operations):
+        return True
+    match start:
         case Constant(value):
             return isinstance(value, float)
         case Sign(_, operand):
             return is_float(operand)
-        case Arithmetic(operator, left, right):
-            return operator == "/" or (operator != "**" and (is_float(left) or is_float(right)))
         case Call(function, _):
             return function in _FLOATS
     return False
@@ -80,8 +93,10 @@ class _Writer:
                 return f"({place} if {place} is not None else missing())", _ATOM
             case Sign(operator, operand):
                 return f"{operator}{self._number(operand, _SIGN)}", _SIGN
-            case Arithmetic(operator, left, right):
-                return self._arithmetic(operator, left, right)
+            case Arithmetic("**", left, right):
+                return f"power({self._number(left, _SUM)}, {self._number(right, _SUM)})", _ATOM
+            case Arithmetic():
+                return self._chain(*chain_of(node))
             case Comparison():
                 return self._comparison(node), _COMPARISON
             case Logic(operator, operands):
@@ -112,13 +127,21 @@ class _Writer:
             return f"+{self._at(node, _SIGN)}"
         return self._at(node, level)
 
-    def _arithmetic(self, operator: str, left: Node, right: Node) -> tuple[str, int]:
-        if operator == "**":
-            return f"power({self._number(left, _SUM)}, {self._number(right, _SUM)})", _ATOM
-        level = _LEVELS[operator]
-        if operator in _NUMBERS_ONLY or (operator == "*" and (is_float(left) or is_float(right))):
-            return f"{self._at_place(left, level)} {operator} {self._at_place(right, level + 1)}", level
-        return f"{self._number(left, level)} {operator} {self._number(right, level + 1)}", level
+    def _chain(self, start: Node, operations: list[Arithmetic]) -> tuple[str, int]:
+        """A chain from its left end: what there is so far is the left operand of the next operation."""
+        opened, pieces, own, has_float = 0, list[str](), _ATOM, is_float(start)
+        for each in operations:
+            level, of_float = _LEVELS[each.operator], is_float(each.right)
+            is_checked = each.operator in _NUMBERS_ONLY or (each.operator == "*" and (has_float or of_float))
+            operand = self._at_place if is_checked else self._number  # who refuses what is no number
+            if each is operations[0]:
+                pieces.append(operand(start, level))
+            elif own < level:
+                opened += 1
+                pieces.append(")")
+            pieces.append(f" {each.operator} {operand(each.right, level + 1)}")
+            own, has_float = level, has_float or of_float or each.operator == "/"
+        return "(" * opened + "".join(pieces), own
 
     def _comparison(self, node: Comparison) -> str:
         operators = [operator for operator, _ in node.rest]

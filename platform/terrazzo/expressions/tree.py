@@ -109,8 +109,28 @@ def walk(node: Node) -> Iterator[Node]:
         waiting.extend(reversed(children(found)))
 
 
+def chain_of(node: Node) -> tuple[Node, list[Arithmetic]]:
+    """What a chain of ``+ - * / // %`` begins with, and its operations from there on.
+
+    ``a + b - c`` is as deep as it is long; whoever follows the chain in a loop goes only as deep as the text is nested.
+    """
+    operations = []
+    while isinstance(node, Arithmetic) and node.operator != "**":
+        operations.append(node)
+        node = node.left
+    return node, operations[::-1]
+
+
 def with_name(node: Node, before: str, after: str) -> Node:
     """A copy of the tree in which one name is replaced by another."""
+    start, operations = chain_of(node)
+    copy = _with_name(start, before, after)
+    for each in operations:
+        copy = Arithmetic(each.operator, copy, with_name(each.right, before, after))
+    return copy
+
+
+def _with_name(node: Node, before: str, after: str) -> Node:
 
     def change(found: Node) -> Node:
         return with_name(found, before, after)

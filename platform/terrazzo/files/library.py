@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
+from contextlib import aclosing
 from functools import partial
 
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
 from terrazzo.database.port import Row
+from terrazzo.database.usage import Use
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.file_kinds import check_head, clean_name, kind_of
 from terrazzo.domain.stored_file import StoredFile
@@ -16,6 +19,7 @@ from terrazzo.errors import Conflict, NotFound, Unavailable
 from terrazzo.files.folder import FileFolder
 from terrazzo.metadata.definitions.components import COLLECTOS, FILE, SERVICE
 from terrazzo.metadata.definitions.registry import CONFIGURATION, OBJECT
+from terrazzo.metadata.quotas import RecordQuotas, file_use
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 _AT_ONCE = 500  # uids in one query
@@ -35,15 +39,24 @@ class FileLibrary:
 
     Args:
         allowed: the allowed endings of names, in lower case.
+        quotas: what a company may have; None: as much as it wants.
     """
 
     def __init__(
-        self, database: Database, uploads: EntityRepository, folder: FileFolder, *, allowed: Collection[str]
+        self,
+        database: Database,
+        uploads: EntityRepository,
+        folder: FileFolder,
+        *,
+        allowed: Collection[str],
+        quotas: RecordQuotas | None = None,
     ) -> None:
         self._database = database
         self._uploads = uploads
         self._folder = folder
         self._allowed = frozenset(allowed)
+        self._quotas = quotas or RecordQuotas()
+        self._arriving: Counter[int] = Counter()  # bytes of uploads that are under way, by company
 
     @property
     def most_bytes(self) -> int:
@@ -55,16 +68,37 @@ class FileLibrary:
 
         Raises:
             BadParameter: the name, the type or the content is refused; nothing was stored.
+            QuotaExceeded: the company has as many files as it may, or this one doesn't fit; nothing was stored.
             Unavailable: the disk is full or fails, or the database doesn't answer; nothing was stored.
         """
         name = clean_name(name)
         kind = kind_of(name, self._allowed)
-        content = await self._folder.write(pieces, partial(check_head, kind, name))
+        async with self._database.reading() as connection:
+            use = await file_use(connection, actor.company_id)
+        async with aclosing(self._within_quota(actor.company_id, use, pieces)) as allowed:
+            content = await self._folder.write(allowed, partial(check_head, kind, name))
         try:
             return await self._uploads.create(actor, {**content._asdict(), "name": name, "type": kind.media_type})
         except BaseException:  # cancelled too: no content stays without its record
             self._folder.remove(content.uid)
             raise
+
+    async def _within_quota(
+        self, company_id: int, use: Use, pieces: AsyncIterator[bytes]
+    ) -> AsyncGenerator[bytes, None]:
+        """The pieces, as long as they fit beside the company's files and its other uploads."""
+        size = 0
+        try:
+            self._quotas.check_files(use.plus(Use(1, 1)))
+            async for piece in pieces:
+                size += len(piece)
+                self._arriving[company_id] += len(piece)
+                self._quotas.check_files(use.plus(Use(1, self._arriving[company_id])))
+                yield piece
+        finally:
+            self._arriving[company_id] -= size
+            if not self._arriving[company_id]:
+                del self._arriving[company_id]
 
     async def open(self, company_id: int, uid: str) -> StoredFile:
         """The file of a company with this uid.

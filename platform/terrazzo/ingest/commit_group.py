@@ -5,19 +5,29 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from terrazzo.domain.answers import CommandAnswer, answer_record
-from terrazzo.domain.payload import Points, Reject, RejectKind, decode, flatten
+from terrazzo.domain.payload import (
+    PointLimits,
+    Points,
+    Reject,
+    RejectKind,
+    check_nested,
+    decode,
+    flatten,
+    shorten,
+)
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.hooks import Batch, Inbound
+from terrazzo_broker.log_text import visible
 
 PAYLOAD_FORMAT_INVALID = 0x99
 STORE_REFUSES = 0x83  # Implementation specific error
@@ -42,6 +52,15 @@ class MessageMapper(Protocol):
 
         ``points``: the payload, flat; ``time_us``: the record's time, UTC microseconds.
         """
+
+    def lane(self, uid: str) -> Hashable | None:
+        """What a terminal shares with others that feed the same objects; None: nothing."""
+
+    def begin(self, reports: Sequence[Record]) -> None:
+        """A group begins; each report's record is added to ``reports`` before ``shape`` is called."""
+
+    def keep_up(self, plans: Sequence[Any], count: int) -> None:
+        """So many messages, one after the other, have run through these plans."""
 
     @property
     def has_room(self) -> bool:
@@ -88,13 +107,27 @@ class IngestStats(msgspec.Struct):
 class Arrival(msgspec.Struct):
     """A batch in the pipeline: its size, how far it is decoded, and which of its messages were rejected and why.
 
-    ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index.
+    ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index; ``opened``: what
+    was sealed and is opened already, or why it doesn't open; ``waits``: what is next has to be opened first.
     """
 
     batch: Batch
     size: int  # payload bytes
     next: int = 0
     refusals: dict[int, int] = msgspec.field(default_factory=dict)
+    opened: dict[int, bytes | Exception] = msgspec.field(default_factory=dict)
+    waits: bool = False
+    is_held: bool = False  # nothing more is read from its connection until it is decoded
+
+    def open(self, index: int, tag: ReportTag, sealed: bytes) -> bytes:
+        """The payload inside a sealed one; raises what ``Seal.open`` raises."""
+        found = self.opened.pop(index, None)
+        if found is None:
+            assert tag.seal is not None
+            return tag.seal.open(sealed)
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 class RecordSpan(NamedTuple):
@@ -161,25 +194,40 @@ class Recorder:
         stats: counts rejects and failed mappings.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
         mapper: maps messages to objects' records; None: no message is mapped.
+        limits: of a payload's points.
     """
 
-    def __init__(self, stats: IngestStats, *, clock_ahead_s: float, mapper: MessageMapper | None = None) -> None:
+    def __init__(
+        self,
+        stats: IngestStats,
+        *,
+        clock_ahead_s: float,
+        mapper: MessageMapper | None = None,
+        limits: PointLimits | None = None,
+    ) -> None:
         self._stats = stats
         self._plans_of = _no_plans if mapper is None else mapper.plans
         self._map = _into_nothing if mapper is None else mapper.shape
+        self._mapper = mapper
+        self._reports: Sequence[Record] = ()  # of the group that the mapper has begun
         self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
+        self._limits = limits or PointLimits()
 
     def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
         """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
 
+        It ends before that, too, where a payload has to be opened elsewhere first: the arrival ``waits`` then.
         A plain payload takes a microsecond or two, a sealed one up to a thousand.
         """
+        if self._mapper is not None and group.records is not self._reports:
+            self._reports = group.records
+            self._mapper.begin(group.records)
         count = len(arrival.batch.messages)
         while arrival.next < count:
             stop = min(arrival.next + _STRIDE, count)
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
-            if time.perf_counter() > deadline_s and arrival.next < count:
+            if arrival.waits or (time.perf_counter() > deadline_s and arrival.next < count):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
@@ -195,7 +243,8 @@ class Recorder:
         append = group.records.append
         tag: ReportTag | None = None
         plans: Sequence[Any] = ()
-        plans_of, map_message = self._plans_of, self._map
+        plans_of, map_message, limits = self._plans_of, self._map, self._limits
+        short = min(limits.name_chars, limits.text_chars)  # no payload of this length goes beyond the limits
         for index in range(*span):
             message = batch.messages[index]
             if message.tag is not tag:
@@ -209,17 +258,19 @@ class Recorder:
             body = message.payload
             try:
                 if tag.seal is not None:
-                    body = tag.seal.open(body)
+                    if tag.seal.is_slow and index not in arrival.opened:
+                        arrival.waits = True
+                        return index
+                    body = arrival.open(index, tag, body)
                 points = decode(body)
                 stamp = points.get("Time")
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
-            except Reject as reject:
-                append(self._reject(message, reject, arrived_us))
-                arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
+                if len(body) > short:
+                    points = self._take_long(points, is_mapped=bool(plans))
+                elif plans and (body[0] != _BRACE or body.find(b"{", 1) >= 0):  # without another brace it is flat
+                    points = flatten(points, limits)
             except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
-                self._failure_log.error("a message of %s can't be read and is kept as a reject: %r", tag.uid, error)
-                unread = Reject(RejectKind.MALFORMED, f"can't be read: {type(error).__name__}")
-                append(self._reject(message, unread, arrived_us))
+                append(self._reject(message, error, arrived_us))
                 arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
             else:
                 if time_us == CLOCK_UNSET:
@@ -230,8 +281,6 @@ class Recorder:
                 append(_new(Record, (tag.series, time_us, body)))
                 if plans:
                     try:
-                        if body[0] != _BRACE or body.find(b"{", 1) >= 0:  # a payload without another is flat
-                            points = flatten(points)
                         map_message(plans, points, time_us, tag.uid, group.mosaic)
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                         self._on_mapping_failed(tag.uid, error)
@@ -241,13 +290,28 @@ class Recorder:
                     group.mosaic.append(answer_record(answer, arrived_us))
             if tag.seal is not None and time.perf_counter() > deadline_s:
                 return index + 1
+        if plans and self._mapper is not None:
+            self._mapper.keep_up(plans, span[1] - span[0])
         return span[1]
+
+    def _take_long(self, points: Points, *, is_mapped: bool) -> Points:
+        """The points of a payload that is long enough to go beyond the limits of names and texts."""
+        if is_mapped:
+            return shorten(flatten(points, self._limits), self._limits)
+        check_nested(points, self._limits)
+        return points
 
     def _on_mapping_failed(self, uid: str, error: Exception) -> None:
         self._stats.shaping_failures += 1
         self._failure_log.warning("a message of %s is stored and went into no object: %r", uid, error)
 
-    def _reject(self, message: Inbound, reject: Reject, arrived_us: int) -> Record:
+    def _reject(self, message: Inbound, error: Exception, arrived_us: int) -> Record:
+        if isinstance(error, Reject):
+            reject = error
+        else:
+            reject = Reject(RejectKind.MALFORMED, f"can't be read: {type(error).__name__}")
+            uid = message.tag.uid
+            self._failure_log.error("a message of %s can't be read and is kept as a reject: %r", uid, error)
         self._stats.rejects[reject.kind.value] += 1
         return reject_record(message, str(reject), arrived_us)
 
@@ -261,6 +325,9 @@ def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, 
 
 
 def reject_record(message: Inbound, reason: str, arrived_us: int) -> Record:
-    """The record of a refused publish, in the terminal's ``x/`` series: topic, reason, payload, as MessagePack."""
-    body = {"topic": message.tag.series, "reason": reason, "payload": message.payload}
+    """The record of a refused publish, in the terminal's ``x/`` series: topic, reason, payload, as MessagePack.
+
+    A reason may quote what the terminal sent; what of it can't be printed, or stored at all, stands there as escapes.
+    """
+    body = {"topic": message.tag.topic, "reason": visible(reason), "payload": message.payload}
     return Record(message.tag.rejects, arrived_us, _encode_reject(body))

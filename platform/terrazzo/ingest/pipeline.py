@@ -9,14 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
 
 from terrazzo.domain.answers import CommandAnswer
+from terrazzo.domain.payload import PointLimits
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.ingest.opening import Opener
+from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -77,6 +79,7 @@ class IngestPipeline:
         tasks: runs the writer.
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
         limits: of the backlog and of one commit.
+        points: limits of a payload's points.
         mapper: maps messages to objects' records.
         marks: makes notes about objects' records.
     """
@@ -89,6 +92,7 @@ class IngestPipeline:
         tasks: Tasks,
         clock_ahead_s: float = 300,
         limits: IngestLimits | None = None,
+        points: PointLimits | None = None,
         mapper: MessageMapper | None = None,
         marks: Marks | None = None,
     ) -> None:
@@ -97,12 +101,13 @@ class IngestPipeline:
         self._gate = gate
         self._tasks = tasks
         self._limits = limits or IngestLimits()
-        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper)
+        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper, limits=points)
         self._mapper = mapper
         self._marks = marks
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
-        self._pending: deque[Arrival] = deque()  # bounded by the gate
+        self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
+        self._opener = Opener(self._on_opened)
         self._group = CommitGroup()  # being decoded
         self._committing: CommitGroup | None = None  # not stored yet
         self._commit: asyncio.Task[None] | None = None
@@ -113,6 +118,7 @@ class IngestPipeline:
         self._draining = self._closing = False
         self._committed = asyncio.Event()  # a group has been answered for
         self._writer: Task | None = None
+        self._decoding: Arrival | None = None
         self.records: Listeners[Sequence[Record]] = Listeners("committed records")
         self.answers: Listeners[CommandAnswer] = Listeners("answers to commands")
         self._failure_log = SparseLog(_log)
@@ -165,6 +171,7 @@ class IngestPipeline:
         except TimeoutError:
             _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
         await self._writer.stop()
+        self._opener.close()
         if self._commit is not None:
             self._commit.cancel()
             await asyncio.wait({self._commit})
@@ -173,7 +180,7 @@ class IngestPipeline:
         """Queues a batch; it is settled when it is stored."""
         messages = batch.messages
         size = sum([len(message.payload) for message in messages])
-        self._pending.append(Arrival(batch, size))
+        self._pending.add(Arrival(batch, size))
         stats = self.stats
         stats.batches += 1
         stats.backlog += len(messages)
@@ -230,7 +237,7 @@ class IngestPipeline:
                 return False
             if full and commit is not None:
                 await asyncio.wait({commit})
-            elif self._pending and self._has_room:
+            elif self._pending.head is not None and self._has_room:
                 await asyncio.sleep(0)  # lets the broker read on
             else:
                 await self._wake.wait()
@@ -243,20 +250,52 @@ class IngestPipeline:
             if not self._has_room:
                 self._pause()
                 return False
-            if not pending or not self._record(pending[0], group, deadline_s):
+            lane = pending.head
+            if lane is None:
                 return False
-            pending.popleft()
+            arrival = lane.arrivals[0]
+            if self._record(arrival, group, deadline_s):
+                pending.finish(lane)
+                if arrival.is_held:
+                    _resume_reading(arrival)
+            elif arrival.waits:
+                self._have_opened(lane)
             if time.perf_counter() > deadline_s:
+                pending.end_turn(lane)
                 return False
         return True
 
+    def _have_opened(self, lane: Lane) -> None:
+        """Has the next payloads of a lane opened elsewhere: others have turns meanwhile, and its peer isn't read."""
+        arrival = lane.arrivals[0]
+        self._pending.hold(lane)
+        if not arrival.is_held:
+            arrival.is_held = True
+            arrival.batch.hold()
+        self._opener.submit(lane)
+
+    def _on_opened(self, lane: Lane) -> None:
+        if lane.arrivals:  # nothing of it was given up meanwhile
+            lane.arrivals[0].waits = False
+        self._pending.release(lane)
+        self._wake.set()
+
+    def at_work(self) -> str:
+        """Whose reports are decoded at this moment, for whoever looks on from another thread; empty for nobody's."""
+        arrival = self._decoding
+        return "" if arrival is None else f"reports of {arrival.batch.client.client_id}"
+
     def _record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
+        """Decodes an arrival for a while; True at its end, and where neither records nor rejects can be made of it."""
+        self._decoding = arrival
         try:
             return self._recorder.record(arrival, group, deadline_s)
-        except Exception:
-            self._pending.popleft()
+        except Exception:  # noqa: BLE001 - it must not keep others' messages from being stored
+            self._failure_log.error("neither a record nor a reject can be made of a message", exc_info=True)
             self._withhold([arrival])
-            raise
+            return True
+        finally:
+            self._decoding = None
 
     async def _store_group(self, group: CommitGroup) -> None:
         """Stores a group, however long the store is away, then answers for it."""
@@ -293,15 +332,15 @@ class IngestPipeline:
         self._resume_if_drained()
 
     def _give_up(self, group: CommitGroup) -> None:
-        """Withholds a group that failed too often, and all of the batch that it has only the beginning of."""
-        last = group.spans[-1].arrival if group.spans else None
-        if last is not None and not any(arrival is last for arrival in group.arrivals):
-            if self._pending and self._pending[0] is last:
-                self._pending.popleft()
+        """Withholds a group that failed too often, and all of the batches that it has only the beginnings of."""
+        whole = {id(arrival) for arrival in group.arrivals}
+        parts = {id(span.arrival): span.arrival for span in group.spans if id(span.arrival) not in whole}
+        for arrival in parts.values():
+            if self._pending.drop(arrival):
+                _resume_reading(arrival)
             else:
-                self._group.drop(last)
-            self._withhold([last])
-        self._withhold(group.arrivals)
+                self._group.drop(arrival)
+        self._withhold([*parts.values(), *group.arrivals])
 
     def _withhold(self, arrivals: Iterable[Arrival]) -> None:
         """Acknowledges none of these, and ends their connections: the clients send again what is not acknowledged."""
@@ -387,3 +426,9 @@ class IngestPipeline:
         if self._paused and drained and self._has_room and not self._draining:
             self._paused = False
             self._gate.resume_intake()
+
+
+def _resume_reading(arrival: Arrival) -> None:
+    if arrival.is_held:
+        arrival.is_held = False
+        arrival.batch.release()

@@ -14,7 +14,8 @@ ANSWER_CHANNEL = "n"
 class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
     """Travels with each publish as ``PublishGrant.tag``, so that the hot loop handles no text."""
 
-    series: str  # the full topic
+    topic: str  # in full
+    series: str  # where its records are kept
     uid: str  # whose report it is
     channel: str
     rejects: str  # the series of the terminal's rejects
@@ -25,12 +26,13 @@ class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
 
 def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportTag:
     """The tag of a topic that a terminal may publish on."""
-    uid = report.owner.uid
+    uid, name = report.owner.uid, report.owner.series_name
     return ReportTag(
-        series=report.topic,
+        topic=report.topic,
+        series=report.topic if name == uid else f"g/{name}{report.topic[2 + len(uid) :]}",
         uid=uid,
         channel=report.channel,
-        rejects=f"x/{uid}",
+        rejects=f"x/{name}",
         answers=report.topic == f"g/{uid}/{ANSWER_CHANNEL}",
         trace=trace,
         seal=seal,
@@ -49,7 +51,7 @@ class Seals:
             return None
         kept = self._seals.get(terminal.uid)
         if kept is None or kept[0] is not terminal:
-            kept = self._seals[terminal.uid] = (terminal, Seal(terminal))
+            kept = self._seals[terminal.uid] = (terminal, Seal(terminal, kept[1] if kept else None))
         return kept[1]
 
     def forget(self, uid: str) -> None:

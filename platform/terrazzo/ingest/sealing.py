@@ -35,7 +35,7 @@ def derive_key(terminal: Terminal) -> bytes:
 
 
 def parse_private_key(text: str) -> RSAKey:
-    """An ``rsa_privatekey`` as it is recorded: PEM.
+    """An ``rsa_privatekey`` as it is recorded: PEM. It takes long: up to seconds for a long key.
 
     Raises:
         ValueError: it is not an RSA private key; the message says so without showing it.
@@ -50,20 +50,22 @@ def parse_private_key(text: str) -> RSAKey:
 
 
 class Seal:
-    """Decrypts what one terminal sends, and encrypts what is sent to it."""
+    """Decrypts what one terminal sends, and encrypts what is sent to it.
 
-    __slots__ = ("_key", "_open_key", "_registry")
+    ``is_slow``: a payload takes up to tens of milliseconds to open, and the first one longer, as the key is read then:
+    not for the event loop. ``before``: the seal of the record as it was; the key that it has read is taken over.
+    """
 
-    def __init__(self, terminal: Terminal) -> None:
+    __slots__ = ("_key", "_open_key", "_registry", "_text", "is_slow")
+
+    def __init__(self, terminal: Terminal, before: Seal | None = None) -> None:
         self._key = OctKey.import_key(derive_key(terminal))
-        self._open_key: OctKey | RSAKey | None = self._key
-        self._registry = _dir
-        if terminal.rsa_privatekey:
-            self._registry = _rsa
-            try:
-                self._open_key = parse_private_key(terminal.rsa_privatekey)
-            except ValueError:
-                self._open_key = None  # nothing opens until the record is put right
+        self._text = terminal.rsa_privatekey
+        self.is_slow = bool(self._text)
+        self._registry = _rsa if self.is_slow else _dir
+        self._open_key: OctKey | RSAKey | None = None if self.is_slow else self._key
+        if before is not None and self.is_slow and before._text == self._text:
+            self._open_key = before._open_key
 
     def open(self, sealed: bytes) -> bytes:
         """The payload inside a JWE.
@@ -73,13 +75,20 @@ class Seal:
         """
         if sealed.count(b".") != 4:
             raise Reject(RejectKind.SEALED, "the terminal's payloads are sealed, and this is not a JWE")
-        if self._open_key is None:
-            raise Reject(RejectKind.SEALED, "the terminal's rsa_privatekey cannot be read")
+        key = self._find_key()
         try:
-            plaintext = jwe.decrypt_compact(sealed, self._open_key, registry=self._registry).plaintext
+            plaintext = jwe.decrypt_compact(sealed, key, registry=self._registry).plaintext
         except (JoseError, ValueError, TypeError, KeyError, AssertionError) as error:
             raise Reject(RejectKind.SEALED, f"the seal does not open: {_reason(error)}") from None
         return plaintext or b""
+
+    def _find_key(self) -> OctKey | RSAKey:
+        if self._open_key is None:
+            try:
+                self._open_key = parse_private_key(self._text)
+            except ValueError:
+                raise Reject(RejectKind.SEALED, "the terminal's rsa_privatekey cannot be read") from None
+        return self._open_key
 
     def seal(self, payload: bytes) -> bytes:
         """A command's payload as a JWE, encrypted with the ``dir`` key."""

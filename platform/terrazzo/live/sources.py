@@ -15,6 +15,7 @@ import msgspec
 from terrazzo.database.port import Row
 from terrazzo.domain.command import CommandStep
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import topic_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import FrameEntry
@@ -68,9 +69,10 @@ class RecordSource:
     def _look_up(self, series: str) -> tuple[Feed, ...]:
         name, _, rest = series.partition("/")
         if name == _GRID:
-            uid = rest.partition("/")[0]
-            terminal = self._registry.terminal(uid)
-            return () if terminal is None else self._hub.index.find(LiveKind.GRID.value, terminal.company_id, None, uid)
+            terminal = self._registry.terminal_of_series(rest.partition("/")[0])
+            if terminal is None:
+                return ()
+            return self._hub.index.find(LiveKind.GRID.value, terminal.company_id, None, terminal.uid)
         if name == _MOSAIC and rest.isdecimal():
             company = self._registry.object_company(int(rest))
             return () if company is None else self._hub.index.find(LiveKind.MOSAIC.value, company, int(rest), None)
@@ -87,9 +89,10 @@ class RecordSource:
 
     def _grid(self, record: Record) -> dict[str, Any]:
         """The frame's data: the record as ``get_last_grid`` answers it, with its terminal's uid and topic."""
+        topic = topic_of(record.series)
         return {
-            "terminal_id": record.series.split("/", 2)[1],
-            "topic": record.series,
+            "terminal_id": topic.split("/", 2)[1],
+            "topic": topic,
             "time": format_spaced(record.time_us, self._zone),
             "payload": _json_of(record.body),
         }

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from terrazzo.domain.mapping_table import MappingTable, Slot, parse_table
+from terrazzo.domain.payload import PointLimits
 from terrazzo.expressions.functions import Value
 from terrazzo.mapping.labels import LabelRule, Labels, label_rules_of
 from terrazzo.mapping.plan import Run, compile_derived, compile_plan
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
+from terrazzo.ports.store import Record
 
 _log = logging.getLogger(__name__)
 
@@ -46,11 +48,14 @@ class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
 class Bound:
     """An object bound to its mapping: its state, its labels and their rules."""
 
-    __slots__ = ("company_id", "labels", "object_id", "recheck", "rules", "series", "state")
+    __slots__ = ("company_id", "fed", "labels", "object_id", "recheck", "reports", "rules", "series", "since", "state")
 
     def __init__(
         self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[LabelRule]]
     ) -> None:
+        self.fed = 0  # messages since it was saved, roughly
+        self.reports: Sequence[Record] = ()  # of the group in which it was saved last, and how many there were then
+        self.since = 0
         self.object_id = spec.id
         self.company_id = spec.company_id
         self.series = f"m/{spec.id}"
@@ -67,6 +72,13 @@ class Plan(NamedTuple):
     bound: Bound
 
 
+class MappingLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one message may take in the mapping. ``mosaic_bytes``: the largest record that it makes of an object."""
+
+    points: PointLimits = PointLimits()
+    mosaic_bytes: int = 2**20
+
+
 class Kept(NamedTuple):
     """What was kept of an object when the platform last ran: its values, windows and labels."""
 
@@ -77,7 +89,9 @@ class Kept(NamedTuple):
 class MappingCatalogue:
     """Objects, mappings and retainers by id; plans by terminal."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: MappingLimits | None = None) -> None:
+        self.limits = limits or MappingLimits()
+        self.reports: Sequence[Record] = ()  # of the group at hand, so far
         self.states: dict[int, ObjectState] = {}
         self.kept: dict[int, Kept] = {}
         self.labels: defaultdict[int, Labels] = defaultdict(Labels)
@@ -93,6 +107,7 @@ class MappingCatalogue:
         self._rules: defaultdict[int, dict[int, list[LabelRule]]] = defaultdict(dict)  # object -> retainer -> its rules
         self._bound: dict[int, Bound] = {}
         self._plans: dict[str, tuple[Plan, ...]] = {}
+        self._lanes: dict[str, int | None] = {}
 
     def unknown(self) -> list[int]:
         """Objects of which something is kept and that aren't there any more."""
@@ -129,6 +144,7 @@ class MappingCatalogue:
         if self._objects.get(spec.id) == spec:
             return
         self._forget_links(spec.id)
+        self._lanes.clear()
         self._objects[spec.id] = spec
         for uid in spec.terminals:
             self._objects_of[uid].add(spec.id)
@@ -139,6 +155,7 @@ class MappingCatalogue:
     def drop_object(self, object_id: int) -> None:
         """An object was deleted."""
         self._forget_links(object_id)
+        self._lanes.clear()
         self._objects.pop(object_id, None)
         for known in (self.states, self.kept, self.labels, self.collected, self._rules):
             known.pop(object_id, None)
@@ -162,13 +179,38 @@ class MappingCatalogue:
             if self._rules[object_id].pop(project_id, None) is not None:
                 self._unbind(object_id)
 
+    def lane(self, uid: str) -> int | None:
+        """The first of all objects that terminals join to those of this one; None where it shares none."""
+        if uid not in self._lanes:
+            self._find_lane(uid)
+        return self._lanes[uid]
+
+    def _find_lane(self, uid: str) -> None:
+        objects: set[int] = set()
+        found, waiting = {uid}, [uid]
+        while waiting:
+            for object_id in self._objects_of.get(waiting.pop(), set()) - objects:
+                objects.add(object_id)
+                new = set(self._objects[object_id].terminals) - found
+                found |= new
+                waiting += new
+        self._lanes.update(dict.fromkeys(found, min(objects) if len(found) > 1 else None))
+
     def plans(self, uid: str) -> tuple[Plan, ...]:
         """The plans that a terminal's messages run, one for each object that it feeds; empty for most terminals."""
         plans = self._plans.get(uid)
         if plans is None:
             objects = sorted(self._objects_of.get(uid, ()))
-            plans = self._plans[uid] = tuple(plan for each in objects for plan in self._plan(each, uid))
+            plans = self._plans[uid] = tuple(plan for each in objects for plan in self._sound_plan(each, uid))
         return plans
+
+    def _sound_plan(self, object_id: int, uid: str) -> Sequence[Plan]:
+        """A plan that can't be made is none, and keeps nothing from the terminal's other objects."""
+        try:
+            return tuple(self._plan(object_id, uid))
+        except Exception:  # noqa: BLE001 - whatever is wrong with one mapping
+            _log.exception("object %d takes nothing from %s: its plan can't be made", object_id, uid)
+            return ()
 
     def bound(self, object_id: int) -> Bound | None:
         """An object that is mapped, with its state; None for one that isn't."""
@@ -181,7 +223,14 @@ class MappingCatalogue:
             rules, labels = self._rules_by_code(object_id), self.labels[object_id]
             labels.keep(rules)
             bound = self._bound[object_id] = Bound(spec, self._state(object_id, table), labels, rules)
+            self.save(bound)
         return bound
+
+    def save(self, bound: Bound) -> None:
+        """From now on a fault takes the object back to how it is now; raises where that can't be written."""
+        bound.state.save()
+        bound.labels.note()
+        bound.fed, bound.since, bound.reports = 0, len(self.reports), self.reports
 
     def derived(self, object_id: int) -> Plan | None:
         """What follows for an object from something else than a message; None for one that isn't mapped."""
@@ -201,7 +250,7 @@ class MappingCatalogue:
         bound, spec = self.bound(object_id), self._objects.get(object_id)
         if bound is None or spec is None or spec.mapping_id is None:
             return None
-        copy = MappingCatalogue()
+        copy = MappingCatalogue(self.limits)
         copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, {}
         copy.put_object(spec)
         for retainer in self._retainers.values():

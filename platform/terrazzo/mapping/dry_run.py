@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from terrazzo.domain.mapping_table import parse_table
-from terrazzo.domain.payload import Points, decode, flatten
+from terrazzo.domain.payload import Points, take_points
 from terrazzo.expressions.functions import Value
-from terrazzo.mapping.catalogue import ObjectSpec
+from terrazzo.mapping.catalogue import MappingLimits, ObjectSpec
 from terrazzo.mapping.effects import EventRaised
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.ports.store import Record
@@ -34,7 +34,7 @@ class Trial(NamedTuple):
     variables: dict[str, Value]
 
 
-def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample]) -> Trial:
+def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample], limits: MappingLimits) -> Trial:
     """Runs the samples in their order through a fresh object with these terminals.
 
     Raises:
@@ -42,15 +42,19 @@ def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample]) 
         Reject: a sample is no payload.
     """
     parse_table(rows)  # the catalogue would only log it
-    engine = MappingEngine()
+    engine = MappingEngine(limits)
     engine.catalogue.put_mapping(_OBJECT, rows)
     spec = ObjectSpec(id=_OBJECT, company_id=0, mapping_id=_OBJECT, terminals=tuple(terminals))
     engine.catalogue.put_object(spec)
     mosaic: list[Record] = []
+    reports: list[Record] = []
+    engine.begin(reports)
     for sample in samples:
         plans = engine.catalogue.plans(sample.uid)
         if plans:
-            points = flatten(decode(msgspec.json.encode(sample.points)))
+            body = msgspec.json.encode(sample.points)
+            points = take_points(body, limits.points)
+            reports.append(Record(f"g/{sample.uid}/r", sample.time_us, body))
             engine.shape(plans, points, sample.time_us, sample.uid, mosaic)
     state = engine.state(_OBJECT)
     return Trial(

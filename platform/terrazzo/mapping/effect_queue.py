@@ -14,10 +14,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from terrazzo.domain.happened import Happened
+from terrazzo.errors import Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.effect_writer import EffectWriter, Numbered
 from terrazzo.mapping.effects import Effect, decode_effects, encode_effects
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.sparse_log import SparseLog
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ class EffectQueueStats(msgspec.Struct):
     waiting: int = 0  # effects that the database hasn't yet
     applied: int = 0
     failures: int = 0
+    refused: int = 0  # effects that can't be written, and were left out
     pauses: int = 0  # the ingest had to wait
 
 
@@ -55,6 +58,7 @@ class EffectQueue:
         self._moved = asyncio.Event()
         self._task: Task | None = None
         self.happened: Listeners[Sequence[Happened]] = Listeners("events and labels")
+        self._sparse_log = SparseLog(_log)
         self.room: Listeners[[]] = Listeners("room for events and labels")
 
     @property
@@ -98,8 +102,8 @@ class EffectQueue:
         self._done = []
         if effects:
             self._last += 1
-            notes[_name(self._last)] = encode_effects(effects)
-            self._enqueue(self._sealed, self._last, effects)
+            notes[_name(self._last)], sound = self._encoded(effects)
+            self._enqueue(self._sealed, self._last, sound)
         return notes
 
     @property
@@ -141,11 +145,7 @@ class EffectQueue:
             count += len(numbered[1])
             if count >= _AT_ONCE:
                 break
-        try:
-            happened = await self._effect_writer.apply(batches)
-        except Exception:
-            self.stats.failures += 1
-            raise
+        happened = await self._apply(batches)
         had_room = self.has_room
         for seq, _ in batches:
             self._committed.popleft()
@@ -157,6 +157,41 @@ class EffectQueue:
         self.happened.tell(happened)
         if not had_room and self.has_room:
             self.room.tell()
+
+    async def _apply(self, batches: Sequence[Numbered]) -> list[Happened]:
+        """What can't be written is left out, counted and logged: a replay of the object finds it again."""
+        try:
+            return await self._effect_writer.apply(batches)
+        except Unavailable:
+            self.stats.failures += 1
+            raise
+        except Exception as error:  # noqa: BLE001 - one of them must not keep the others from the database
+            self.stats.failures += 1
+            self._sparse_log.error("events and labels are written one by one: %r", error)
+        happened = []
+        for numbered in batches:
+            some, refused = await self._effect_writer.apply_sound(numbered)
+            happened += some
+            self.stats.refused += len(refused)
+        return happened
+
+    def _encoded(self, effects: Sequence[Effect]) -> tuple[bytes, Sequence[Effect]]:
+        """The note of effects, without those that no note holds."""
+        try:
+            return encode_effects(effects), effects
+        except Exception as error:  # noqa: BLE001 - one of them must not keep a group from being committed
+            self._sparse_log.error("events and labels are left out that can't be kept: %r", error)
+        sound = [effect for effect in effects if _is_sound(effect)]
+        self.stats.refused += len(effects) - len(sound)
+        return encode_effects(sound), sound
+
+
+def _is_sound(effect: Effect) -> bool:
+    try:
+        encode_effects(effect)
+    except Exception:  # noqa: BLE001 - whatever no note holds
+        return False
+    return True
 
 
 def _name(seq: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
@@ -9,11 +10,14 @@ import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.database.database import Database
-from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL
+from terrazzo.database.database import Database, is_passing
+from terrazzo.database.tables.events import EFFECT_MARK, LABEL
 from terrazzo.domain.happened import Happened
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key
+from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
+
+_log = logging.getLogger(__name__)
 
 Numbered = tuple[int, Sequence[Effect]]
 """The effects of one commit, and their number."""
@@ -29,9 +33,10 @@ Joiner = Callable[[AsyncConnection, Sequence[Happened]], Awaitable[None]]
 class EffectWriter:
     """The tables ``event`` and ``label``, as effects change them."""
 
-    def __init__(self, database: Database, *, name: str = "embedded") -> None:
-        """``name``: of the store that keeps the effects until they are here."""
+    def __init__(self, database: Database, *, name: str = "embedded", quotas: EventQuotas | None = None) -> None:
+        """``name``: of the store that keeps the effects until they are here; ``quotas``: how many are kept."""
         self._database = database
+        self._quotas = quotas or EventQuotas()
         self._name = name
         self._joiners: list[Joiner] = []
 
@@ -53,19 +58,57 @@ class EffectWriter:
         async with self._database.writing() as connection:
             before = await self._mark(connection)
             effects = [effect for seq, some in batches for effect in some if seq > (before or 0)]
-            closed = await self._close(connection, effects)
-            events = await _insert(connection, EVENT, _events(effects))
-            labels = await _insert(connection, LABEL, _labels(effects))
+            happened = await self._write(connection, effects)
             await self._set_mark(connection, before, max(seq for seq, _ in batches))
-            happened = [
-                *[Happened("event", row) for row in events],
-                *closed,
-                *[Happened("opened", row) for row in labels],
-                *[Happened("closed", row) for row in labels if row["close_at"] is not None],
-            ]
-            for joiner in self._joiners:
-                await joiner(connection, happened)
         return happened
+
+    async def apply_sound(self, numbered: Numbered) -> tuple[list[Happened], list[Effect]]:
+        """Applies the effects of one commit one by one; returns what changed, and those that can't be written.
+
+        Raises:
+            Unavailable: the database doesn't answer; nothing was applied.
+        """
+        seq, effects = numbered
+        happened: list[Happened] = []
+        refused: list[Effect] = []
+        async with self._database.writing() as connection:
+            before = await self._mark(connection)
+            for effect in effects if seq > (before or 0) else ():
+                try:
+                    async with connection.begin_nested():
+                        happened += await self._write(connection, [effect])
+                except Exception as error:
+                    if is_passing(error):
+                        raise
+                    refused.append(effect)
+                    _log.error("object %d: what happened can't be written: %r", effect.object_id, error)
+            await self._set_mark(connection, before, seq)
+        return happened, refused
+
+    async def _write(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
+        closed = await self._close(connection, effects)
+        events = await self._insert(connection, EVENTS, _events(effects))
+        labels = await self._insert(connection, LABELS, _labels(effects))
+        happened = [
+            *[Happened("event", row) for row in events],
+            *closed,
+            *[Happened("opened", row) for row in labels],
+            *[Happened("closed", row) for row in labels if row["close_at"] is not None],
+        ]
+        for joiner in self._joiners:
+            await joiner(connection, happened)
+        return happened
+
+    async def _insert(
+        self, connection: AsyncConnection, kind: KeptKind, rows: list[dict[str, Any]]
+    ) -> list[dict[str, Any]]:
+        """Inserts rows; returns them as they are in the table, without those that are over a quota."""
+        if not rows:
+            return []
+        statement = kind.table.insert().returning(*kind.table.c, sort_by_parameter_order=True)
+        stored = [dict(row) for row in (await connection.execute(statement, rows)).mappings()]
+        gone = await self._quotas.add(connection, kind, stored)
+        return [row for row in stored if row["id"] not in gone] if gone else stored
 
     async def _mark(self, connection: AsyncConnection) -> int | None:
         query = sa.select(EFFECT_MARK.c.seq).where(EFFECT_MARK.c.name == self._name)
@@ -131,11 +174,3 @@ def _labels(effects: Iterable[Effect]) -> list[dict[str, Any]]:
         elif isinstance(effect, LabelClosed) and (opened := still_open.pop(_name(effect), None)):
             opened |= {"close_at": effect.closed_us, "by_hand": int(effect.by_hand)}
     return rows
-
-
-async def _insert(connection: AsyncConnection, table: sa.Table, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Inserts rows; returns them as they are in the table."""
-    if not rows:
-        return []
-    statement = table.insert().returning(*table.c, sort_by_parameter_order=True)
-    return [dict(row) for row in (await connection.execute(statement, rows)).mappings()]

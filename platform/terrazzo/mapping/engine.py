@@ -6,25 +6,34 @@ Pure: no clock, no task, no store. ``Recorder`` calls ``shape`` for each message
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from terrazzo.domain.mapping_row import MappingRow
-from terrazzo.domain.payload import Points
+from terrazzo.domain.payload import Points, shorten, take_points
+from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import NotFound
 from terrazzo.expressions.functions import Value, as_text
 from terrazzo.expressions.tree import X
-from terrazzo.mapping.catalogue import Bound, Kept, MappingCatalogue, Plan
+from terrazzo.mapping.catalogue import Bound, Kept, MappingCatalogue, MappingLimits, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key, LabelRule, Labels, decode_labels
 from terrazzo.mapping.plan import Run, changed_values
 from terrazzo.mapping.rolling_window import STEPS
 from terrazzo.mapping.state import ObjectState, decode_layout, decode_state, empty_state, encode, window_notes
 from terrazzo.ports.store import Notes, Record
+from terrazzo.sparse_log import SparseLog
+
+_log = logging.getLogger(__name__)
 
 _encode_body = msgspec.msgpack.Encoder().encode
+EVENT_CHARS = 1_000
+"""Of a value in an event or a label, and of what met an event's condition."""
+
+_MOST_AGAIN = 500  # messages of an object that run again after a fault, roughly
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
@@ -37,6 +46,22 @@ class MappingStats(msgspec.Struct):
     events: int = 0
     labels_opened: int = 0
     labels_closed: int = 0
+    faults: int = 0  # objects taken back to before a message that went wrong for them
+
+
+class TooLarge(ValueError):
+    """A message makes a larger record of an object than is allowed."""
+
+    def __init__(self, size: int, most: int) -> None:
+        super().__init__(f"its record would have {size} bytes, limits.mosaic_bytes is {most}")
+
+
+class Unmapped(ValueError):
+    """A message went into some objects not at all: they are as before it. ``faults``: why, by their ids."""
+
+    def __init__(self, faults: Mapping[int, Exception]) -> None:
+        super().__init__("; ".join(f"object {key}: {error or type(error).__name__}" for key, error in faults.items()))
+        self.faults = faults
 
 
 class Sealed(NamedTuple):
@@ -49,12 +74,16 @@ class Sealed(NamedTuple):
 class MappingEngine:
     """The objects' variables, events and labels, made of messages. Used from one thread only."""
 
-    def __init__(self) -> None:
-        self.catalogue = MappingCatalogue()
+    def __init__(self, limits: MappingLimits | None = None) -> None:
+        self.catalogue = MappingCatalogue(limits)
         self.stats = MappingStats()
+        self._mosaic_bytes = self.catalogue.limits.mosaic_bytes
         self._changed: dict[int, ObjectState] = {}
         self._labels: dict[int, Labels] = {}  # that changed
         self._effects: list[Effect] = []
+        self._happening: list[Effect] = []  # of the message and the object at hand
+        self._sealed = 0  # how many of the group's reports were there when it was sealed; it may go on after a fault
+        self._sparse_log = SparseLog(_log)
         self._notes: dict[str, bytes | None] = {}  # beside the states'
         self._records: list[Record] = []  # that no message made
         self._shaped = self._made = 0  # messages and their records that ``stats`` doesn't have yet
@@ -86,24 +115,100 @@ class MappingEngine:
         Args:
             plans: ``catalogue.plans(uid)``, not empty.
             points: flat, as ``flatten`` makes them.
+
+        Raises:
+            Unmapped: it went wrong for some of the objects.
         """
-        changed = self._changed
+        changed, happening, faults = self._changed, self._happening, None
         for run, bound in plans:
-            state = bound.state
-            out, is_late, is_fed = run(points, time_us, state)
-            if is_fed:
-                changed[bound.object_id] = state
-                if state.raised:
-                    self._raise(bound, uid, time_us)
-                if bound.rules:
-                    self._see(bound, changed_values(out), uid, time_us)
-            if is_late:
-                self.stats.late += 1
-                out = {**self._late(run, points, time_us, state), **out}
-            if out:
-                mosaic.append(_new(Record, (bound.series, time_us, _encode_body(out))))
-                self._made += 1
+            try:
+                state = bound.state
+                out, is_late, is_fed = run(points, time_us, state)
+                if is_fed:
+                    changed[bound.object_id] = state
+                    if state.raised:
+                        self._raise(bound, uid, time_us)
+                    if bound.rules:
+                        self._see(bound, changed_values(out), uid, time_us)
+                if is_late:
+                    self.stats.late += 1
+                    out = {**self._late(run, points, time_us, state), **out}
+                if out:
+                    body = _encode_body(out)
+                    if len(body) > self._mosaic_bytes:
+                        raise TooLarge(len(body), self._mosaic_bytes)
+                    mosaic.append(_new(Record, (bound.series, time_us, body)))
+                    self._made += 1
+                if happening:
+                    self._take_happening()
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with one message for one object
+                faults = {**(faults or {}), bound.object_id: error}
+                self._recover(bound, len(self.catalogue.reports) - 1)
         self._shaped += 1
+        if faults:
+            raise Unmapped(faults)
+
+    def begin(self, reports: Sequence[Record]) -> None:
+        """A group begins: the list to which each record of a report is added before it comes to ``shape``.
+
+        From what is in it an object's state is made again that a fault has left between two messages.
+        """
+        self.catalogue.reports, self._sealed = reports, 0
+
+    def keep_up(self, plans: Sequence[Plan], count: int) -> None:
+        """So many messages have run through these plans; objects are saved in time: few would have to run again."""
+        for _, bound in plans:
+            bound.fed += count
+            if bound.fed > _MOST_AGAIN:
+                self._save(bound)
+
+    def _take_happening(self) -> None:
+        self._effects += self._happening
+        self._happening.clear()
+
+    def _save(self, bound: Bound) -> None:
+        try:
+            self.catalogue.save(bound)
+        except Exception:  # noqa: BLE001 - a value that no note can hold: whichever message it came with didn't happen
+            self._recover(bound, len(self.catalogue.reports))
+
+    def _recover(self, bound: Bound, until: int) -> None:
+        """Takes an object back to where it was saved last; what fed it since then, up to ``until``, runs again.
+
+        What fails in that is as if it hadn't been, and nothing happens twice.
+        """
+        self.stats.faults += 1
+        reports = self.catalogue.reports
+        first = max(self._sealed, bound.since) if bound.reports is reports else self._sealed
+        self._go_back(bound)
+        for report in reports[first:until]:
+            try:
+                self._repeat(bound, report)
+                self.catalogue.save(bound)
+            except Exception:  # noqa: BLE001 - as it was when it came
+                self._go_back(bound)
+        bound.fed, bound.since, bound.reports = 0, len(reports), reports
+
+    def _go_back(self, bound: Bound) -> None:
+        self._happening.clear()
+        bound.state.go_back()
+        bound.labels.go_back()
+        bound.recheck = bool(bound.rules)
+
+    def _repeat(self, bound: Bound, report: Record) -> None:
+        """Runs a message again, for the object's state and labels only."""
+        uid = uid_of(series_name_in(report.series))
+        is_report = report.series.startswith("g/")  # and no reject
+        runs = [run for run, each in self.catalogue.plans(uid) if each is bound] if is_report else []
+        for run in runs:
+            points, time_us = take_points(report.body, self.catalogue.limits.points), report.time_us
+            out, is_late, is_fed = run(points, time_us, bound.state)
+            bound.state.raised.clear()
+            if is_fed and bound.rules:
+                self._see(bound, changed_values(out), uid, time_us)
+                self._happening.clear()
+            if is_late:
+                self._late(run, points, time_us, bound.state)
 
     def collect(self, object_id: int, values: Mapping[str, Value], collected_us: int, now_us: int) -> None:
         """Takes what was collected offline for an object: it is in its COL variables from now on.
@@ -114,19 +219,29 @@ class MappingEngine:
         """
         known = self.catalogue.collected[object_id]
         known.clear()
-        known.update(values)
+        known.update(shorten(dict(values), self.catalogue.limits.points))
         plan = self.catalogue.derived(object_id)
         if plan is None or plan.bound.state.derived_us >= collected_us:
             return
+        self._save(plan.bound)
+        try:
+            self._derive(plan, now_us)
+        except Exception:  # noqa: BLE001 - whatever was collected for one object
+            self._recover(plan.bound, 0)
+            self._sparse_log.error("what was collected for object %d is not used", object_id, exc_info=True)
+        self._save(plan.bound)
+
+    def _derive(self, plan: Plan, now_us: int) -> None:
         run, bound = plan
         time_us = max(now_us, bound.state.derived_us)
         changes, _, _ = run({}, time_us, bound.state)
         out = changed_values(changes)
-        self._changed[object_id] = bound.state
+        self._changed[bound.object_id] = bound.state
         if bound.state.raised:
             self._raise(bound, "", time_us)
         if bound.rules:
             self._see(bound, out, "", time_us)
+        self._take_happening()
         if out:
             self._records.append(Record(bound.series, time_us, _encode_body(out)))
             self.stats.records += 1
@@ -156,8 +271,7 @@ class MappingEngine:
         state = bound.state
         for place in state.raised:
             row = state.table.rows[place]
-            self.stats.events += 1
-            self._effects.append(_event(bound, row, state, uid, time_us))
+            self._happening.append(_event(bound, row, state, uid, time_us))
         state.raised.clear()
 
     def _see(self, bound: Bound, out: Mapping[str, Value], uid: str, time_us: int) -> None:
@@ -175,14 +289,12 @@ class MappingEngine:
         if moment is None:
             return
         if not labels.is_open(rule.key):
-            self._closed(bound.company_id, bound.object_id, rule.key, moment)
+            self._happening.append(LabelClosed(bound.company_id, bound.object_id, *rule.key, moment, False))
             return
-        self.stats.labels_opened += 1
         whose = (bound.company_id, bound.object_id, uid, rule.project_id, rule.class_id)
-        self._effects.append(LabelOpened(*whose, rule.code, rule.label_en, rule.label_cn, storable_text(value), moment))
+        self._happening.append(LabelOpened(*whose, rule.code, rule.label_en, rule.label_cn, event_text(value), moment))
 
     def _closed(self, company_id: int, object_id: int, key: Key, closed_us: int, *, by_hand: bool = False) -> None:
-        self.stats.labels_closed += 1
         self._effects.append(LabelClosed(company_id, object_id, *key, closed_us, by_hand))
 
     def close_label(self, object_id: int, project_id: int, code: str, now_us: int) -> None:
@@ -198,6 +310,9 @@ class MappingEngine:
             raise NotFound("code", code[:64])
         self._labels[object_id] = labels
         self._closed(spec.company_id, object_id, key, closed_us, by_hand=True)
+        bound = self.catalogue.bound(object_id)
+        if bound is not None:
+            self._save(bound)
 
     def drop_object(self, object_id: int, now_us: int) -> None:
         """An object was deleted: its labels close, and nothing is kept of it."""
@@ -256,34 +371,56 @@ class MappingEngine:
         """Ends a group: the effects since the last call, and the notes that are committed with it."""
         notes: dict[str, bytes | None] = self._notes
         for state in self._changed.values():
-            notes.update(state.notes())
+            try:
+                notes.update(state.notes())
+            except Exception:  # noqa: BLE001 - one object must not keep the others' from being committed
+                notes.update(self._recovered_notes(state))
             layout = state.table.layout
             if layout not in self._layouts:
                 self._layouts.add(layout)
                 notes[f"layout/{layout}"] = encode(state.table.slots)
         notes.update({f"labels/{object_id}": labels.note() for object_id, labels in self._labels.items()})
-        self.stats.messages += self._shaped
-        self.stats.records += self._made
-        self._shaped = self._made = 0
+        self._count()
+        self._sealed = len(self.catalogue.reports)
         sealed = Sealed(notes, self._effects)
         self._changed, self._labels, self._effects, self._notes = {}, {}, [], {}
         return sealed
 
+    def _recovered_notes(self, state: ObjectState) -> dict[str, bytes]:
+        """Those of an object whose state can't be written: without the messages that it fails on."""
+        bound = self.catalogue.bound(state.object_id)
+        if bound is None or bound.state is not state:
+            return {}
+        self._recover(bound, len(self.catalogue.reports))
+        self._sparse_log.error("object %d: what can't be written of it is left out", state.object_id, exc_info=True)
+        return state.notes()
 
-def storable_text(value: Value) -> str:
-    """A value as the database keeps it: no database holds a NUL in a text."""
-    return as_text(value).replace("\0", "\ufffd")
+    def _count(self) -> None:
+        stats, kinds = self.stats, [type(effect) for effect in self._effects]
+        stats.messages += self._shaped
+        stats.records += self._made
+        stats.events += kinds.count(EventRaised)
+        stats.labels_opened += kinds.count(LabelOpened)
+        stats.labels_closed += kinds.count(LabelClosed)
+        self._shaped = self._made = 0
+
+
+def event_text(value: Value) -> str:
+    """A value as an event or a label keeps it: cut where it is long, and no database holds a NUL in a text."""
+    return as_text(value)[:EVENT_CHARS].replace("\0", "\ufffd")
 
 
 def _event(bound: Bound, row: MappingRow, state: ObjectState, uid: str, time_us: int) -> EventRaised:
-    known = {**state.variables(), X: state.value(row.code)}
-    condition = row.condition
+    condition, expression = row.condition, row.expression
     assert condition is not None  # no EVNT row is without
-    met = {name: storable_text(known.get(name)) for name in condition.names}
-    value = known[X] if row.expression is None else row.expression.evaluate(known)
-    if not row.point and row.expression is None and condition.names:
-        value = known.get(condition.names[0])
+    met = {name: event_text(state.value(row.code if name == X else name)) for name in condition.names}
+    if expression is not None:
+        value = expression.evaluate({name: state.value(row.code if name == X else name) for name in expression.names})
+    elif not row.point and condition.names:
+        value = state.value(condition.names[0])
+    else:
+        value = state.value(row.code)
     several = ", ".join(f"{name}={text}" for name, text in met.items())
     whose = (bound.company_id, bound.object_id, uid, row.code, row.label_en, row.label_cn)
-    met_by = next(iter(met.values())) if len(met) == 1 else several
-    return EventRaised(*whose, storable_text(value), condition.text, met_by, time_us)
+    met_by = next(iter(met.values())) if len(met) == 1 else several[:EVENT_CHARS]
+    return EventRaised(*whose, event_text(value), condition.text, met_by, time_us)

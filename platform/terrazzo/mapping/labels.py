@@ -72,6 +72,7 @@ class Labels:
 
     def __init__(self, standings: Iterable[Standing] = ()) -> None:
         self.standings: dict[Key, Standing] = {(each.project_id, each.code): each for each in standings}
+        self._saved: bytes | None = None  # as they were made
 
     def is_open(self, key: Key) -> bool:
         """Whether the label is open."""
@@ -79,8 +80,14 @@ class Labels:
         return standing is not None and standing.opened_us is not None
 
     def note(self) -> bytes | None:
-        """The states as the bytes that the store keeps with the object; None: there are none."""
-        return encode_labels(list(self.standings.values())) if self.standings else None
+        """The states as the bytes that the store keeps with the object; None: there are none. Saves them, too."""
+        self._saved = encode_labels(list(self.standings.values())) if self.standings else None
+        return self._saved
+
+    def go_back(self) -> None:
+        """All is as it was when ``note`` was called last."""
+        standings = decode_labels(self._saved) if self._saved is not None else ()
+        self.standings = {(each.project_id, each.code): each for each in standings}
 
     @property
     def open_count(self) -> int:

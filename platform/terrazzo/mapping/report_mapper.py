@@ -9,7 +9,7 @@ from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.expressions.functions import Value
 from terrazzo.listeners import Listeners
-from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
+from terrazzo.mapping.catalogue import MappingLimits, ObjectSpec, RetainerSpec
 from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.metadata.entities import Entities
@@ -28,18 +28,27 @@ class ReportMapper:
         self.engine = engine
         self.effect_queue = effect_queue
         self.plans = engine.catalogue.plans
+        self.lane = engine.catalogue.lane
         self.shape = engine.shape
+        self.begin = engine.begin
+        self.keep_up = engine.keep_up
         self.wanted: Listeners[[]] = Listeners("groups to commit")
         effect_queue.room.listen(self.wanted.tell)
 
     @classmethod
-    async def open(cls, store: TimeSeriesStore, entities: Entities, effect_queue: EffectQueue) -> ReportMapper:
+    async def open(
+        cls,
+        store: TimeSeriesStore,
+        entities: Entities,
+        effect_queue: EffectQueue,
+        limits: MappingLimits | None = None,
+    ) -> ReportMapper:
         """Loads what is kept and all records, applies effects that an earlier run left, and follows changes.
 
         Raises:
             StoreUnavailable, Unavailable: the store or the database doesn't answer.
         """
-        engine = MappingEngine()
+        engine = MappingEngine(limits)
         notes = await store.notes("")
         engine.load(notes)
         await effect_queue.start({name: body for name, body in notes.items() if name.startswith(PREFIX)})

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from copy import copy
 
 import msgspec
 
-from terrazzo.expressions.functions import Value
+from terrazzo.expressions.functions import Value, settle
 
 STEPS = 60
+_LARGEST = 2**63 - 1  # of an integer that notes and records hold
 
 
 class Step(msgspec.Struct, array_like=True):
@@ -33,6 +35,8 @@ class Step(msgspec.Struct, array_like=True):
         """One more sample; of several at one time the first to come is the first, the last to come the last."""
         self.count += 1
         self.total += value
+        if self.total.__class__ is int and not -_LARGEST <= self.total <= _LARGEST:
+            self.total = float(self.total)
         self.lowest = min(self.lowest, value)
         self.highest = max(self.highest, value)
         if time_us < self.first_us:
@@ -57,14 +61,19 @@ def join(steps: Iterable[Step]) -> Step:
 
 
 class RollingWindow:
-    """One statistic of one object. ``changed``: the steps that differ from what is kept of them."""
+    """One statistic of one object.
+
+    ``changed``: the steps that differ from what is kept of them. Each is copied before it first changes after ``save``,
+    so that ``go_back`` finds it again.
+    """
 
     def __init__(self, window_us: int, fn: str) -> None:
         self.step_us = max(1, window_us // STEPS)
         self.steps: dict[int, Step] = {}
         self.changed: set[int] = set()
         self._fn = fn
-        self._newest = -1
+        self._newest = self._newest_saved = -1
+        self._saved: dict[int, Step | None] = {}  # as they were; None: there was none
         self._earlier: Step | None = None  # all but the newest, joined
 
     def add(self, time_us: int, value: Value) -> None:
@@ -78,10 +87,29 @@ class RollingWindow:
             self._earlier = None
         self._move(number)
         step = self.steps.get(number)
+        if number not in self._saved:
+            self._saved[number] = None if step is None else copy(step)
+            self.changed.add(number)
         if step is None:
             step = self.steps[number] = Step(number)
         step.add(time_us, +value)
-        self.changed.add(number)
+
+    def save(self) -> None:
+        """From now on ``go_back`` comes back to how it is now."""
+        self._saved.clear()
+        self._newest_saved = self._newest
+
+    def go_back(self) -> None:
+        """All is as it was at the last ``save``."""
+        for number, step in self._saved.items():
+            if step is None:
+                self.steps.pop(number, None)
+                self.changed.discard(number)
+            else:
+                self.steps[number] = step
+                self.changed.add(number)
+        self._newest, self._earlier = self._newest_saved, None
+        self._saved.clear()
 
     def value(self, time_us: int) -> Value:
         """The statistic at a time, which is not earlier than any before."""
@@ -105,7 +133,7 @@ class RollingWindow:
         self._newest = number
         self._earlier = None
         for old in [old for old in self.steps if old <= number - STEPS]:
-            del self.steps[old]
+            self._saved.setdefault(old, self.steps.pop(old))
             self.changed.discard(old)
 
 
@@ -135,4 +163,4 @@ def _result(fn: str, whole: Step) -> Value:
         "max": whole.highest,
         "delta": whole.last - whole.first,
     }
-    return results[fn] if math.isfinite(results[fn]) else None
+    return settle(results[fn])

@@ -55,6 +55,8 @@ class ObjectState:
     interval in which a row with an interval was computed last. ``derived_us``: the newest time at which the rows that
     follow from others were computed. ``newest_us``: the time of the newest message that fed the object. ``raised``: the
     events of the message at hand.
+
+    ``save`` notes how all of this is, ``go_back`` comes back to it; ``notes`` saves too, at no cost.
     """
 
     __slots__ = (
@@ -65,6 +67,8 @@ class ObjectState:
         "newest_us",
         "object_id",
         "raised",
+        "saved",
+        "saved_newest_us",
         "table",
         "times",
         "values",
@@ -84,6 +88,8 @@ class ObjectState:
         self.derived_us = NEVER
         self.newest_us = NEVER
         self.raised: list[int] = []
+        self.saved: bytes | None = None  # a ``StateNote``; None: as it was made
+        self.saved_newest_us = NEVER
 
     def value(self, code: str) -> Value:
         """The newest value of a variable, null for one that isn't there."""
@@ -95,21 +101,49 @@ class ObjectState:
         rows = zip(self.table.rows, self.values, strict=True)
         return {row.code: value for row, value in rows if row.kind is not RowKind.EVNT and value is not None}
 
-    def notes(self) -> dict[str, bytes]:
-        """What has to be written for the state as it is; forgets which windows had changed."""
+    def notes(self, *, written: bool = True) -> dict[str, bytes]:
+        """What has to be written for the state as it is; ``written``: forgets which windows had changed."""
         table = self.table
         edges = self.edges if table.has_edges else []
         marks = self.marks if table.has_marks else []
-        note = StateNote(table.layout, self.values, self.times, edges, marks, self.derived_us)
-        notes = {f"state/{self.object_id}": encode(note)}
-        for place in table.windowed:
-            row, window = table.rows[place], self.windows[place]
-            if window is not None and window.changed:
-                for number in window.changed:
-                    name = f"window/{self.object_id}/{number % STEPS}/{row.code}"
-                    notes[name] = encode(StepNote(window.step_us, window.steps[number]))
-                window.changed.clear()
+        saved = encode(StateNote(table.layout, self.values, self.times, edges, marks, self.derived_us))
+        notes = {f"state/{self.object_id}": saved}
+        if table.windowed:
+            notes.update(self._window_notes())
+            for window in filter(None, self.windows):
+                window.save()
+                if written:
+                    window.changed.clear()
+        self.saved, self.saved_newest_us = saved, self.newest_us
         return notes
+
+    def _window_notes(self) -> dict[str, bytes]:
+        notes = {}
+        for place in self.table.windowed:
+            row, window = self.table.rows[place], self.windows[place]
+            if window is None:
+                continue
+            for number in window.changed:
+                name = f"window/{self.object_id}/{number % STEPS}/{row.code}"
+                notes[name] = encode(StepNote(window.step_us, window.steps[number]))
+        return notes
+
+    def save(self) -> None:
+        """From now on ``go_back`` comes back to how it is now, unless that can't be written: then it raises."""
+        self.notes(written=False)
+
+    def go_back(self) -> None:
+        """All is as it was when it was saved last."""
+        count = len(self.table.rows)
+        note = StateNote("", [None] * count, [NEVER] * count, [], [], NEVER)
+        if self.saved is not None:
+            note = decode_state(self.saved)
+        self.values, self.times = note.values, note.times
+        self.edges, self.marks = note.edges or [False] * count, note.marks or [NEVER] * count
+        self.derived_us, self.newest_us = note.derived_us, self.saved_newest_us
+        self.raised.clear()
+        for window in filter(None, self.windows):
+            window.go_back()
 
     def all_notes(self) -> dict[str, bytes | None]:
         """What has to be written for the state to stand in the place of another; what that one had goes."""

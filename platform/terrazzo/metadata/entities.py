@@ -33,6 +33,7 @@ from terrazzo.metadata.definitions.registry import (
     RETAINER,
     STATISTICS,
 )
+from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
@@ -75,13 +76,23 @@ class Entities:
     rules: RuleRepository
 
     @classmethod
-    def open(cls, database: Database, registry: Registry, secrets: Secrets, *, zone: tzinfo = UTC) -> Entities:
-        """Makes the repositories; changes of terminals and objects are put into ``registry`` after their commit.
+    def open(
+        cls,
+        database: Database,
+        registry: Registry,
+        secrets: Secrets,
+        *,
+        zone: tzinfo = UTC,
+        quotas: RecordQuotas | None = None,
+    ) -> Entities:
+        """Makes the repositories; changes of companies, terminals and objects are put into ``registry`` after commits.
 
         Args:
             zone: the time zone of times without an offset in conditions.
+            quotas: what a company may have; None: as much as it wants.
         """
         parts: dict[str, Any] = {"database": database, "secrets": secrets, "entities": ENTITIES, "zone": zone}
+        parts["quotas"] = quotas
         entities = cls(
             companies=EntityRepository(COMPANY, **parts),
             users=UserRepository(**parts),
@@ -111,6 +122,7 @@ class Entities:
         feed = RegistryFeed(registry)
         entities.terminals.changes.listen(feed.on_terminal)
         entities.objects.changes.listen(feed.on_object)
+        entities.companies.changes.listen(feed.on_company)
         return entities
 
     def every(self) -> list[EntityRepository]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import msgspec
 
 from terrazzo.crypto.secrets import Secrets
@@ -10,8 +12,11 @@ from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
 from terrazzo.metadata.definitions.registry import ENTITIES, OBJECT, TERMINAL
 from terrazzo.metadata.repositories.repository import Changed, EntityRepository
+
+_AT_ONCE = 100  # terminals of a company that is opened or closed
 
 
 async def load_registry(database: Database, secrets: Secrets) -> Registry:
@@ -21,17 +26,20 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         SecretUnreadable: the secrets were sealed with another key.
     """
     registry = Registry()
-    terminals, objects = (
-        EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES) for entity in (TERMINAL, OBJECT)
+    companies, terminals, objects = (
+        EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES)
+        for entity in (COMPANIES, TERMINAL, OBJECT)
     )
+    async for row in companies.every():
+        registry.set_company(row["id"], is_available=bool(row["is_available"]))
     async for row in terminals.every():
-        registry.put_terminal(terminal_of(row))
+        registry.put_terminal(terminal_of(row, registry))
     async for row in objects.every():
         registry.put_object(row["id"], row["terminal_list"] or (), company_id=row[COMPANY])
     return registry
 
 
-def terminal_of(row: Row) -> Terminal:
+def terminal_of(row: Row, registry: Registry) -> Terminal:
     """Converts a row of the table ``terminal`` into the ``Terminal`` that broker and ingest use."""
     return Terminal(
         id=row["id"],
@@ -53,6 +61,8 @@ def terminal_of(row: Row) -> Terminal:
         is_available=bool(row["is_available"]),
         config_id=row["config_id"],
         activated_us=row["activated"],
+        series=row["series"] or "",
+        company_is_available=registry.is_company_available(row[COMPANY]),
     )
 
 
@@ -69,10 +79,28 @@ class RegistryFeed:
             if before is not None and before.id == changed.record_id:  # not a new one with the same uid
                 self._registry.drop_terminal(changed.uid)
             return
-        after = terminal_of(changed.row)
+        after = terminal_of(changed.row, self._registry)
         # The first login is no change of the terminal: it must not end the connection that made it.
         if before is None or msgspec.structs.replace(before, activated_us=after.activated_us) != after:
             self._registry.put_terminal(after)
+
+    def on_company(self, changed: Changed) -> None:
+        """A company was created, changed or deleted: its terminals follow, some at each turn of the loop."""
+        is_available = changed.row is None or bool(changed.row["is_available"])
+        if is_available != self._registry.is_company_available(changed.record_id):
+            self._registry.set_company(changed.record_id, is_available=is_available)
+            terminals = self._registry.terminals()
+            self._follow([each.uid for each in terminals if each.company_id == changed.record_id])
+
+    def _follow(self, uids: list[str]) -> None:
+        for uid in uids[:_AT_ONCE]:
+            terminal = self._registry.terminal(uid)
+            if terminal is not None:
+                is_available = self._registry.is_company_available(terminal.company_id)  # by now
+                if is_available != terminal.company_is_available:
+                    self._registry.put_terminal(msgspec.structs.replace(terminal, company_is_available=is_available))
+        if len(uids) > _AT_ONCE:
+            asyncio.get_running_loop().call_soon(self._follow, uids[_AT_ONCE:])
 
     def on_object(self, changed: Changed) -> None:
         """An object was created, changed or deleted."""

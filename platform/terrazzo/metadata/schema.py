@@ -5,8 +5,17 @@ from __future__ import annotations
 from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.events import EVENT_TABLES
 from terrazzo.database.tables.messages import MESSAGES
-from terrazzo.database.tables.registry import AUDIT, CAMPAIGN_TERMINAL, CHANGE, COMMAND, OBJECT_TERMINAL, REVOKED_TOKEN
+from terrazzo.database.tables.registry import (
+    AUDIT,
+    CAMPAIGN_TERMINAL,
+    CHANGE,
+    COMMAND,
+    FORMER_TERMINAL,
+    OBJECT_TERMINAL,
+    REVOKED_TOKEN,
+)
 from terrazzo.database.tables.replays import REPLAY
+from terrazzo.database.tables.usage import COMPANY_USAGE
 from terrazzo.metadata.definitions.registry import ENTITIES
 
 ALL_TABLES = (
@@ -14,6 +23,7 @@ ALL_TABLES = (
     OBJECT_TERMINAL,
     COMMAND,
     CAMPAIGN_TERMINAL,
+    FORMER_TERMINAL,
     REVOKED_TOKEN,
     CHANGE,
     AUDIT,
@@ -21,4 +31,5 @@ ALL_TABLES = (
     *ANALYSIS,
     *MESSAGES,
     REPLAY,
+    COMPANY_USAGE,
 )

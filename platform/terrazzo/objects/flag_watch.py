@@ -164,7 +164,8 @@ class FlagWatch:
         name, _, rest = series.partition("/")
         objects: tuple[int, ...] = ()
         if name == "g":
-            objects = tuple(self._registry.terminal_objects(rest.partition("/")[0]))
+            terminal = self._registry.terminal_of_series(rest.partition("/")[0])
+            objects = () if terminal is None else tuple(self._registry.terminal_objects(terminal.uid))
         elif name == "m" and rest.isdecimal() and self._flag_reader.has_boot(int(rest)):
             objects = (int(rest),)
         self._by_report[series] = objects

@@ -80,17 +80,19 @@ class LocalBroker(Protocol):
 
     id: str
 
-    def subscribe(self, name: str, filters: Mapping[str, int], queue: BridgeQueue) -> None:
+    def subscribe(self, name: str, filters: Mapping[str, int], queue: BridgeQueue, *, company_id: int) -> None:
         """Puts messages that match a filter into the queue of the bridge ``name``, at most at the filter's QoS.
 
-        Publishers of QoS 1 and 2 are answered when the queue has it on disk. The bridge's own messages are left out.
+        ``company_id``: whose messages, 0 for those of all and of nobody. Publishers of QoS 1 and 2 are answered when
+        the queue has it on disk. The bridge's own messages are left out.
         """
 
-    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None]) -> None:
+    def publish(self, name: str, message: BridgeMessage, on_taken: Callable[[], None], *, company_id: int) -> None:
         """Publishes a message that the bridge ``name`` received.
 
-        ``on_taken`` is called once it may be acknowledged to the remote broker: a terminal's report when it is stored,
-        anything else when the subscribers' sessions have it.
+        ``company_id``: whose it is, and who hears it. 0: a report is of its terminal's company, anything else nobody's,
+        and goes to bridges alone. ``on_taken`` is called once it may be acknowledged to the remote broker: a terminal's
+        report when it is stored, anything else when the subscribers' sessions have it.
 
         Raises:
             BridgeRefused: it was not published, and never will be.
@@ -125,6 +127,10 @@ class Bridge(Protocol):
     """One bridge to a remote broker."""
 
     name: str
+    company_id: int  # whose messages cross, 0: those of all
+
+    def set_open(self, is_open: bool) -> None:
+        """Whether it may be connected: not while its company is closed. It is at first."""
 
     async def start(self) -> None:
         """Opens the queue on disk, subscribes locally, and connects in the background until ``hang_up``.

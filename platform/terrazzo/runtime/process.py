@@ -32,6 +32,7 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
     platform = Platform(config)
     addresses = await platform.start()
     _tune_collector()
+    platform.watch.excuse()
     loop.add_signal_handler(signal.SIGHUP, platform.reload_certificates)
     try:
         await started(platform, addresses)

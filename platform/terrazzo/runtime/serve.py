@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.config.bridge import BridgeSection, bridge_settings
 from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerSection
@@ -25,15 +26,19 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
+from terrazzo.runtime.assembly.logins import open_logins
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
 from terrazzo.runtime.data_folder import close_to_others
+from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
+from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
@@ -51,7 +56,7 @@ class Platform:
 
     def __init__(self, config: Config, ports: Ports | None = None) -> None:
         check_is_served(config)
-        self.config = config
+        self.config = config  # from the start on with as many connections as there are descriptors for
         self._ports = ports or Ports()
         self._lifetime = Lifetime(self._ports.new_supervisor)
         self.tasks = self._lifetime.tasks
@@ -64,6 +69,8 @@ class Platform:
             ConfigError, DatabaseUnusable, StoreUnavailable, OSError: what can't be opened, and why.
         """
         try:
+            plan = prepare_descriptors(self.config.limits.connections)
+            self.config = self.config.with_connections(plan.connections)
             self.config.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             close_to_others(self.config.data_dir)
             return await self._start_parts()
@@ -91,8 +98,10 @@ class Platform:
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
+        self.watch = watch = LoopWatch()
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
+        former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
         files = await self._open_files()
         messenger = await self._open_messenger()
         objects = await open_objects(config, lifetime, store=store, metadata=metadata, messenger=messenger, clock=clock)
@@ -111,15 +120,23 @@ class Platform:
         )
         campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
+        logins = open_logins(config, lifetime, metadata=metadata, clock=clock)
         self.terminals = await start_terminals(
-            config, lifetime, metadata=metadata, messaging=messaging, bridges_of=self._new_bridges
+            config,
+            lifetime,
+            metadata=metadata,
+            limiter=logins.of_terminals,
+            messaging=messaging,
+            bridges_of=self._new_bridges,
         )
+        watch.who += [messaging.ingest.at_work, self.terminals.broker.at_work]
         replays = start_replays(
             config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
         )
         self.parts = parts = GatewayParts(
             store=store,
             metadata=metadata,
+            logins=logins,
             files=files,
             messenger=messenger,
             objects=objects,
@@ -129,13 +146,20 @@ class Platform:
             terminals=self.terminals,
             replays=replays,
             tasks=self.tasks,
+            former=former,
+            watch=watch,
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
-        addresses = await self.gateway.listen(lifetime)
-        if not config.http.public_url:
-            messaging.links.base_url = addresses.http
+        return await self._listen(campaigns)
+
+    async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
+        addresses = await self.gateway.listen(self._lifetime)
+        if not self.config.http.public_url:
+            self.messaging.links.base_url = addresses.http
+        self.watch.start()  # before that nobody is waiting
+        self._lifetime.callback(self.watch.stop)
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
-        lifetime.push_async_callback(campaigns.stop)
+        self._lifetime.push_async_callback(campaigns.stop)
         return addresses
 
     async def _open_store(self) -> TimeSeriesStore:
@@ -156,7 +180,8 @@ class Platform:
         config, metadata = self.config, self.metadata
         folder = FileFolder(config.data_dir / "files", most_bytes=config.limits.file_bytes)
         allowed = parse_types(config.files.types)
-        files = FileLibrary(metadata.database, metadata.entities.uploads, folder, allowed=allowed)
+        uploads, quotas = metadata.entities.uploads, metadata.quotas
+        files = FileLibrary(metadata.database, uploads, folder, allowed=allowed, quotas=quotas)
         await files.remove_orphans()
         return files
 

@@ -14,6 +14,16 @@ from terrazzo.domain.topic_permission import _CHANNEL_SET, NOTHING, parse_topic_
 MAX_TOPIC = 256  # characters of a full topic: it names a series in the store
 
 
+TERMINAL_TOPICS = ("g", "p2p")
+"""The first levels of topics that name a terminal in their second: its reports, its commands."""
+
+
+def terminal_named(registry: Registry, topic: str) -> Terminal | None:
+    """The terminal that a topic names: whose report, or whose command it is."""
+    kind, _, rest = topic.partition("/")
+    return registry.terminal(rest.partition("/")[0]) if kind in TERMINAL_TOPICS else None
+
+
 def covers(granted: str, requested: str) -> bool:
     """Whether every topic that ``requested`` matches is matched by ``granted``."""
     if requested == "#":
@@ -96,7 +106,7 @@ class TerminalAcl:
             return True
         return (
             me.is_route
-            and owner.is_available
+            and owner.is_admitted
             and owner.company_id == me.company_id
             and self._registry.share_object(me.uid, owner.uid)
         )

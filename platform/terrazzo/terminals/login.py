@@ -14,11 +14,12 @@ from mqtt5 import ConnAckReasonCode
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.logins.limiter import Attempt, LoginLimiter
+from terrazzo.logins.places import Principal
 from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
-from terrazzo.throttle import Throttle
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours
@@ -34,6 +35,7 @@ class LoginStats(msgspec.Struct):
     not_authorized: int = 0
     bad_method: int = 0
     throttled: int = 0
+    busy: int = 0
 
 
 class TerminalLogin:
@@ -41,7 +43,7 @@ class TerminalLogin:
 
     Args:
         registry: the terminals.
-        failures: limits failed logins, by address and by terminal; None: no limit.
+        limiter: slows down whoever guesses.
         auto_times: the times in the last accepted ``auto`` passwords; without, a restart forgets them.
         clock: unix seconds.
     """
@@ -50,39 +52,45 @@ class TerminalLogin:
         self,
         registry: Registry,
         *,
-        failures: Throttle | None = None,
+        limiter: LoginLimiter,
         auto_times: AutoTimes | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stats = LoginStats()
         self._registry = registry
-        self._failures = failures
+        self._limiter = limiter
         self._clock = clock
         self._scram_keys = ScramKeys()
         self._auto_times = auto_times or AutoTimes()
-        self._address_of: dict[str, str] = {}  # uid -> where it last logged in from
         self._nobody = _make_nobody()
         self._throttle_log = SparseLog(_log)
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
-        """Decides on a CONNECT or a re-authentication; counts failures."""
-        if self._is_throttled(request):
+        """Decides on a CONNECT or a re-authentication; counts failures, of which one is what doesn't end."""
+        terminal = self._registry.terminal(request.client_id) or self._nobody
+        attempt = self._limiter.begin(_principal(request, terminal), request.address, self._clock())
+        if attempt.wait_s:
             self.stats.throttled += 1
             self._throttle_log.warning("logins of %s from %s are throttled", request.client_id, request.address)
             return Refuse(ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "too many failed logins, try again later")
-        terminal = self._registry.terminal(request.client_id) or self._nobody
         if request.auth_method is not None:
-            return await self._authenticate_scram(request, terminal)
-        return self._authenticate_password(request, terminal)
+            return await self._authenticate_scram(request, terminal, attempt)
+        return self._authenticate_password(request, terminal, attempt)
 
-    def forget(self, uid: str) -> None:
+    def forget(self, terminal: Terminal) -> None:
         """Drops what is kept of the logins of a terminal that was deleted."""
-        self._auto_times.forget(uid)
-        self._address_of.pop(uid, None)
+        self._auto_times.forget(terminal.series_name)
+        self._scram_keys.forget(terminal.uid)
+        self._limiter.forget(terminal.id)
 
-    async def _authenticate_scram(self, request: ConnectRequest, terminal: Terminal) -> Verdict:
+    def forget_places(self, terminal: Terminal) -> None:
+        """Drops where a terminal is known to come from: its credentials have changed."""
+        self._limiter.forget(terminal.id)
+
+    async def _authenticate_scram(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
         if request.auth_method not in METHODS:
             self.stats.bad_method += 1
+            self._limiter.excuse(attempt)
             return Refuse(
                 ConnAckReasonCode.BAD_AUTHENTICATION_METHOD, f"methods: {', '.join(METHODS)}"
             )  # [MQTT-4.12.0-1]
@@ -90,77 +98,72 @@ class TerminalLogin:
             request,
             terminal,
             keys=self._scram_keys,
-            accept=lambda final: self._admit(request, terminal, final),
-            refuse=lambda: self._fail(request, ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD),
+            is_known=self._limiter.is_known(attempt.principal, request.address),
+            accept=lambda final: self._admit(request, terminal, attempt, final),
+            refuse=lambda: self._fail(ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD),
+            busy=lambda reason: self._put_off(attempt, reason),
         )
         return await exchange.start()
 
-    def _authenticate_password(self, request: ConnectRequest, terminal: Terminal) -> Verdict:
+    def _authenticate_password(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
         if request.username is None or request.password is None:
-            return self._fail(request, ConnAckReasonCode.NOT_AUTHORIZED)
+            return self._fail(ConnAckReasonCode.NOT_AUTHORIZED)
         auto_s = None
         right_password = _same(request.password, terminal.pin.encode())
         if terminal.mode == "auto":
             auto_s = read_auto_password(request.password, terminal)
-            right_password = auto_s is not None and self._is_fresh(terminal.uid, auto_s)
+            right_password = auto_s is not None and self._is_fresh(terminal.series_name, auto_s)
         right_name = _same(request.username.encode(), terminal.username.encode())
         if not (right_name & right_password) or terminal is self._nobody:
-            return self._fail(request, ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD)
+            return self._fail(ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD)
         if terminal.dixie:  # SCRAM only, whatever the password says
-            return self._fail(request, ConnAckReasonCode.NOT_AUTHORIZED)
+            return self._fail(ConnAckReasonCode.NOT_AUTHORIZED)
         if auto_s is not None:
-            self._auto_times.accept(terminal.uid, auto_s, now_s=self._clock())
-        return self._admit(request, terminal)
+            self._auto_times.accept(terminal.series_name, auto_s, now_s=self._clock())
+        return self._admit(request, terminal, attempt)
 
-    def _is_fresh(self, uid: str, time_s: int) -> bool:
+    def _is_fresh(self, name: str, time_s: int) -> bool:
         """Whether a password's time is within the window and later than the last accepted one: none serves twice."""
-        return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._auto_times.last(uid)
+        return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._auto_times.last(name)
 
-    def _admit(self, request: ConnectRequest, terminal: Terminal, auth_data: bytes | None = None) -> Accept | Refuse:
+    def _admit(
+        self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, auth_data: bytes | None = None
+    ) -> Accept | Refuse:
         """The verdict on right credentials: the record may disable the terminal, or have changed between two AUTHs."""
-        if not terminal.is_available or self._registry.terminal(terminal.uid) is not terminal:
+        is_current = self._registry.terminal(terminal.uid) is terminal
+        if is_current:
+            self._limiter.succeed(attempt)
+        if not is_current or not terminal.is_admitted:
             self.stats.not_authorized += 1
-            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal is disabled")
+            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal or its company is disabled")
         if request.certificate_name not in (None, terminal.uid):
             self.stats.not_authorized += 1
             return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the client certificate names another terminal")
         self.stats.accepted += 1
-        if self._failures is not None:  # the address's failures stay: one good account must not cover guesses at others
-            self._failures.succeed(self._keys(request)[0])
-        self._address_of[terminal.uid] = request.address
         return Accept(
             identity=TerminalLink(terminal, self._registry),
             keep_alive_s=min(terminal.keep_alive_s, 65_535) or None,
             session_expiry_s=min(terminal.session_expiry_s, 0xFFFF_FFFF) or None,
             auth_data=auth_data,
-            owner=str(terminal.company_id),
+            owner=terminal.owner,
         )
 
-    def _fail(self, request: ConnectRequest, reason: ConnAckReasonCode) -> Refuse:
+    def _put_off(self, attempt: Attempt, reason: str) -> Refuse:
+        """The verdict where nothing was decided."""
+        self.stats.busy += 1
+        self._limiter.excuse(attempt)
+        return Refuse(ConnAckReasonCode.SERVER_BUSY, reason)
+
+    def _fail(self, reason: ConnAckReasonCode) -> Refuse:
         if reason is ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD:
             self.stats.wrong_credentials += 1
         else:
             self.stats.not_authorized += 1
-        if self._failures is not None:
-            now_s = self._clock()
-            for key in self._keys(request):
-                self._failures.fail(key, now_s)
         return Refuse(reason, "wrong or missing credentials")
 
-    def _is_throttled(self, request: ConnectRequest) -> bool:
-        now_s = self._clock()
-        return self._failures is not None and any(not self._failures.check(key, now_s) for key in self._keys(request))
 
-    def _keys(self, request: ConnectRequest) -> tuple[str, ...]:
-        """The throttle's keys for a request.
-
-        A terminal at the address of its last login has a count of its own: neither a stranger who tries its name
-        elsewhere nor a neighbour with a wrong pin behind the same router locks it out.
-        """
-        uid, address = request.client_id, request.address
-        if self._address_of.get(uid) == address:
-            return (f"terminal {uid} at {address}",)
-        return (f"terminal {uid}", f"address {address}")
+def _principal(request: ConnectRequest, terminal: Terminal) -> Principal:
+    return Principal(request.client_id, terminal.id)  # 0 where nobody has the name
 
 
 def read_auto_password(password: bytes, terminal: Terminal) -> int | None:

@@ -1,6 +1,10 @@
 """SCRAM-SHA-1 and SCRAM-SHA-256 (RFC 5802, RFC 7677) as MQTT 5 enhanced authentication [MQTT-4.12].
 
 client-first travels in CONNECT or in the first AUTH, server-first and client-final in AUTH, server-final in CONNACK.
+
+A stranger must learn nothing of who exists, and cost little. server-first needs a salt alone, which any name has. Keys
+are derived when client-final is there, and only of a terminal's pin; a name that nobody has fails without. How long
+either takes doesn't show: a refusal comes after a fixed time.
 """
 
 from __future__ import annotations
@@ -17,6 +21,8 @@ from scramp.core import ScramServer
 from scramp.utils import saslprep
 
 from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import Throttled, Unavailable
+from terrazzo.logins.turns import CheckTurns
 from terrazzo_broker.hooks import Accept, Challenge, ConnectRequest, Refuse, Verdict
 
 METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
@@ -24,40 +30,63 @@ METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 SaltedKeys = tuple[bytes, bytes, bytes, int]
 """What a server keeps of a password: salt, stored key, server key, iterations (RFC 5802, section 3)."""
 
+REFUSED_S = (
+    0.05  # from client-final to a refusal, whatever was found out: a derivation takes 2 ms, more on a busy machine
+)
+MOST_MESSAGE = 2_048  # bytes of a client's message; what SASLprep does to a name is quadratic in its length
 _MAX_CACHED = 20_000
+_ITERATIONS = 4_096
+_DERIVED_AT_ONCE = 2
 
 
 class ScramKeys:
     """The salted keys of terminals, cached because deriving them takes 4,096 rounds of HMAC.
 
-    The salt of a terminal, known or not, stays the same while the process runs: an attempt on an unknown terminal looks
-    like one with a wrong pin.
+    Keys are kept of terminals alone that have proven their pins, so that no stranger pushes them out. The salt of a
+    name, a terminal's or nobody's, stays the same while the process runs.
     """
 
     def __init__(self) -> None:
+        self.turns = CheckTurns(_DERIVED_AT_ONCE)
         self._secret = secrets.token_bytes(32)
-        self._cache: OrderedDict[tuple[str, str, str], SaltedKeys] = OrderedDict()
+        self._cache: OrderedDict[tuple[str, str], tuple[str, SaltedKeys]] = OrderedDict()
 
-    async def derive(self, method: str, uid: str, pin: str) -> SaltedKeys:
-        """The keys of a pin; those not cached are derived in a thread, for a millisecond or two."""
-        name = (method, uid, pin)
-        keys = self._cache.get(name)
-        if keys is None:
-            keys = await asyncio.to_thread(self._derive, method, uid, pin)
-            self._cache[name] = keys
-            if len(self._cache) > _MAX_CACHED:
-                self._cache.popitem(last=False)
-        else:
-            self._cache.move_to_end(name)
-        return keys
+    def none(self, method: str, uid: str) -> SaltedKeys:
+        """Keys that nothing opens, with the salt of this name."""
+        salt = hmac.digest(self._secret, f"{method}.{uid}".encode(), hashlib.sha256)[:16]
+        size = ScramMechanism(method).hf().digest_size
+        return salt, secrets.token_bytes(size), secrets.token_bytes(size), _ITERATIONS
+
+    async def of(self, method: str, terminal: Terminal, address: str, *, is_known: bool) -> SaltedKeys:
+        """The keys of a terminal's pin; those not cached are derived in a thread, in turn by address.
+
+        Raises:
+            Throttled, Unavailable: too many wait for theirs.
+        """
+        pin, keys = self._cache.get((method, terminal.uid), ("", None))
+        if keys is not None and pin == terminal.pin:
+            return keys
+        async with self.turns.turn(address, is_known=is_known):
+            return await asyncio.to_thread(self._derive, method, terminal.uid, terminal.pin)
+
+    def keep(self, method: str, terminal: Terminal, keys: SaltedKeys) -> None:
+        """Keeps the keys of a terminal that has proven its pin."""
+        self._cache[method, terminal.uid] = (terminal.pin, keys)
+        self._cache.move_to_end((method, terminal.uid))
+        if len(self._cache) > _MAX_CACHED:
+            self._cache.popitem(last=False)
+
+    def forget(self, uid: str) -> None:
+        """Drops the keys of a terminal that was deleted."""
+        for method in METHODS:
+            self._cache.pop((method, uid), None)
 
     def _derive(self, method: str, uid: str, pin: str) -> SaltedKeys:
-        salt = hmac.digest(self._secret, f"{method}.{uid}".encode(), hashlib.sha256)[:16]
-        mechanism = ScramMechanism(method)
+        nothing = self.none(method, uid)
         try:
-            keys: SaltedKeys = mechanism.make_auth_info(pin, salt=salt)
+            keys: SaltedKeys = ScramMechanism(method).make_auth_info(pin, _ITERATIONS, nothing[0])
         except ScramException:  # a pin that SASLprep forbids opens nothing
-            keys = mechanism.make_auth_info(secrets.token_hex(), salt=salt)
+            return nothing
         return keys
 
 
@@ -67,9 +96,11 @@ class ScramExchange:
     Args:
         request: the CONNECT, or the AUTH that begins a re-authentication.
         terminal: whose pin is checked.
-        keys: derives the pin's keys.
+        keys: has the pin's keys.
+        is_known: whether the terminal is known where the request comes from.
         accept: makes the verdict on success; takes server-final.
         refuse: makes the verdict on failure.
+        busy: makes the verdict where too many wait; takes what to say.
     """
 
     def __init__(
@@ -78,16 +109,22 @@ class ScramExchange:
         terminal: Terminal,
         *,
         keys: ScramKeys,
+        is_known: bool,
         accept: Callable[[bytes], Accept | Refuse],
         refuse: Callable[[], Refuse],
+        busy: Callable[[str], Refuse],
     ) -> None:
         self._request = request
         self._terminal = terminal
         self._method = request.auth_method or ""
         self._keys = keys
+        self._is_known = is_known
         self._accept = accept
         self._refuse = refuse
-        self._server: ScramServer | None = None
+        self._busy = busy
+        self._nonce = secrets.token_hex()
+        self._first = ""
+        self._username = ""
 
     async def start(self) -> Verdict:
         """The verdict on the request: server-first, or an empty challenge where client-first is still to come."""
@@ -96,27 +133,49 @@ class ScramExchange:
         return Challenge(b"", self._on_client_first)
 
     async def _on_client_first(self, data: bytes) -> Verdict:
-        keys = await self._keys.derive(self._method, self._request.client_id, self._terminal.pin)
-        self._server = ScramMechanism(self._method).make_server(lambda username: self._keys_of(username, keys))
+        if len(data) > MOST_MESSAGE:
+            return self._refuse()
         try:
-            self._server.set_client_first(data.decode())
-            return Challenge(self._server.get_server_first().encode(), self._on_client_final)
+            self._first = data.decode()
+            _, server_first = self._begin(self._keys.none(self._method, self._request.client_id))
         except (ScramException, UnicodeDecodeError):
             return self._refuse()
+        return Challenge(server_first.encode(), self._on_client_final)
+
+    def _begin(self, keys: SaltedKeys) -> tuple[ScramServer, str]:
+        """A server with these keys that has had client-first, and its server-first, each time the same."""
+
+        def keys_of(username: str) -> SaltedKeys:
+            self._username = username
+            return keys
+
+        server = ScramMechanism(self._method).make_server(keys_of, s_nonce=self._nonce)
+        server.set_client_first(self._first)
+        return server, server.get_server_first()
 
     async def _on_client_final(self, data: bytes) -> Verdict:
-        assert self._server is not None
-        try:
-            self._server.set_client_final(data.decode())
-            return self._accept(self._server.get_server_final().encode())
-        except (ScramException, UnicodeDecodeError):
+        if len(data) > MOST_MESSAGE:
             return self._refuse()
+        loop = asyncio.get_running_loop()
+        began_s = loop.time()
+        try:
+            keys = await self._right_keys()
+        except (Throttled, Unavailable) as error:
+            return self._busy(str(error))
+        server, _ = self._begin(keys)
+        try:
+            server.set_client_final(data.decode())
+        except (ScramException, UnicodeDecodeError):
+            await asyncio.sleep(REFUSED_S - (loop.time() - began_s))
+            return self._refuse()
+        self._keys.keep(self._method, self._terminal, keys)
+        return self._accept(server.get_server_final().encode())
 
-    def _keys_of(self, username: str, keys: SaltedKeys) -> SaltedKeys:
-        """The keys for a user name; for another than the terminal's random ones, so that it fails like a wrong pin."""
-        if self._is_named(username) and self._request.username in (None, "", self._terminal.username):
-            return keys
-        return keys[0], secrets.token_bytes(len(keys[1])), secrets.token_bytes(len(keys[2])), keys[3]
+    async def _right_keys(self) -> SaltedKeys:
+        """The terminal's keys; for another user name than its own those that fail like a wrong pin."""
+        if self._is_named(self._username) and self._request.username in (None, "", self._terminal.username):
+            return await self._keys.of(self._method, self._terminal, self._request.address, is_known=self._is_known)
+        return self._keys.none(self._method, self._request.client_id)
 
     def _is_named(self, username: str) -> bool:
         try:

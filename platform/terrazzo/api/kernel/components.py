@@ -76,13 +76,8 @@ def _object(body: bytes) -> dict[str, Any]:
 
 def query_values(query: Sequence[tuple[str, str]]) -> Mapping[str, str | list[str]]:
     """A name that occurs several times is a list; an empty value is one that was not given."""
-    values: dict[str, str | list[str]] = {}
+    values: dict[str, list[str]] = {}
     for name, value in query:
-        if not value:
-            continue
-        before = values.get(name)
-        if before is None:
-            values[name] = value
-        else:
-            values[name] = [*before, value] if isinstance(before, list) else [before, value]
-    return values
+        if value:
+            values.setdefault(name, []).append(value)
+    return {name: each if each[1:] else each[0] for name, each in values.items()}

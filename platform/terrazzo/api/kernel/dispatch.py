@@ -27,6 +27,8 @@ from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 
 _SCHEME = "bearer "
 
@@ -71,6 +73,7 @@ class Performer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
         began = perf_counter()
         code = SUCCESS
+        noted = at_work.begin(Work(operation.name))
         try:
             who = await self._admit(operation, caller)
             answer = reply.success(await operation.handler(self._services, who, decode()))
@@ -78,6 +81,8 @@ class Performer:
             failure = explain(error, reply)
             code = failure.code
             answer = reply.failure(failure)
+        finally:
+            at_work.end(noted)
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
 
@@ -95,6 +100,7 @@ class Performer:
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
+        at_work.begin(Work(operation.name, actor.company_id))
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor

@@ -133,7 +133,7 @@ class GatewayReply(msgspec.Struct, frozen=True):
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}`` but for imports, whose report says which rows are wrong."""
         message = MESSAGES[failure.code]
-        envelope = Envelope(self.resp, self.actionid, failure.code, message, failure.info, failure.result)
+        envelope = Envelope(self.resp, self.actionid, failure.code, message, encodable(failure.info), failure.result)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
@@ -154,7 +154,7 @@ class ComponentReply(msgspec.Struct, frozen=True):
 
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}``."""
-        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], failure.info, {})
+        envelope = ComponentEnvelope(failure.code, MESSAGES[failure.code], encodable(failure.info), {})
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
@@ -173,12 +173,17 @@ class MessengerReply(msgspec.Struct, frozen=True):
     def failure(self, failure: Failure) -> Answer:
         """With what the provider said, if it came to that."""
         said = failure.result if isinstance(failure.result, ServiceAnswer) else ServiceAnswer(result={})
-        envelope = self._envelope(failure.code, failure.info, said)
+        envelope = self._envelope(failure.code, encodable(failure.info), said)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
     def _envelope(self, code: int, info: str, said: ServiceAnswer) -> MessengerEnvelope:
         service = {"svc_code": said.svc_code, "svc_ext": said.svc_ext, "svc_msg": said.svc_msg}
         return MessengerEnvelope(code, MESSAGES[code], info, said.result, **service)
+
+
+def encodable(info: str) -> str:
+    """Bytes of a head that are no UTF-8, which aiohttp decodes to surrogates, as escapes."""
+    return info if info.isascii() else info.encode("utf-8", "backslashreplace").decode()
 
 
 def explain(error: Exception, reply: Reply) -> Failure:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, Self
 
 import msgspec
 from msgspec import Meta
 
+from terrazzo.database.field import check_depth
 from terrazzo.times import parse_time
 from terrazzo_broker.topics.names import is_topic_filter
 
 MOST_NAMES = 1000
 MOST_LEVELS = 128  # of a topic filter
-JSON_DEPTH = 64  # levels of JSON that a record keeps
 
 Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
 Key = Annotated[str, Meta(min_length=1, max_length=128)] | Annotated[int, Meta(ge=0, le=2**63 - 1)]
@@ -120,11 +120,11 @@ class Json(Parsed):
 
     @classmethod
     def parse(cls, value: Any, zone: tzinfo) -> Self:
-        """Objects and arrays of at most ``JSON_DEPTH`` levels."""
+        """Objects and arrays of at most ``field.JSON_DEPTH`` levels."""
         found = parse_json_text(value) if isinstance(value, str) else value
         if found is not None and not isinstance(found, dict | list):
             raise ValueError(f"expected a JSON object or array, got {kind(found)}")
-        _check_depth(found)
+        check_depth(found)
         return cls(found)
 
 
@@ -149,11 +149,13 @@ class KeyList(Json):
 
 
 def parse_json_text(text: str) -> Any:
-    """The value of a JSON text, None for an empty one."""
+    """The value of a JSON text, None for an empty one; a ``ValueError`` says what is wrong with it."""
     if not text.strip():
         return None
     try:
-        return msgspec.json.decode(text)
+        found = msgspec.json.decode(text)
+        check_depth(found)
+        return found
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeEncodeError) as error:
@@ -165,6 +167,8 @@ def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
 
     def read(wanted: type, value: Any) -> Any:
         if issubclass(wanted, Parsed):
+            if isinstance(value, dict | list):
+                check_depth(value)
             return wanted.parse(value, zone)
         raise TypeError(f"no way to read {wanted.__name__}")
 
@@ -188,18 +192,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError(f"expected str, got {kind(value)}")
     return value
-
-
-def _check_depth(value: Any) -> None:
-    level = [value]
-    for _ in range(JSON_DEPTH):
-        level = [inner for outer in level for inner in _children(outer)]
-        if not level:
-            return
-    raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()

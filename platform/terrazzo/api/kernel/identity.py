@@ -20,12 +20,19 @@ async def identify(tokens: TokenService, caller: Caller) -> Actor:
     """
     if not caller.token:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
+    actor = await _verify(tokens, caller, caller.token)
+    if caller.slot is not None:
+        caller.slot.prove()
+    return actor
+
+
+async def _verify(tokens: TokenService, caller: Caller, token: str) -> Actor:
     if caller.live is None:
-        return await tokens.verify(caller.token)
+        return await tokens.verify(token)
     held = held_by(caller)
     if held is None:
         caller.held = None
-        held = caller.held = await tokens.hold(caller.token)
+        held = caller.held = await tokens.hold(token)
     return await tokens.verify_held(held)
 
 

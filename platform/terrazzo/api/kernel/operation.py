@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -22,6 +22,13 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 """``handle_x(services, actor, request) -> result``. Without a permission the second argument is the ``Caller``."""
 
 
+class Place(Protocol):
+    """A connection's place among all, which it keeps once a good token has come on it."""
+
+    def prove(self) -> None:
+        """One has."""
+
+
 class Caller(msgspec.Struct):
     """Whoever is at the other end of a connection, or of one HTTP request."""
 
@@ -29,6 +36,7 @@ class Caller(msgspec.Struct):
     token: str | None = None  # a connection keeps the last one that was sent to it
     live: LiveSession | None = None  # the subscriptions of a connection that stays
     held: HeldToken | None = None  # the token that was checked on a connection that stays
+    slot: Place | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,22 @@ async def find_terminal(services: Services, actor: Actor, key: str | int) -> str
     return str(row["uid"])
 
 
+async def find_series_name(services: Services, actor: Actor, key: str | int) -> str:
+    """The name of the series of the terminal with this uid or id, or of the former terminal with this id.
+
+    Raises:
+        NotFound: there is and was none, or it is another company's.
+    """
+    try:
+        return services.registry.series_name(await find_terminal(services, actor, key))
+    except NotFound:
+        number = as_id(key)
+        former = None if number is None else await services.former_terminals.find(actor, number)
+        if former is None:
+            raise
+        return former.series
+
+
 async def find_object(services: Services, actor: Actor, key: str | int) -> int:
     """The id of the object with this id, as a number or as text, from memory where that knows it.
 

@@ -9,11 +9,13 @@ from typing import Any, Protocol
 
 from prometheus_client.registry import Collector
 
+from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
+from terrazzo.company_turns import CompanyTurns
 from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
@@ -23,12 +25,16 @@ from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
 from terrazzo.live.hub import LiveHub
+from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.mapping.trials import MappingTrials
 from terrazzo.messenger.messenger import Messenger
+from terrazzo.metadata.former_terminals import FormerTerminal
 from terrazzo.objects.flags import FlagSource
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo_broker.peer_address import TrustedProxies
 
 ReadinessCheck = Callable[[], Awaitable[None]]
 """Returns when a part accepts work and raises otherwise; the error's text is shown to operators."""
@@ -263,6 +269,9 @@ class ApiLimits(Protocol):
     def connections(self) -> int: ...
 
     @property
+    def unauthenticated_connections(self) -> int: ...
+
+    @property
     def pipelined_requests(self) -> int: ...
 
     @property
@@ -275,12 +284,23 @@ class ApiLimits(Protocol):
     def ws_subscriptions(self) -> int: ...
 
 
+class FormerTerminals(Protocol):
+    """The terminals that were deleted."""
+
+    async def find(self, actor: Actor, terminal_id: int) -> FormerTerminal | None: ...
+
+    async def page(
+        self, actor: Actor, *, uid: str | None, page_index: int, page_size: int
+    ) -> tuple[list[FormerTerminal], int]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What the operations may use: the parts of the platform, one field each."""
 
     entities: EntityStores
     registry: Registry
+    former_terminals: FormerTerminals
     store: TimeSeriesStore
     bus: MessageBus
     broker: BrokerView
@@ -295,14 +315,20 @@ class Services:
     messenger: Messenger
     login: LoginService
     tokens: TokenService
+    lockouts: Lockouts
     audit: AuditLogReader
     live: LiveHub
     analysis: Analysis
     replays: ReplayRunner
     limits: ApiLimits
     zone: tzinfo
+    mapping_limits: MappingLimits = field(default_factory=MappingLimits)
+    trials: MappingTrials = field(default_factory=MappingTrials)
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default
     readiness: Mapping[str, ReadinessCheck] = field(default_factory=dict)  # part -> check
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
+    imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
+    allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing

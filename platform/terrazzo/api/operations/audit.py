@@ -37,7 +37,7 @@ class AuditList(ListRequest):
 class AuditRecord(msgspec.Struct):
     """``before`` and ``after`` hold the fields that changed; a secret reads ``******``.
 
-    ``action`` is create, update, delete, command, login, login_refused, logout, end_tokens, kick or rotate.
+    ``action`` is create, update, delete, command, login, login_refused, logout, end_tokens, kick, rotate or unlock.
     ``user_id`` 0 is the platform itself, or a login under a name that nobody has.
     """
 

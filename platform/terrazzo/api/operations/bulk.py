@@ -98,13 +98,15 @@ class BulkOperations:
     async def handle_import(self, services: Services, actor: Actor, request: ImportRecords) -> Report:
         """Imports the rows of a request, all together or, where one is wrong, none."""
         given = request.rows
-        rows = read_text(given) if isinstance(given, str) else read_objects(given)
-        return await self._import(services, actor, rows, request, _unheard)
+        async with services.imports.turn(actor.company_id):
+            rows = read_text(given) if isinstance(given, str) else read_objects(given)
+            return await self._import(services, actor, rows, request, _unheard)
 
     async def handle_upload(self, services: Services, actor: Actor, request: BulkUpload) -> Report:
         """Imports an uploaded file, which is read here: only whoever may import uploads anything."""
-        rows = read_upload(await request.read())
-        return await self._import(services, actor, rows, request.options, request.on_progress)
+        async with services.imports.turn(actor.company_id):
+            rows = read_upload(await request.read())
+            return await self._import(services, actor, rows, request.options, request.on_progress)
 
     async def handle_export(self, services: Services, actor: Actor, request: ExportOptions) -> AsyncIterator[bytes]:
         """All records of the actor's company as the pieces of a file.

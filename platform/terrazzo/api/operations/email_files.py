@@ -31,6 +31,8 @@ async def gather_files(
     most, files = services.messenger.attachment_bytes, list(uploaded)
     left = most - sum(len(file.content) for file in files)
     for uid in uids_of(named):
+        if len(files) == MOST_FILES:
+            raise BadParameter("email_group", f"EmailFile: more than {MOST_FILES} files")
         try:
             stored = await services.files.open_for(actor, uid)
         except NotFound:

@@ -11,9 +11,9 @@ from terrazzo.api.kernel.fields import Json, KeyList, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.payload import Reject
 from terrazzo.errors import BadParameter
-from terrazzo.mapping.dry_run import Sample, Trial, try_mapping
+from terrazzo.mapping.dry_run import Sample, Trial
+from terrazzo.mapping.trial_process import TrialRequest
 from terrazzo.times import format_spaced, now_us
 
 MOST_SAMPLES = 1_000
@@ -69,12 +69,8 @@ async def handle_check_mapping(services: Services, actor: Actor, request: CheckM
     given = request.terminal_list.value if request.terminal_list else None
     terminals = [str(key) for key in given or ()] or [f"terminal-{place}" for place in range(1, 1_001)]
     samples = _samples(request.payloads, terminals)
-    try:
-        trial = try_mapping(request.script.value, terminals, samples)
-    except Reject as error:
-        raise BadParameter("payloads", str(error)) from None
-    except ValueError as error:
-        raise BadParameter("script", str(error)) from None
+    asked = TrialRequest(request.script.value, terminals, samples, services.mapping_limits)
+    trial = await services.trials.run(actor.company_id, asked)
     return _present(trial, services)
 
 

@@ -12,6 +12,7 @@ from terrazzo.api.operations import (
     events,
     labels,
     live,
+    lockouts,
     mapping_check,
     messages,
     pusher,
@@ -21,7 +22,7 @@ from terrazzo.api.operations import (
     terminal_status,
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
-from terrazzo.api.operations.history import charts, grid, mosaic, rejects
+from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
 
 TABLE = OperationTable(
     (
@@ -35,6 +36,7 @@ TABLE = OperationTable(
         *statistics.OPERATIONS,
         *balance.OPERATIONS,
         *terminal_status.OPERATIONS,
+        *former_terminals.OPERATIONS,
         *grid.OPERATIONS,
         *mosaic.OPERATIONS,
         *events.OPERATIONS,
@@ -47,6 +49,7 @@ TABLE = OperationTable(
         *campaigns.OPERATIONS,
         *broker.OPERATIONS,
         *audit.OPERATIONS,
+        *lockouts.OPERATIONS,
         *bulk.OPERATIONS,
         *rules.OPERATIONS,
         *messages.OPERATIONS,

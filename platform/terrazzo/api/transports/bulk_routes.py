@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import aclosing
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import msgspec
@@ -16,6 +18,7 @@ from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.bulk import BULK, BulkUpload, ExportOptions, ImportOptions
+from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.bulk.exporting import MEDIA_TYPES
 from terrazzo.errors import BadParameter
@@ -37,6 +40,7 @@ class BulkRoutes:
 
     performer: Performer
     validator: Validator
+    bodies: BodyReader
     upload_bytes: int
     caller_of: CallerOf
     respond: Respond
@@ -48,22 +52,37 @@ class BulkRoutes:
 
     def _importer(self, operation: Operation) -> Handler:
         async def handle_upload(request: web.Request) -> web.StreamResponse:
-            body = _Body(request, self.upload_bytes)
-            stage = _Stage()
+            caller, stage, too_long = self.caller_of(request), _Stage(), False
+
+            async def read() -> bytes:
+                nonlocal too_long
+                try:
+                    return await self._read(request, caller)
+                except BodyRefused as refusal:
+                    too_long = refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+                    raise BadParameter("body", str(refusal).removeprefix("body: ")) from None
 
             def decode() -> BulkUpload:
                 options: ImportOptions = self.validator.from_query(operation, dict(request.query))
                 stage.is_wanted = bool(options.progress)
-                return BulkUpload(options, body.read, stage.set)
+                return BulkUpload(options, read, stage.set)
 
             async def perform() -> Answer:
                 reply = GatewayReply(operation.name, EMPTY_TEXT)
-                answer = await self.performer.perform(operation, self.caller_of(request), decode, reply)
-                return msgspec.structs.replace(answer, status=413) if body.is_too_long else answer
+                answer = await self.performer.perform(operation, caller, decode, reply)
+                return msgspec.structs.replace(answer, status=413) if too_long else answer
 
             return await self._answer(request, perform(), stage)
 
         return handle_upload
+
+    async def _read(self, request: web.Request, caller: Caller) -> bytes:
+        body = bytearray()
+        bound = Bound(self.upload_bytes, "limits.import_bytes")
+        async with aclosing(self.bodies.pieces(request, caller, bound)) as pieces:
+            async for piece in pieces:
+                body += piece
+        return bytes(body)
 
     async def _answer(self, request: web.Request, work: Any, stage: _Stage) -> web.StreamResponse:
         """The answer; once there is progress to tell, as the last of the lines that tell it."""
@@ -103,29 +122,6 @@ class BulkRoutes:
             return await send_stream(request, reply.result, media_type=MEDIA_TYPES[format], file_name=name)
 
         return handle_export
-
-
-class _Body:
-    """A request's body, as long as it may be."""
-
-    def __init__(self, request: web.Request, most_bytes: int) -> None:
-        self._request = request
-        self._most_bytes = most_bytes
-        self.is_too_long = (request.content_length or 0) > most_bytes
-
-    async def read(self) -> bytes:
-        """All of it.
-
-        Raises:
-            BadParameter: it is too long.
-        """
-        body = bytearray()
-        while not self.is_too_long and (chunk := await self._request.content.readany()):
-            body += chunk
-            self.is_too_long = len(body) > self._most_bytes
-        if self.is_too_long:
-            raise BadParameter("body", f"longer than {self._most_bytes} bytes (limits.import_bytes)")
-        return bytes(body)
 
 
 class _Stage:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,19})\s*-\s*(\d{0,19})\s*", re.IGNORECASE | re.ASCII)
+_RANGE = re.compile(r"\s*bytes\s*=\s*(?:(\d{1,19})\s*)?-\s*(?:(\d{1,19})\s*)?", re.IGNORECASE | re.ASCII)
 
 
 class ByteRange(NamedTuple):
@@ -27,7 +27,7 @@ def choose_range(headers: Mapping[str, str], *, size: int, etag: str, method: st
         return ByteRange(304, 0, 0)
     condition = headers.get("If-Range")
     wanted = _RANGE.fullmatch(headers.get("Range", ""))
-    if method != "GET" or wanted is None or wanted[1] == wanted[2] == "" or condition not in (None, f'"{etag}"'):
+    if method != "GET" or wanted is None or not (wanted[1] or wanted[2]) or condition not in (None, f'"{etag}"'):
         return ByteRange(200, 0, size)
     if not wanted[1]:
         start, end = max(0, size - int(wanted[2])), size

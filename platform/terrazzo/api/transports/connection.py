@@ -7,18 +7,25 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
 
-from aiohttp import web
+from aiohttp import WSCloseCode, web
 
-from terrazzo.api.kernel.envelope import BAD_PARAMETER, UNREAD, Answer, Failure
+from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
+from terrazzo.api.transports.bodies.frame_lengths import FrameLengths
+from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.idle_clock import IdleClock
 from terrazzo.api.transports.json_response import write_answer
 from terrazzo.api.transports.known_heads import KnownHead, KnownHeads
+from terrazzo.api.transports.peers.shares import Full, Slot
+from terrazzo.api.transports.peers.unread_clock import UnreadClock
 from terrazzo.api.transports.request_bounds import RequestBounds
+from terrazzo_broker.peer_address import TrustedProxies
 
 HEAD_BYTES = 64 * 1024  # all of a head
+_PROOF_S = 0.05  # between looks whether a token has come that was sent before a long message
+_PROOF_TRIES = 20
 GOODBYE_S = 2.0  # for last words to arrive, and for what a refused peer is still sending
 
 
@@ -28,13 +35,16 @@ class Port:
 
     Args:
         name: what ``/metrics`` calls its connections.
+        has_health: whether ``/healthz`` is there, which has a reserve of connections.
         heads: None where each request is read by aiohttp.
     """
 
     name: str
+    has_health: bool
     connection_limiter: ConnectionLimiter
     limits: ApiLimits
     heads: KnownHeads | None
+    proxies: TrustedProxies
 
 
 class HttpConnection(asyncio.Protocol):
@@ -53,15 +63,23 @@ class HttpConnection(asyncio.Protocol):
         "_answering",
         "_bounds",
         "_connections",
+        "_frames",
         "_head_timer",
         "_held",
         "_idle",
         "_is_closing",
         "_is_refused",
+        "_is_saying_goodbye",
+        "_own_slot",
         "_port",
         "_reader",
+        "_request_slot",
         "_transport",
+        "_unread",
         "_writable",
+        "is_in_reserve",
+        "is_proxied",
+        "is_upgraded",
     )
 
     def __init__(self, port: Port, reader: asyncio.Protocol, connections: set[HttpConnection]) -> None:
@@ -73,6 +91,14 @@ class HttpConnection(asyncio.Protocol):
         self._idle: IdleClock | None = None
         self._is_closing = False
         self._is_refused = False
+        self._is_saying_goodbye = False
+        self._own_slot: Slot | None = None
+        self._request_slot: Slot | Full | None = None  # of the client for whom a proxy asks
+        self.is_in_reserve = False  # nothing but health is answered
+        self.is_proxied = False  # the peer is a trusted proxy
+        self.is_upgraded = False
+        self._frames: FrameLengths | None = None  # of an upgraded connection, until a good token comes
+        self._unread: UnreadClock | None = None  # while the peer doesn't take what it is sent
         self._writable: asyncio.Event | None = None  # set: the peer takes what it is sent
         self._bounds = RequestBounds()
         self._head_timer: asyncio.TimerHandle | None = None
@@ -85,31 +111,132 @@ class HttpConnection(asyncio.Protocol):
         opened = cast(asyncio.Transport, transport)
         peer = opened.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
-        connection_limiter = self._port.connection_limiter
-        if not connection_limiter.enter(self._port.name, self._address):
-            _hang_up(opened, 503, f"connections: {connection_limiter.most} are open (limits.connections)")
+        self.is_proxied = self._address in self._port.proxies
+        full = self._enter()
+        if full is not None:
+            self._refuse(opened, self._port.connection_limiter.why(full))
             return
         self._transport = opened
         self._connections.add(self)
         self._idle = IdleClock(self._port.limits.idle_timeout_s, opened.close)
         self._reader.connection_made(opened)
 
+    def _enter(self) -> Full | None:
+        limiter, port = self._port.connection_limiter, self._port.name
+        place = limiter.enter(port, self._address, give_way=self._give_way, is_idle=self._is_idle)
+        if isinstance(place, Slot):
+            self._own_slot = place
+            return None
+        if place is Full.ALL and self._port.has_health:
+            self._own_slot = limiter.enter_reserve(port, self._address, give_way=self._give_way)
+            self.is_in_reserve = self._own_slot is not None
+        return None if self.is_in_reserve else place
+
+    def _refuse(self, transport: asyncio.Transport, info: str) -> None:
+        self._is_refused = True
+        self._is_saying_goodbye = self._port.connection_limiter.begin_goodbye()
+        if self._is_saying_goodbye:
+            _hang_up(transport, 503, info)
+        else:
+            transport.abort()
+
+    def _is_idle(self) -> bool:
+        return self.is_upgraded or self._idle is None or not self._idle.is_held
+
+    def _give_way(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def slot(self) -> Slot | None:
+        """The place of whoever asks, to be kept when they show a good token."""
+        return self._request_slot if isinstance(self._request_slot, Slot) else self._own_slot
+
+    def enter_request(self, address: str) -> None:
+        """A request of the client at ``address`` begins, which the peer, a trusted proxy, hands on."""
+        limiter = self._port.connection_limiter
+        self._request_slot = limiter.enter_behind_proxy(address, give_way=self._give_way, is_idle=self._is_idle)
+
+    @property
+    def refusal(self) -> str:
+        """Why the request that has come is not answered; empty where it is."""
+        if isinstance(self._request_slot, Full):
+            return self._port.connection_limiter.why(self._request_slot)
+        return self._port.connection_limiter.why(Full.ALL) if self.is_in_reserve else ""
+
+    def _leave_request(self) -> None:
+        if isinstance(self._request_slot, Slot):
+            self._request_slot.leave()
+        self._request_slot = None
+
     def data_received(self, data: bytes) -> None:
         """Answers a request whose head is known; hands all others to aiohttp."""
         if self._transport is None or self._is_refused:
             return
         if self._answering is not None:
-            self._held += data
-            self._transport.pause_reading()  # the rest waits in the socket
+            self._hold(data)
+        elif self._frames is not None:
+            self._watch_frames(self._frames, data)
         elif self._bounds.is_at_rest and (known := self._find(data)) is not None:
             task = self._answer(*known)
             self._answering = asyncio.get_running_loop().create_task(task, name="request with a known head")
         else:
             self._hand_on(data)
 
+    def _hold(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._held += data
+        self._transport.pause_reading()  # the rest waits in the socket
+
+    def upgrade(self) -> None:
+        """What comes from now on are frames of a WebSocket; until a good token comes, of short messages.
+
+        Raises:
+            HTTPBadRequest: some have come already, before the upgrade was answered.
+        """
+        if self._bounds.after_head:
+            raise web.HTTPBadRequest(text="upgrade: more was sent before it was answered")
+        self.is_upgraded, self._frames = True, FrameLengths(UNPROVEN_BYTES)
+
+    def _watch_frames(self, frames: FrameLengths, data: bytes) -> None:
+        if self._held:  # aiohttp reads on by itself
+            self._hold(data)
+        elif self._is_proven:
+            self._frames = None
+            self._reader.data_received(data)
+        else:
+            passed = frames.feed(data)
+            self._reader.data_received(data[:passed])
+            if passed < len(data):
+                self._hold(data[passed:])
+                self._judge_long_message(_PROOF_TRIES)
+
+    @property
+    def _is_proven(self) -> bool:
+        return self.slot is not None and self.slot.is_proven
+
+    def _judge_long_message(self, tries: int) -> None:
+        """Waits for the token of a message before it, if there was one."""
+        transport = self._transport
+        if transport is None or transport.is_closing():
+            return
+        if self._is_proven:
+            self._frames, data, self._held = None, self._held, b""
+            transport.resume_reading()
+            self._reader.data_received(data)
+        elif tries:
+            asyncio.get_running_loop().call_later(_PROOF_S, self._judge_long_message, tries - 1)
+        else:
+            info = f"message over {UNPROVEN_BYTES} bytes, which needs a good token"
+            self._port.connection_limiter.cut(Cut.TOO_LONG, self._address, info)
+            reason = WSCloseCode.MESSAGE_TOO_BIG.to_bytes(2, "big") + info.encode()
+            transport.write(b"\x88" + bytes([len(reason)]) + reason)
+            transport.close()
+            asyncio.get_running_loop().call_later(GOODBYE_S, transport.abort)
+
     def _find(self, data: bytes) -> tuple[KnownHead, bytes] | None:
         heads = self._port.heads
-        return None if heads is None or self._is_closing else heads.find(data)
+        return None if heads is None or self._is_closing or self.is_in_reserve else heads.find(data)
 
     def _hand_on(self, data: bytes) -> None:
         bounds = self._bounds
@@ -131,11 +258,19 @@ class HttpConnection(asyncio.Protocol):
         assert idle is not None
         idle.hold()
         try:
-            await self.send(await heads.answer(body, Caller(self._address, known.token)))
+            hops = known.forwarded_for
+            address = self._port.proxies.client_of(self._address, hops) if hops else self._address
+            if self.is_proxied:
+                self.enter_request(address)
+            if refusal := self.refusal:
+                await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
+            else:
+                await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot)))
         except ConnectionError:
             pass  # the peer is gone, and with it whoever would want to know
         finally:
             self._answering = None
+            self._leave_request()
             idle.restart()
             self._go_on()
 
@@ -175,6 +310,7 @@ class HttpConnection(asyncio.Protocol):
 
     def on_answered(self, request: web.BaseRequest, *, stays: bool) -> None:
         """The answer has been written, after which the connection stays or not."""
+        self._leave_request()
         if self._idle is not None:
             self._idle.restart()
         if stays:
@@ -208,6 +344,10 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Counts it out."""
         self._stop_head_timer()
+        self._leave_request()
+        self._stop_unread_clock()
+        if self._is_saying_goodbye:
+            self._port.connection_limiter.end_goodbye()
         if self._transport is None:
             return
         self._transport = None
@@ -216,7 +356,8 @@ class HttpConnection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
         self._connections.discard(self)
-        self._port.connection_limiter.leave(self._port.name)
+        if self._own_slot is not None:
+            self._port.connection_limiter.leave(self._port.name, self._own_slot)
         self._reader.connection_lost(exc)
 
     def _stop_head_timer(self) -> None:
@@ -234,6 +375,7 @@ class HttpConnection(asyncio.Protocol):
         """The peer does not take what it is sent."""
         if self._transport is not None:
             self._writable = asyncio.Event()
+            self._unread = UnreadClock(self._transport, self._port.limits.request_timeout_s, self._cut_unread)
             self._reader.pause_writing()
 
     def resume_writing(self) -> None:
@@ -241,7 +383,18 @@ class HttpConnection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
             self._writable = None
+            self._stop_unread_clock()
             self._reader.resume_writing()
+
+    def _stop_unread_clock(self) -> None:
+        if self._unread is not None:
+            self._unread.stop()
+            self._unread = None
+
+    def _cut_unread(self) -> None:
+        self._port.connection_limiter.cut(Cut.UNREAD, self._address, "the peer does not take its answers")
+        if self._transport is not None:
+            self._transport.abort()
 
 
 def connection_of(request: web.BaseRequest) -> HttpConnection | None:

@@ -23,17 +23,29 @@ class Conversation:
     """``async with`` it, ``take`` each request in the order of arrival, then ``finish``.
 
     What only reads runs beside other requests; what changes something waits for the requests before it and holds up
-    those after it. Not more than ``most`` are under way: then ``take`` waits, so that no more is read.
+    those after it. Not more than ``most`` are under way, nor (but for one alone) more than ``most_bytes`` of requests
+    and answers: then ``take`` waits, so that no more is read.
 
     Args:
         on_full: called each time that ``take`` has to wait for that.
     """
 
-    def __init__(self, gateway: Gateway, caller: Caller, send: Send, *, most: int, on_full: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        caller: Caller,
+        send: Send,
+        *,
+        most: int,
+        most_bytes: int,
+        on_full: Callable[[], None],
+    ) -> None:
         self._gateway = gateway
         self._caller = caller
         self._send = send
         self._most = most
+        self._most_bytes = most_bytes
+        self._bytes = 0  # of requests under way, and of answers that are not sent
         self._on_full = on_full
         self._under_way: list[asyncio.Task[Answer]] = []  # the first is answered next
         self._changed = asyncio.Event()  # something was taken or answered
@@ -61,19 +73,30 @@ class Conversation:
             await self.finish()
             await self._send((await self._gateway.perform(asked, self._caller)).body)
         else:
-            await self._begin(asked)
+            await self._begin(asked, len(message))
 
     async def finish(self) -> None:
         """Waits until everything that was taken is answered. Raises what ``Send`` raises."""
         await self._wait(lambda: not self._under_way)
 
-    async def _begin(self, asked: GatewayRequest) -> None:
-        if len(self._under_way) >= self._most:
+    async def _begin(self, asked: GatewayRequest, size: int) -> None:
+        if self._is_full(size):
             self._on_full()
-            await self._wait(lambda: len(self._under_way) < self._most)
-        work = self._gateway.perform(asked, self._caller)
+            await self._wait(lambda: not self._is_full(size))
+        self._bytes += size
+        work = self._perform(asked, size)
         self._under_way.append(asyncio.create_task(work, name=asked.operation.name))
         self._changed.set()
+
+    def _is_full(self, size: int) -> bool:
+        if not self._under_way:
+            return False
+        return len(self._under_way) >= self._most or self._bytes + size > self._most_bytes
+
+    async def _perform(self, asked: GatewayRequest, size: int) -> Answer:
+        answer = await self._gateway.perform(asked, self._caller)
+        self._bytes += len(answer.body) - size  # which the sender takes off
+        return answer
 
     async def _wait(self, condition: Callable[[], bool]) -> None:
         while self._error is None and not condition():
@@ -88,7 +111,9 @@ class Conversation:
                 self._changed.clear()
                 await self._changed.wait()
             try:
-                await self._send((await self._under_way[0]).body)
+                answer = await self._under_way[0]
+                await self._send(answer.body)
+                self._bytes -= len(answer.body)
             except Exception as error:  # noqa: BLE001 - the peer is gone, or a fault here: raised to whoever waits
                 self._error = error
                 return

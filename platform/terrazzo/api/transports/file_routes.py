@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from urllib.parse import quote
 
 import msgspec
-from aiohttp import BodyPartReader, hdrs, web
-from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp import hdrs, web
 from aiohttp.typedefs import Handler
 
 from terrazzo.api.kernel.dispatch import Performer
@@ -17,14 +18,13 @@ from terrazzo.api.kernel.envelope import Answer, ComponentReply, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, FileUpload
+from terrazzo.api.transports.bodies.forms import MULTIPART, form_events
+from terrazzo.api.transports.bodies.multipart import BadForm, Event, Part
+from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
-from terrazzo.files.folder import PIECE_BYTES
 
-_FORM = "multipart/form-data"
 _FORM_SLACK = 65_536  # of a form beside its file
-_MALFORMED = (ValueError, HttpProcessingError)
-_MOST_PARTS = 32  # of a form, before its file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +40,7 @@ class FileRoutes:
     prefixes: Mapping[str, str]
     performer: Performer
     validator: Validator
+    bodies: BodyReader
     upload_bytes: int
     timeout_s: float
     caller_of: Callable[[web.Request], Caller]
@@ -51,12 +52,15 @@ class FileRoutes:
         yield DOWNLOAD.address(self.prefixes), {"GET": self._download}
 
     async def _upload(self, request: web.Request) -> web.StreamResponse:
-        body = UploadBody(request, most_bytes=self.upload_bytes, timeout_s=self.timeout_s)
+        caller, bound = self.caller_of(request), Bound(self.upload_bytes, "limits.file_bytes")
+        slack = _FORM_SLACK if request.content_type == MULTIPART else 0
+        pieces = self.bodies.pieces(request, caller, bound._replace(slack_bytes=slack))
+        body = UploadBody(request, pieces, bound, self.timeout_s)
 
         def decode() -> FileUpload:
             return FileUpload(self.validator.from_query(UPLOAD, dict(request.query)), body)
 
-        answer = await self.performer.perform(UPLOAD, self.caller_of(request), decode, ComponentReply())
+        answer = await self.performer.perform(UPLOAD, caller, decode, ComponentReply())
         return self.respond(msgspec.structs.replace(answer, status=413) if body.is_too_long else answer)
 
     async def _download(self, request: web.Request) -> web.StreamResponse:
@@ -91,13 +95,14 @@ class FileReply:
 class UploadBody:
     """A request's file, as long as it may be, and no slower than it may be."""
 
-    def __init__(self, request: web.Request, *, most_bytes: int, timeout_s: float) -> None:
+    def __init__(
+        self, request: web.Request, pieces: AsyncGenerator[bytes, None], bound: Bound, timeout_s: float
+    ) -> None:
         self._request = request
-        self._most_bytes = most_bytes
-        self._timeout_s = timeout_s
-        self._part: BodyPartReader | None = None
-        slack = _FORM_SLACK if request.content_type == _FORM else 0
-        self.is_too_long = (request.content_length or 0) > most_bytes + slack
+        self._timed = _timed(pieces, timeout_s)
+        self._bound = bound
+        self._events: AsyncGenerator[Event, None] | None = None
+        self.is_too_long = False
 
     async def begin(self) -> str:
         """Comes to the form's file; its name, empty where the body itself is the file.
@@ -105,24 +110,13 @@ class UploadBody:
         Raises:
             BadParameter: the form has none, or is malformed.
         """
-        if self.is_too_long or self._request.content_type != _FORM:
-            self._check_length()
+        if self._request.content_type != MULTIPART:
             return ""
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                reader = await self._request.multipart()
-                for _ in range(_MOST_PARTS):
-                    part = await reader.next()
-                    if part is None:
-                        break
-                    if isinstance(part, BodyPartReader) and part.filename is not None:
-                        self._part = part
-                        return part.filename
-        except TimeoutError:
-            raise self._too_slow() from None
-        except _MALFORMED as error:
-            reason = " ".join(str(error).split())
-            raise BadParameter("body", f"not a form: {reason[:200]}") from None
+        self._events = form_events(self._timed, self._request.headers[hdrs.CONTENT_TYPE])
+        with self._refusals():
+            async for event in self._events:
+                if isinstance(event, Part) and event.file_name is not None:
+                    return event.file_name
         raise BadParameter("file", "the form has no file")
 
     async def pieces(self) -> AsyncIterator[bytes]:
@@ -132,32 +126,48 @@ class UploadBody:
             BadParameter: it is too long, comes too slowly, or ends too early.
         """
         taken = 0
-        while piece := await self._next():
-            taken += len(piece)
-            self.is_too_long = taken > self._most_bytes
-            self._check_length()
-            yield piece
+        with self._refusals():
+            async for piece in self._content():
+                taken += len(piece)
+                self._bound.check(taken)
+                yield piece
 
-    async def _next(self) -> bytes:
+    async def _content(self) -> AsyncIterator[bytes]:
+        """Of a form only its first file; the rest has to be the rest of a form."""
+        if self._events is None:
+            async for piece in self._timed:
+                yield piece
+            return
+        is_file = True
+        async for event in self._events:
+            if isinstance(event, Part):
+                is_file = False
+            elif is_file:
+                yield event
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
         try:
-            async with asyncio.timeout(self._timeout_s):
-                if self._part is not None:
-                    return bytes(await self._part.read_chunk(PIECE_BYTES))
-                return await self._request.content.readany()
-        except TimeoutError:
-            raise self._too_slow() from None
-        except _MALFORMED as error:
-            reason = " ".join(str(error).split())
-            raise BadParameter("body", f"not a form: {reason[:200]}") from None
-        except (ConnectionError, web.HTTPException, asyncio.IncompleteReadError) as error:
-            raise BadParameter("body", f"ended too early: {error}") from None
+            yield
+        except BadForm as error:
+            raise BadParameter("body", f"not a form: {error}") from None
+        except BodyRefused as refusal:
+            self.is_too_long = refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            field = "file" if self.is_too_long else "body"
+            raise BadParameter(field, str(refusal).removeprefix("body: ")) from None
 
-    def _check_length(self) -> None:
-        if self.is_too_long:
-            raise BadParameter("file", f"longer than {self._most_bytes} bytes (limits.file_bytes)")
 
-    def _too_slow(self) -> BadParameter:
-        return BadParameter("body", f"nothing came for {self._timeout_s} s (limits.request_timeout_s)")
+async def _timed(pieces: AsyncGenerator[bytes, None], timeout_s: float) -> AsyncIterator[bytes]:
+    async with aclosing(pieces):
+        while True:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    piece = await anext(pieces, b"")
+            except TimeoutError:
+                raise BadParameter("body", f"nothing came for {timeout_s} s (limits.request_timeout_s)") from None
+            if not piece:
+                return
+            yield piece
 
 
 def file_response(file: StoredFile) -> web.FileResponse:

@@ -13,6 +13,7 @@ from aiohttp.typedefs import Handler
 from terrazzo.api.kernel.envelope import NOT_FOUND, NOT_PERMITTED, UNREAD, Failure
 from terrazzo.api.kernel.services import FirmwareService
 from terrazzo.api.transports.byte_ranges import ByteRange, choose_range
+from terrazzo.api.transports.connection import connection_of
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import NotFound, NotPermitted
@@ -30,6 +31,9 @@ def firmware_handler(firmware: FirmwareService) -> Handler:
             return _refuse(Failure(NOT_PERMITTED, str(error), HTTPStatus.FORBIDDEN))
         except NotFound as error:
             return _refuse(Failure(NOT_FOUND, str(error), HTTPStatus.NOT_FOUND))
+        connection = connection_of(request)
+        if connection is not None and connection.slot is not None:
+            connection.slot.prove()  # a signed address is as good as a token
         return await _send(request, file)
 
     return handle_firmware

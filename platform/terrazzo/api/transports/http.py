@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from math import ceil
@@ -17,7 +16,7 @@ from aiohttp.typedefs import Handler
 
 from terrazzo.api.kernel.components import Components, query_values
 from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
-from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, UNREAD, Answer, Failure, explain
+from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_PERMITTED, UNREAD, Answer, Failure, explain
 from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
 from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
@@ -27,16 +26,20 @@ from terrazzo.api.operations.history.export import EXPORTS, Export
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
+from terrazzo.api.transports.bodies.forms import MULTIPART, URLENCODED, Form, read_multipart, read_urlencoded
+from terrazzo.api.transports.bodies.multipart import BadForm
+from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound, on_expect
 from terrazzo.api.transports.bulk_routes import BulkRoutes
 from terrazzo.api.transports.connection import connection_of
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.api.transports.docs_page import document_handlers
 from terrazzo.api.transports.file_routes import FileRoutes
 from terrazzo.api.transports.firmware import firmware_handler
-from terrazzo.api.transports.forms import Form, read_form
 from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
 from terrazzo.api.transports.metrics_page import metrics_handler
+from terrazzo.api.transports.peers.client_address import PROXIES, client_address
+from terrazzo.api.transports.peers.origins import Origins
 from terrazzo.api.transports.readiness import check_readiness
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
@@ -44,7 +47,6 @@ from terrazzo.campaigns.download_links import FIRMWARE_PATH
 from terrazzo.sparse_log import SparseLog
 
 _JSON = "application/json"
-_FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
 _log = SparseLog(logging.getLogger(__name__))
 
 
@@ -59,37 +61,42 @@ class Apps(NamedTuple):
 
 def build_apps(services: Services) -> Apps:
     """The applications, on one gateway."""
-    traffic, connection_limiter = Traffic(), ConnectionLimiter(services.limits.connections)
+    traffic, limits = Traffic(), services.limits
+    connection_limiter = ConnectionLimiter(limits.connections, limits.unauthenticated_connections, services.proxies)
     performer, validator = Performer(services, traffic), Validator(services.zone)
     gateway = Gateway(TABLE, performer, validator, traffic)
     components = Components(performer, validator)
-    http = web.Application(client_max_size=services.limits.body_bytes)
+    http = web.Application()
     apps = Apps(http, web.Application(), gateway, connection_limiter)
     session = partial(open_session, services)
     sockets = GatewaySockets(gateway, connection_limiter, limits=services.limits, open_session=session)
+    origins = Origins(services.allowed_origins, services.proxies)
     for app in (apps.http, apps.websocket):
+        app[PROXIES] = services.proxies
         app.on_shutdown.append(sockets.close)
-    routes = _Routes(apps.http, traffic)
-    handle_gateway = _gateway_handler(gateway, services.limits)
+        app.on_response_prepare.append(origins.mark)
+    routes = _Routes(apps.http, traffic, origins)
+    bodies = BodyReader(services.tokens, timeout_s=services.limits.request_timeout_s)
+    handle_gateway = _gateway_handler(gateway, bodies, services.limits)
     apps.http[HEADS] = KnownHeads(_sure(gateway))
     routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
     routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
-    for address, methods in _component_routes(services, components).items():
+    for address, methods in _component_routes(services, components, bodies).items():
         routes.add_methods(address, methods)
-    for address, methods in _bulk_routes(services, performer, validator):
+    for address, methods in _bulk_routes(services, performer, validator, bodies):
         routes.add_methods(address, methods)
-    for address, methods in _file_routes(services, performer, validator):
+    for address, methods in _file_routes(services, performer, validator, bodies):
         routes.add_methods(address, methods)
     for operation in EXPORTS:
         routes.add("GET", operation.path, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
-    routes.add("GET", "/healthz", _handle_health)
-    routes.add("GET", "/readyz", _readiness_handler(services))
-    routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter))
+    routes.add("GET", "/healthz", _handle_health, has_reserve=True)
+    routes.add("GET", "/readyz", _readiness_handler(services), has_reserve=True)
+    routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter, origins))
     routes.add("*", "/{path:.*}", _refuse_path)
-    alone = _Routes(apps.websocket, traffic)
+    alone = _Routes(apps.websocket, traffic, origins)
     alone.add("GET", GATEWAY_PATH, sockets.handle)
     alone.add("*", "/{path:.*}", _refuse_path)
     return apps
@@ -98,43 +105,55 @@ def build_apps(services: Services) -> Apps:
 class _Routes:
     """Puts into an envelope what reaches no operation. A middleware would do the same at a tenth of each request."""
 
-    def __init__(self, app: web.Application, traffic: Traffic) -> None:
+    def __init__(self, app: web.Application, traffic: Traffic, origins: Origins) -> None:
         self._router = app.router
         self._traffic = traffic
+        self._origins = origins
 
-    def add(self, method: str, path: str, handler: Handler, *, upgrade: Handler | None = None) -> None:
-        """A path that takes one method, and GET for an ``upgrade``; HEAD goes where GET goes."""
+    def add(
+        self, method: str, path: str, handler: Handler, *, upgrade: Handler | None = None, has_reserve: bool = False
+    ) -> None:
+        """A path that takes one method, and GET for an ``upgrade``; HEAD goes where GET goes.
+
+        ``has_reserve``: it is answered when all places for connections are taken, too.
+        """
         resource = self._router.add_resource(path)
         if upgrade is not None:
-            resource.add_route("GET", self._enveloped(upgrade))
-        self._add(resource, {method: handler})
+            self._route(resource, "GET", _with_place(upgrade))
+        self._add(resource, {method: handler if has_reserve else _with_place(handler)})
 
     def add_methods(self, path: str, handlers: Mapping[str, Handler]) -> None:
         """A path that takes several methods."""
-        self._add(self._router.add_resource(path), handlers)
+        placed = {method: _with_place(handler) for method, handler in handlers.items()}
+        self._add(self._router.add_resource(path), placed)
 
     def _add(self, resource: web.Resource, handlers: Mapping[str, Handler]) -> None:
         both = {"HEAD": handlers["GET"]} if "GET" in handlers else {}
         for method, handler in {**handlers, **both}.items():
-            resource.add_route(method, self._enveloped(handler))
+            self._route(resource, method, handler)
         if "*" not in handlers:
-            resource.add_route("*", self._enveloped(_method_refuser([*handlers, *both])))
+            self._route(resource, "*", _method_refuser([*handlers, *both]))
+
+    def _route(self, resource: web.Resource, method: str, handler: Handler) -> None:
+        resource.add_route(method, self._enveloped(handler), expect_handler=on_expect)
 
     def _enveloped(self, handler: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             connection = connection_of(request)
             if connection is not None:
                 connection.on_request()
+                if connection.is_proxied:
+                    connection.enter_request(client_address(request))
             try:
-                response = await handler(request)
+                response = await self._handle(handler, request)
             except web.HTTPException as refusal:
                 response = _refuse(request, refusal, self._traffic)
-            except web.RequestPayloadError as error:
-                response = _refuse(request, _undecodable(error), self._traffic)
+            except BodyRefused as refusal:
+                response = _refuse_body(request, refusal, self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
                 response = _respond(_unexpected(error))
             is_whole = request.content.is_eof()
-            if not is_whole:
+            if not is_whole or (connection is not None and connection.is_in_reserve):
                 response.force_close()  # what is still to come of the body is not the next head
             if connection is not None:
                 response = await _sent(request, response)
@@ -143,14 +162,32 @@ class _Routes:
 
         return handle
 
+    async def _handle(self, handler: Handler, request: web.Request) -> web.StreamResponse:
+        if hdrs.ORIGIN in request.headers:
+            if (preflight := self._origins.preflight(request)) is not None:
+                return preflight
+            self._origins.check(request)
+        return await handler(request)
 
-def _gateway_handler(gateway: Gateway, limits: ApiLimits) -> Handler:
+
+def _with_place(handler: Handler) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        connection = connection_of(request)
+        if connection is not None and (refusal := connection.refusal):
+            raise web.HTTPServiceUnavailable(text=refusal)
+        return await handler(request)
+
+    return handle
+
+
+def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits) -> Handler:
+    bound = Bound(limits.body_bytes)
+
     async def handle_gateway(request: web.Request) -> web.StreamResponse:
         _check_media_type(request)
-        _check_length(request, limits.body_bytes)
         caller = _caller(request)
         token = caller.token  # as it came: what is asked may change the caller's
-        answer = await gateway.answer(await _body(request, limits), caller)
+        answer = await gateway.answer(await bodies.whole(request, caller, bound), caller)
         connection = connection_of(request)
         if connection is None or not _is_plain(request):
             return _respond(answer)
@@ -164,7 +201,9 @@ def _gateway_handler(gateway: Gateway, limits: ApiLimits) -> Handler:
 
 
 def _is_plain(request: web.Request) -> bool:
-    """Whether the response is HTTP/1.1 and the connection stays."""
+    """Whether the response is HTTP/1.1 with the same head for everybody, and the connection stays."""
+    if hdrs.ORIGIN in request.headers:
+        return False
     return request.version == HttpVersion11 and request.keep_alive and request.content.is_eof()
 
 
@@ -193,30 +232,34 @@ def _unexpected(error: Exception) -> Answer:
     return UNREAD.failure(msgspec.structs.replace(explain(error, UNREAD), status=500))
 
 
-def _component_routes(services: Services, components: Components) -> Mapping[str, Mapping[str, Handler]]:
+def _component_routes(
+    services: Services, components: Components, bodies: BodyReader
+) -> Mapping[str, Mapping[str, Handler]]:
     """Address to method to handler."""
     routes: dict[str, dict[str, Handler]] = {}
     for path in PATHS:
         address = path.address(services.prefixes)
-        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services)
+        routes.setdefault(address, {})[path.method] = _component_handler(components, path, services, bodies)
     return routes
 
 
-def _bulk_routes(services: Services, performer: Performer, validator: Validator) -> BulkRoutes:
+def _bulk_routes(services: Services, performer: Performer, validator: Validator, bodies: BodyReader) -> BulkRoutes:
     return BulkRoutes(
         performer=performer,
         validator=validator,
+        bodies=bodies,
         upload_bytes=services.limits.import_bytes,
         caller_of=_caller,
         respond=_respond,
     )
 
 
-def _file_routes(services: Services, performer: Performer, validator: Validator) -> FileRoutes:
+def _file_routes(services: Services, performer: Performer, validator: Validator, bodies: BodyReader) -> FileRoutes:
     return FileRoutes(
         prefixes=services.prefixes,
         performer=performer,
         validator=validator,
+        bodies=bodies,
         upload_bytes=services.limits.file_bytes,
         timeout_s=services.limits.request_timeout_s,
         caller_of=_caller,
@@ -224,24 +267,34 @@ def _file_routes(services: Services, performer: Performer, validator: Validator)
     )
 
 
-def _component_handler(components: Components, path: Operation, services: Services) -> Handler:
+def _component_handler(components: Components, path: Operation, services: Services, bodies: BodyReader) -> Handler:
     limits = services.limits
+    plain = Bound(limits.body_bytes)
+    with_files = Bound(
+        limits.body_bytes + services.messenger.attachment_bytes, "limits.body_bytes + messenger.attachment_bytes"
+    )
+
+    async def read(request: web.Request, caller: Caller) -> Form:
+        media_type = request.content_type
+        if media_type not in (MULTIPART, URLENCODED):
+            if request.can_read_body:
+                _check_media_type(request)
+            return Form([], await bodies.whole(request, caller, plain), ())
+        takes_files = path.takes_files and media_type == MULTIPART
+        body = await bodies.whole(request, caller, with_files if takes_files else plain)
+        if media_type == MULTIPART:
+            return read_multipart(body, request.headers[hdrs.CONTENT_TYPE], takes_files=takes_files)
+        return read_urlencoded(body, request.charset or "")
 
     async def handle_component(request: web.Request) -> web.Response:
-        fields, form = list(request.query.items()), Form([], b"", ())
+        fields, form, caller = list(request.query.items()), Form([], b"", ()), _caller(request)
         if path.method == "POST":
             try:
-                if path.takes_files and request.content_type == "multipart/form-data":
-                    most_bytes = limits.body_bytes + services.messenger.attachment_bytes
-                    _check_length(request, most_bytes)
-                    async with _in_time(limits):
-                        form = await read_form(request, most_bytes)
-                else:
-                    form = await _read_parameters(request, limits)
-            except (ValueError, RuntimeError) as error:  # aiohttp's reader of forms raises both
-                return _respond(path.reply(as_it_is).failure(Failure(FAILURE, f"body: not a form: {error}")))
+                form = await read(request, caller)
+            except BadForm as error:
+                failure = Failure(FAILURE, f"body: not a form: {error}", HTTPStatus.BAD_REQUEST)
+                return _respond(path.reply(as_it_is).failure(failure))
             fields += form.fields
-        caller = _caller(request)
         return _respond(await components.answer(path, fields, caller, body=form.data, files=form.files))
 
     return handle_component
@@ -262,41 +315,6 @@ def _export_handler(operation: Operation, performer: Performer, validator: Valid
     return handle_export
 
 
-async def _body(request: web.Request, limits: ApiLimits) -> bytes:
-    """The body, which has to arrive in time."""
-    if request.content.is_eof():  # it is here
-        body = request.content.read_nowait()
-        if len(body) > limits.body_bytes:
-            raise web.HTTPRequestEntityTooLarge(limits.body_bytes, len(body))
-        return body
-    async with _in_time(limits):
-        return await request.read()
-
-
-@asynccontextmanager
-async def _in_time(limits: ApiLimits) -> AsyncIterator[None]:
-    try:
-        async with asyncio.timeout(limits.request_timeout_s):
-            yield
-    except TimeoutError:
-        reason = f"body: not complete within {limits.request_timeout_s} s (limits.request_timeout_s)"
-        raise web.HTTPRequestTimeout(text=reason) from None
-
-
-async def _read_parameters(request: web.Request, limits: ApiLimits) -> Form:
-    """What a body carries: fields of a form, or JSON, which a form may have in its field ``data``."""
-    _check_length(request, limits.body_bytes)
-    if request.content_type not in _FORMS:
-        if request.can_read_body:
-            _check_media_type(request)
-        return Form([], await _body(request, limits), ())
-    async with _in_time(limits):
-        form = await request.post()
-    fields = [(name, value) for name, value in form.items() if isinstance(value, str)]
-    body = "".join(value for name, value in fields if name == "data")
-    return Form([field for field in fields if field[0] != "data"], body.encode(), ())
-
-
 async def _handle_health(request: web.Request) -> web.Response:
     return web.Response(body=b'{"status":"ok"}', content_type=_JSON)
 
@@ -311,7 +329,9 @@ def _readiness_handler(services: Services) -> Handler:
 
 
 def _caller(request: web.Request) -> Caller:
-    return Caller(request.remote or "", bearer_token(request.headers.get(hdrs.AUTHORIZATION)))
+    connection = connection_of(request)
+    slot = None if connection is None else connection.slot
+    return Caller(client_address(request), bearer_token(request.headers.get(hdrs.AUTHORIZATION)), slot=slot)
 
 
 def _check_media_type(request: web.Request) -> None:
@@ -321,12 +341,6 @@ def _check_media_type(request: web.Request) -> None:
     charset = (request.charset or "utf-8").lower()
     if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):
         raise web.HTTPUnsupportedMediaType
-
-
-def _check_length(request: web.Request, body_bytes: int) -> None:
-    announced = request.content_length or 0
-    if announced > body_bytes:  # not a byte of it needs reading
-        raise web.HTTPRequestEntityTooLarge(body_bytes, announced)
 
 
 def _respond(answer: Answer) -> web.Response:
@@ -350,8 +364,9 @@ async def _refuse_path(request: web.Request) -> web.StreamResponse:
 def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) -> web.Response:
     info = _reason(request, refusal)
     traffic.refuse(refusal.status)
-    _log.warning("refused %s from %s: %s", refusal.status, request.remote, info)
-    response = _respond(UNREAD.failure(Failure(BAD_PARAMETER, info, refusal.status)))
+    _log.warning("refused %s from %s: %s", refusal.status, client_address(request), info)
+    code = NOT_PERMITTED if isinstance(refusal, web.HTTPForbidden) else BAD_PARAMETER
+    response = _respond(UNREAD.failure(Failure(code, info, refusal.status)))
     if isinstance(refusal, web.HTTPMethodNotAllowed):
         response.headers["Allow"] = refusal.headers["Allow"]
     if isinstance(refusal, web.HTTPRequestTimeout):
@@ -362,9 +377,10 @@ def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) 
     return response
 
 
-def _undecodable(error: web.RequestPayloadError) -> web.HTTPBadRequest:
-    """Not in the coding that its head promised: compressed otherwise, or no chunks."""
-    return web.HTTPBadRequest(text=f"body: {' '.join(str(error).split())[:200]}")
+def _refuse_body(request: web.Request, refusal: BodyRefused, traffic: Traffic) -> web.Response:
+    traffic.refuse(refusal.status)
+    _log.warning("refused %s from %s: %s", refusal.status, client_address(request), refusal)
+    return _respond(UNREAD.failure(Failure(refusal.code, str(refusal), refusal.status)))
 
 
 def _reason(request: web.Request, refusal: web.HTTPException) -> str:
@@ -373,10 +389,14 @@ def _reason(request: web.Request, refusal: web.HTTPException) -> str:
             return f"path: nothing is at {request.path[:200]}"
         case web.HTTPMethodNotAllowed():
             return f"method: {request.method} is not allowed here, {refusal.headers['Allow']} is"
-        case web.HTTPRequestEntityTooLarge():
-            return f"body: longer than {request.client_max_size} bytes (limits.body_bytes)"
-        case web.HTTPRequestTimeout() | web.HTTPBadRequest():
+        case (
+            web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed() | web.HTTPServiceUnavailable()
+        ):
             return str(refusal.text)
         case web.HTTPUnsupportedMediaType():
             return f"Content-Type: expected {_JSON} in UTF-8, got {request.headers.get('Content-Type', '')[:100]}"
+        case web.HTTPRequestTimeout() | web.HTTPForbidden() | web.HTTPExpectationFailed():
+            return str(refusal.text)
+        case web.HTTPServiceUnavailable():
+            return str(refusal.text)
     return refusal.reason

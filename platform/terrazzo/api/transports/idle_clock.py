@@ -23,6 +23,11 @@ class IdleClock:
         self._since_s = self._loop.time()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(timeout_s, self._look)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a request is under way."""
+        return self._under_way
+
     def hold(self) -> None:
         """A request is under way."""
         self._under_way = True

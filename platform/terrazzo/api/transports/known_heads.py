@@ -14,13 +14,15 @@ from aiohttp import hdrs, web
 
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
+from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
+from terrazzo.api.transports.peers.client_address import forwarded_for
 from terrazzo.api.transports.request_bounds import HEAD_END
 
 MOST_HEADS = 4_096  # then all are forgotten: reading one again costs less than to know the oldest
 MOST_HEAD_BYTES = 2_048
 
-_TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE)
-"""Headers that make more of a request than its head, and so many bytes."""
+_TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN)
+"""Headers that make more of a request than its head, and so many bytes; or more of the answer."""
 
 
 class KnownHead(NamedTuple):
@@ -28,6 +30,7 @@ class KnownHead(NamedTuple):
 
     token: str | None
     body_bytes: int
+    forwarded_for: tuple[str, ...] = ()  # by whom is told by the connection that it comes on
 
 
 class KnownHeads:
@@ -57,13 +60,13 @@ class KnownHeads:
         """Remembers the head of an answered request; ``data`` is all of it and nothing else."""
         body_bytes = request.content_length or 0
         end = len(data) - body_bytes
-        if end > MOST_HEAD_BYTES or data.find(HEAD_END) + len(HEAD_END) != end:
+        if end > MOST_HEAD_BYTES or body_bytes > UNPROVEN_BYTES or data.find(HEAD_END) + len(HEAD_END) != end:
             return
         if any(name in request.headers for name in _TELLING):
             return
         if len(self._heads) >= MOST_HEADS:
             self._heads.clear()
-        self._heads[data[:end]] = KnownHead(token, body_bytes)
+        self._heads[data[:end]] = KnownHead(token, body_bytes, forwarded_for(request))
 
 
 HEADS = web.AppKey("HEADS", KnownHeads)

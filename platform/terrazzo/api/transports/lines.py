@@ -13,11 +13,12 @@ class Lines:
     """Splits what arrives at line feeds; a carriage return before one goes too.
 
     Args:
-        most_bytes: of one line.
+        most_bytes: of one line, when its turn comes; may be raised meanwhile.
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
+        self.most_bytes = most_bytes
+        self.waiting_bytes = 0  # of complete lines
         self._ready: deque[bytes] = deque()
         self._rest = bytearray()
         self._is_broken = False
@@ -31,6 +32,11 @@ class Lines:
         """Whether a line has begun and is not complete."""
         return bool(self._rest)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the line that has begun is too long already."""
+        return len(self._rest) > self.most_bytes + 1  # a carriage return may be the last
+
     def feed(self, data: bytes) -> None:
         """Takes what has arrived."""
         if self._is_broken:
@@ -40,8 +46,6 @@ class Lines:
             self._add(bytes(self._rest) + line if self._rest else line)
             self._rest.clear()
         self._rest += rest
-        if len(self._rest) > self._most_bytes + 1:  # a carriage return may be the last
-            self._break()
 
     def end(self) -> None:
         """Nothing more arrives: a last line needs no line feed."""
@@ -56,18 +60,22 @@ class Lines:
             LineTooLong: after the last line before the one that is.
         """
         if self._ready:
-            return self._ready.popleft()
-        if self._is_broken:
+            line = self._ready.popleft()
+            self.waiting_bytes -= len(line)
+            if len(line) <= self.most_bytes:
+                return line
+            self._is_broken = True
+        if self._is_broken or self.is_over:
+            self._break()
             raise LineTooLong
         return None
 
     def _add(self, line: bytes) -> None:
         line = line.removesuffix(b"\r")
-        if len(line) > self._most_bytes:
-            self._break()
-        elif not self._is_broken:
-            self._ready.append(line)
+        self._ready.append(line)
+        self.waiting_bytes += len(line)
 
     def _break(self) -> None:
-        self._is_broken = True
+        self._is_broken, self.waiting_bytes = True, 0
+        self._ready.clear()
         self._rest.clear()

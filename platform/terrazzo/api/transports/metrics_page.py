@@ -16,6 +16,7 @@ from terrazzo.api.kernel.dispatch import bearer_token
 from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, UNREAD, Failure
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.kernel.traffic import Traffic
+from terrazzo.api.transports.peers.client_address import client_address
 from terrazzo.sparse_log import SparseLog
 
 _JSON = "application/json"
@@ -33,7 +34,9 @@ def metrics_handler(services: Services, traffic: Traffic, *own: Collector) -> Ha
     async def handle_metrics(request: web.Request) -> web.Response:
         if wanted and not _is_right(request, wanted):
             traffic.refuse(HTTPStatus.UNAUTHORIZED)
-            _log.warning("refused /metrics to %s: the token is missing or wrong (metrics.token)", request.remote)
+            _log.warning(
+                "refused /metrics to %s: the token is missing or wrong (metrics.token)", client_address(request)
+            )
             return _refusal()
         return web.Response(body=generate_latest(registry), headers={"Content-Type": CONTENT_TYPE_PLAIN_0_0_4})
 

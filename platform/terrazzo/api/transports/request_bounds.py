@@ -53,6 +53,11 @@ class RequestBounds:
             self._head_tail = seen[1 - len(HEAD_END) :]
             self.head_bytes += len(data)
 
+    @property
+    def after_head(self) -> int:
+        """How many bytes have come behind the head of the request that was understood last."""
+        return self._received - self._body_start
+
     def end_head(self) -> None:
         """The request has been understood."""
         self.is_head_complete, self.head_bytes, self._head_tail = True, 0, b""

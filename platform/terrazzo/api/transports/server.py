@@ -11,7 +11,9 @@ from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port, encode_refusal
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.known_heads import HEADS
+from terrazzo.api.transports.peers.client_address import PROXIES
 
+HEALTHY = "http"  # the port that has ``/healthz``
 HEAD_LINE_BYTES = 8_190  # the request line, and each header
 
 _DRAIN_S = 3.0  # for requests under way when the server stops
@@ -28,7 +30,7 @@ class HttpServer:
     def __init__(
         self, app: web.Application, connection_limiter: ConnectionLimiter, *, limits: ApiLimits, port_name: str
     ) -> None:
-        self._port = Port(port_name, connection_limiter, limits, app.get(HEADS))
+        self._port = Port(port_name, port_name == HEALTHY, connection_limiter, limits, app.get(HEADS), app[PROXIES])
         self._connections: set[HttpConnection] = set()
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_DRAIN_S)
         self._server: asyncio.Server | None = None
@@ -84,6 +86,7 @@ class _RequestReader(web.RequestHandler):
             access_log=None,  # type: ignore[arg-type] # as AppRunner itself gives it
             keepalive_timeout=_NEVER_S,
             lingering_time=GOODBYE_S,
+            auto_decompress=False,  # BodyReader does, when it is known for whom, and not in the event loop
             max_line_size=HEAD_LINE_BYTES,
             max_field_size=HEAD_LINE_BYTES,
         )

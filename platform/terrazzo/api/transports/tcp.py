@@ -13,9 +13,11 @@ from terrazzo.api.kernel.dispatch import Gateway
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, UNREAD, Failure
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
+from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.lines import Lines, LineTooLong
+from terrazzo.api.transports.peers.shares import Full, Slot
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
@@ -28,6 +30,7 @@ PORT = "tcp"
 OpenSession = Callable[[Caller, Sink], LiveSession]
 
 _LINES_AHEAD = 64  # complete lines that wait; more are not read
+_BYTES_AHEAD = 64 * 1024  # of them
 _GOODBYE_S = 3.0  # for the last words
 _DRAIN_S = 3.0  # for requests under way when the server stops
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4), ("TCP_USER_TIMEOUT", 60_000))
@@ -40,7 +43,7 @@ class TcpConnection(asyncio.Protocol):
 
     def __init__(self, server: TcpServer) -> None:
         self._server = server
-        self._lines = Lines(server.limits.body_bytes)
+        self._lines = Lines(min(UNPROVEN_BYTES, server.limits.body_bytes))
         self._changed = asyncio.Event()  # something arrived, or nothing more will
         self._sent = asyncio.Event()  # what was written is on its way
         self._sent.set()
@@ -51,6 +54,8 @@ class TcpConnection(asyncio.Protocol):
         self._partial_since_s: float | None = None
         self._loop = asyncio.get_running_loop()
         self.address = ""
+        self.slot: Slot | None = None
+        self._on_gone: Callable[[], None] | None = None
 
     # What the event loop calls
 
@@ -70,10 +75,15 @@ class TcpConnection(asyncio.Protocol):
             self._partial_since_s = None
         elif self._partial_since_s is None or b"\n" in data:
             self._partial_since_s = self._loop.time()
-        if len(self._lines) >= _LINES_AHEAD and not self._is_paused:
+        if not self._is_paused and self._has_enough:
             self._is_paused = True
             self.transport.pause_reading()
         self._changed.set()
+
+    @property
+    def _has_enough(self) -> bool:
+        lines = self._lines
+        return len(lines) >= _LINES_AHEAD or lines.waiting_bytes >= _BYTES_AHEAD or lines.is_over
 
     def eof_received(self) -> bool:
         self._lines.end()
@@ -85,6 +95,8 @@ class TcpConnection(asyncio.Protocol):
         self._lost.set()
         self._sent.set()
         self.end()
+        if self._on_gone is not None:
+            self._on_gone()
 
     def pause_writing(self) -> None:
         self._sent.clear()
@@ -134,6 +146,8 @@ class TcpConnection(asyncio.Protocol):
             LineTooLong: it is over the limit.
             TimeoutError: nothing came for a long time, or the rest of a line not in time; ``is_partial`` tells which.
         """
+        if self.is_proven:
+            self._lines.most_bytes = self._server.limits.body_bytes
         while (line := self._lines.next()) is None:
             if self._has_ended:
                 return None
@@ -150,9 +164,32 @@ class TcpConnection(asyncio.Protocol):
         self.transport.write(last_words)
         self.transport.write_eof()
 
+    def refuse(self, limiter: ConnectionLimiter, info: str) -> None:
+        """Says why there is no place, if there is one for that."""
+        self._is_deaf = True
+        if limiter.begin_goodbye():
+            self._on_gone = limiter.end_goodbye
+            self.hear_no_more(_refusal(503, info))
+        else:
+            self.transport.abort()
+
+    def give_way(self) -> None:
+        """Ends at once, with a reason for a peer that reads."""
+        self._is_deaf = True
+        self.transport.write(_refusal(503, "connection: gave way to another address: no token came on it"))
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        else:
+            self.transport.close()
+
     async def wait_lost(self) -> None:
         """Until the connection is gone."""
         await self._lost.wait()
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether a good token has come."""
+        return self.slot is not None and self.slot.is_proven
 
     @property
     def is_partial(self) -> bool:
@@ -218,11 +255,12 @@ class TcpServer:
 
     def on_connected(self, channel: TcpConnection) -> None:
         """A peer has connected; who is one too many is told so."""
-        if not self._connection_limiter.enter(PORT, channel.address):
-            channel.hear_no_more(
-                _refusal(503, f"connections: {self._connection_limiter.most} are open (limits.connections)")
-            )
+        limiter = self._connection_limiter
+        place = limiter.enter(PORT, channel.address, give_way=channel.give_way, is_idle=lambda: True)
+        if isinstance(place, Full):
+            channel.refuse(limiter, limiter.why(place))
             return
+        channel.slot = place
         name = f"TCP connection of {channel.address}"
         self._serving[channel] = asyncio.create_task(self._serve(channel), name=name)
 
@@ -242,16 +280,18 @@ class TcpServer:
             channel.transport.close()
             asyncio.get_running_loop().call_later(_GOODBYE_S, channel.transport.abort)  # if it can't send the rest
             del self._serving[channel]
-            self._connection_limiter.leave(PORT)
+            if channel.slot is not None:
+                self._connection_limiter.leave(PORT, channel.slot)
 
     async def _converse(self, channel: TcpConnection) -> None:
-        caller = Caller(channel.address)
+        caller = Caller(channel.address, slot=channel.slot)
         caller.live = self._open_session(caller, channel)
         talk = Conversation(
             self._gateway,
             caller,
             channel.send,
             most=self.limits.pipelined_requests,
+            most_bytes=self.limits.body_bytes,
             on_full=self._connection_limiter.pause,
         )
         try:
@@ -271,7 +311,7 @@ class TcpServer:
                 why, info = self._lateness(channel)
                 break
             except LineTooLong:
-                why, info = Cut.TOO_LONG, f"body: longer than {self.limits.body_bytes} bytes (limits.body_bytes)"
+                why, info = Cut.TOO_LONG, self._length(channel)
                 break
             if line is None:
                 await talk.finish()
@@ -281,6 +321,11 @@ class TcpServer:
         self._connection_limiter.cut(why, channel.address, info)
         channel.hear_no_more(_refusal(413 if why is Cut.TOO_LONG else 408, info))
         await channel.wait_lost()
+
+    def _length(self, channel: TcpConnection) -> str:
+        if channel.is_proven or self.limits.body_bytes <= UNPROVEN_BYTES:
+            return f"body: longer than {self.limits.body_bytes} bytes (limits.body_bytes)"
+        return f"body: longer than {UNPROVEN_BYTES} bytes, which needs a good token"
 
     def _lateness(self, channel: TcpConnection) -> tuple[Cut, str]:
         if channel.is_partial:

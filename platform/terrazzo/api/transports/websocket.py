@@ -11,8 +11,10 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from terrazzo.api.kernel.dispatch import Gateway, bearer_token
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import ApiLimits
+from terrazzo.api.transports.connection import connection_of
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
+from terrazzo.api.transports.peers.client_address import client_address
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_message
 from terrazzo.live.session import LiveSession
@@ -67,9 +69,13 @@ class GatewaySockets:
         transport = request.transport
         if not socket.can_prepare(request) or transport is None:
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+        connection = connection_of(request)
+        if connection is not None:
+            connection.upgrade()
         await socket.prepare(request)
         self._open.add(socket)
-        caller = Caller(request.remote or "", bearer_token(request.headers.get("Authorization")))
+        caller = Caller(client_address(request), bearer_token(request.headers.get("Authorization")))
+        caller.slot = None if connection is None else connection.slot
         caller.live = self._open_session(caller, SocketSink(socket, transport))
         await self._gateway.recognize(caller)
         try:
@@ -106,6 +112,7 @@ class GatewaySockets:
             caller,
             send,
             most=self._limits.pipelined_requests,
+            most_bytes=self._limits.body_bytes,
             on_full=self._connection_limiter.pause,
         )
         async with talk:

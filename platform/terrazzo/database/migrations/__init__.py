@@ -1,4 +1,20 @@
 """Alembic migrations of the metadata, applied at start, all that are missing in one transaction."""
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012", "0013")
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+    "0014",
+    "0016",
+)
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -68,6 +68,25 @@ CAMPAIGN_TERMINAL = sa.Table(
     sqlite_autoincrement=True,
 )
 
+FORMER_TERMINAL = sa.Table(
+    "former_terminal",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("terminal_id", BIG, unique=True),  # the deleted record's; null: nobody knows
+    sa.Column("company_id", BIG),
+    sa.Column("uid", sa.String(64), nullable=False),
+    sa.Column("series", sa.String(96), nullable=False),
+    sa.Column("name", sa.String(64), nullable=False),
+    sa.Column("type", sa.String(16), nullable=False),
+    sa.Column("created", BIG),
+    sa.Column("deleted", BIG, nullable=False),
+    sa.Column("purged", BIG),
+    sa.Index(None, "uid"),
+    sa.Index(None, "company_id", "id"),
+    sa.Index(None, "purged", "deleted"),
+    sqlite_autoincrement=True,
+)
+
 REVOKED_TOKEN = sa.Table(
     "revoked_token",
     METADATA,

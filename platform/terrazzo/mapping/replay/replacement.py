@@ -15,6 +15,7 @@ from terrazzo.mapping.replay.event_merge import merge_events
 from terrazzo.mapping.replay.label_merge import Changes, Range, merge_labels, still_open
 from terrazzo.mapping.replay.rerun import RerunOutcome
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
+from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 
 _AT_ONCE = 500  # ids in one statement
 
@@ -37,6 +38,7 @@ async def replace_happenings(
     outcome: RerunOutcome,
     *,
     dry_run: bool,
+    quotas: EventQuotas,
 ) -> ReplacedEvents:
     """Puts what a replay found in the place of the rows of the range; ``dry_run``: only counts.
 
@@ -47,10 +49,10 @@ async def replace_happenings(
     of_events = merge_events(events, outcome.events)
     of_labels = merge_labels(labels, outcome.intervals, span)
     if not dry_run:
-        await _apply(connection, EVENT, of_events)
+        await _apply(connection, EVENTS, of_events, quotas)
         for ids in _pieces(of_events.deletes):
             await connection.execute(EVENT_COMMENT.delete().where(EVENT_COMMENT.c.event_id.in_(ids)))
-        await _apply(connection, LABEL, of_labels)
+        await _apply(connection, LABELS, of_labels, quotas)
     before = sum(span.holds(row["opened_at"]) for row in labels)
     moved = [row for row in labels if span.holds(row["opened_at"]) and _moves_out(of_labels, row, span)]
     came = sum(span.holds(row["opened_at"]) for row in of_labels.inserts)
@@ -89,13 +91,16 @@ async def _labels(
     return [dict(row) for row in (await connection.execute(query)).mappings()]
 
 
-async def _apply(connection: AsyncConnection, table: sa.Table, changes: Changes) -> None:
+async def _apply(connection: AsyncConnection, kind: KeptKind, changes: Changes, quotas: EventQuotas) -> None:
+    table = kind.table
     for row_id, values in changes.updates.items():
         await connection.execute(table.update().where(table.c.id == row_id).values(**values))
+    await quotas.take(connection, kind, changes.deletes)
     for ids in _pieces(changes.deletes):
         await connection.execute(table.delete().where(table.c.id.in_(ids)))
     if changes.inserts:
-        await connection.execute(table.insert(), _alike(changes.inserts))
+        found = await connection.execute(table.insert().returning(*table.c), _alike(changes.inserts))
+        await quotas.add(connection, kind, [dict(row) for row in found.mappings()])
 
 
 def _alike(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

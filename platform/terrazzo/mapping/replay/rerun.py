@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from terrazzo.domain.payload import decode, flatten
+from terrazzo.domain.payload import take_points
+from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.expressions.functions import Value
 from terrazzo.mapping.catalogue import MappingCatalogue
 from terrazzo.mapping.effects import Effect, EventRaised, LabelOpened
@@ -45,6 +46,8 @@ class Rerun:
         self._known = Completeness(bound, spec.terminals) if bound and spec else None
         self._is_begun = False
         self._mosaic: list[Record] = []
+        self._reports: list[Record] = []  # since the last ``gather``
+        self._engine.begin(self._reports)
         self._events: list[EventRaised] = []
         self._open: dict[Key, LabelOpened] = {}
         self._intervals: list[Interval] = []
@@ -53,16 +56,18 @@ class Rerun:
 
     def take(self, record: Record) -> None:
         """Runs the next report, of series ``g/<uid>/...``, through the mapping."""
-        uid = record.series.split("/", 2)[1]
+        uid = uid_of(series_name_in(record.series))
         plans = self._engine.catalogue.plans(uid)
         if not plans:
             return
+        self._reports.append(record)
         try:
-            points = flatten(decode(record.body))
+            points = take_points(record.body, self._engine.catalogue.limits.points)
             self._engine.shape(plans, points, record.time_us, uid, self._mosaic)
         except Exception:  # noqa: BLE001 - as with the ingest: what is wrong there must not stop other messages
             self.skipped += 1
             return
+        self._engine.keep_up(plans, 1)
         if not self._is_begun and self._known is not None:
             self._known.see(uid, points, record.time_us)
 
@@ -92,6 +97,8 @@ class Rerun:
         mosaic, self._mosaic = [*self._mosaic, *self._engine.take_records()], []
         for effect in self._engine.seal().effects:
             self._keep(effect)
+        self._reports = []
+        self._engine.begin(self._reports)
         if not self._is_begun:
             self._events.clear()
             self._intervals.clear()

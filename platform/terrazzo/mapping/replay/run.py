@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from terrazzo.database.database import Database
+from terrazzo.domain.registry import Registry
 from terrazzo.mapping.labels import Labels, Standing
 from terrazzo.mapping.replay.completeness import worded
 from terrazzo.mapping.replay.label_merge import Range
@@ -18,6 +19,7 @@ from terrazzo.mapping.replay.progress import ReplayProgress
 from terrazzo.mapping.replay.replacement import Collected, ReplacedEvents, collected, replace_happenings
 from terrazzo.mapping.replay.rerun import MOST_HAPPENINGS, Rerun, TooMuchHappened
 from terrazzo.mapping.replay.running_objects import RunningObjects, Stand, Subject
+from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.ports.store import Record, Seen, StoreUnavailable, TimeSeriesStore
 from terrazzo.times import DAY_US, LATEST_US
 
@@ -51,13 +53,15 @@ class Recompute(Protocol):
 
 
 class ReplayParts(NamedTuple):
-    """What a replay works on: the store, the database, the running objects, the analysis."""
+    """What a replay works on: the store, the database, the running objects, the analysis, how much is kept."""
 
     store: TimeSeriesStore
     database: Database
     live: RunningObjects
     analysis: Recompute
     clock: Callable[[], int]
+    quotas: EventQuotas
+    registry: Registry
 
 
 class ReplayTask(NamedTuple):
@@ -185,7 +189,8 @@ class _Attempt:
             progress.mosaic_before = await self._count([self._subject.bound.series], task.start_us, end_us)
 
     async def _find_series(self) -> list[str]:
-        found = [await self._store.series(f"g/{uid}/") for uid in self._subject.terminals]
+        registry = self._run.parts.registry
+        found = [await self._store.series(f"g/{registry.series_name(uid)}/") for uid in self._subject.terminals]
         return sorted({name for names in found for name in names})
 
     async def _find_collected(self) -> list[Collected]:
@@ -300,7 +305,9 @@ class _Attempt:
         span, outcome, rules = Range(task.start_us, task.end_us), self._rerun.outcome(), self._subject.rules
         begin = parts.database.reading if task.dry_run else parts.database.writing
         async with begin() as connection:
-            replaced = await replace_happenings(connection, task.object_id, rules, span, outcome, dry_run=task.dry_run)
+            replaced = await replace_happenings(
+                connection, task.object_id, rules, span, outcome, dry_run=task.dry_run, quotas=parts.quotas
+            )
             if not task.dry_run:
                 await self._check()
         if task.end_us is None and not task.dry_run:

@@ -31,6 +31,7 @@ MAX_LISTED = 1_000  # terminals of an object, objects of a script
 MAX_WINDOW_S = 3_660 * 86_400
 MAX_UPGRADE_S = 30 * 86_400
 MIN_RSA_BITS = 2_048
+MAX_RSA_BITS = 4_096  # a payload takes about 10 ms to open then
 ROLES = ("viewer", "operator", "admin")
 
 
@@ -52,7 +53,7 @@ def check_username(name: str) -> None:
 
 
 def check_rsa_key(pem: str) -> None:
-    """Checks that a text is an unencrypted RSA private key in PEM form, of ``MIN_RSA_BITS`` or more.
+    """Checks that a text is an unencrypted RSA private key in PEM form, of ``MIN_RSA_BITS`` to ``MAX_RSA_BITS``.
 
     Raises:
         ValueError: it is not.
@@ -65,8 +66,8 @@ def check_rsa_key(pem: str) -> None:
         raise ValueError("not a readable PEM private key") from None
     if not isinstance(key, RSAPrivateKey):
         raise ValueError("not an RSA key")
-    if key.key_size < MIN_RSA_BITS:
-        raise ValueError(f"expected a key of {MIN_RSA_BITS} bits or more, got {key.key_size}")
+    if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
+        raise ValueError(f"expected a key of {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, got {key.key_size}")
 
 
 def read_key_list(value: Any) -> Any:
@@ -166,6 +167,7 @@ TERMINAL = define(
     flag("is_route"),
     *authors(),
     moment("activated", read_only=True),
+    text("series", 96, default=None, internal=True),  # null: its series are named by the uid
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
     sorts=("created", "last_modified", "username"),

@@ -28,6 +28,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
+from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.row_cache import RowCache
 from terrazzo.metadata.rows import RowCodec
 from terrazzo.times import now_us
@@ -56,6 +57,7 @@ class _Unit:
 
     connection: AsyncConnection
     actor: Actor
+    use: UseMeter
     changed: list[Changed] = field(default_factory=list)
     entries: list[AuditEntry] = field(default_factory=list)
 
@@ -77,8 +79,10 @@ class EntityRepository:
         entities: Iterable[Entity],
         zone: tzinfo = UTC,
         clock: Callable[[], int] = now_us,
+        quotas: RecordQuotas | None = None,
     ) -> None:
         self.entity = entity
+        self._quotas = quotas or RecordQuotas()
         self.table = entity.table
         self._database = database
         self._clock = clock
@@ -108,7 +112,9 @@ class EntityRepository:
             row = await self._find(unit.connection, actor, key)
             await self._guard(unit.connection, actor, {}, row)
             await self._check_unused(unit.connection, row)
+            await unit.use.take(unit.connection, [row["id"]])
             await unit.connection.execute(self.table.delete().where(self.table.c.id == row["id"]))
+            await self._removed(unit.connection, row)
             await self._record(unit, row, None)
         return self._codec.public(row)
 
@@ -191,6 +197,12 @@ class EntityRepository:
     async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
         """Hook: writes what belongs to a record in other tables, after its row."""
 
+    async def _added(self, connection: AsyncConnection, ids: Sequence[int]) -> None:
+        """Hook: completes new records after their insertion."""
+
+    async def _removed(self, connection: AsyncConnection, row: Row) -> None:
+        """Hook: writes what is to be known of a record after its deletion."""
+
     async def _check_unused(self, connection: AsyncConnection, row: Row) -> None:
         """Hook: raises ``Conflict`` when other records refer to the one that is to be deleted."""
         record = f"{self.entity.name} {row[self.entity.uid_name]}"
@@ -206,8 +218,9 @@ class EntityRepository:
             with self._database.own.told_at_once() as own:
                 try:
                     async with self._database.writing() as connection:
-                        unit = _Unit(connection, actor)
+                        unit = _Unit(connection, actor, UseMeter(self.entity, self._quotas))
                         yield unit
+                        await unit.use.settle(connection)
                         await write_entries(connection, unit.entries, self._clock())
                         own += [MetadataChange(self.entity.name, each.record_id, each.uid) for each in unit.changed]
                 except IntegrityError as error:
@@ -238,6 +251,7 @@ class EntityRepository:
             await self._resolve(unit.connection, draft, draft.get(entity.company, 0))
             await self._check_uid(unit.connection, draft)
             row = await self._insert(unit.connection, draft)
+            await unit.use.add(unit.connection, [row["id"]])
             await self._record(unit, None, row)
         return self._codec.public(row)
 
@@ -254,8 +268,10 @@ class EntityRepository:
             await self._guard(unit.connection, actor, draft, before)
             await self._resolve(unit.connection, draft, before.get(self.entity.company, 0))
             stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
+            await unit.use.take(unit.connection, [before["id"]])
             await unit.connection.execute(self.table.update().where(self.table.c.id == before["id"]).values(**stored))
             await self._written(unit.connection, before["id"], draft)
+            await unit.use.add(unit.connection, [before["id"]])
             row = await self._require(unit.connection, before["id"])
             await self._record(unit, before, row)
         return self._codec.public(row)
@@ -324,6 +340,7 @@ class EntityRepository:
         if self.entity.uid is Uid.FROM_ID:
             named = self.table.update().where(self.table.c.id == record_id)
             await connection.execute(named.values(**{self.entity.uid_name: str(record_id)}))
+        await self._added(connection, [record_id])
         await self._written(connection, record_id, draft)
         return await self._require(connection, record_id)
 

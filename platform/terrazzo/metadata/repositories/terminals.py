@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.changes import record_changes
+from terrazzo.database.entity import COMPANY
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
-from terrazzo.database.tables.registry import OBJECT_TERMINAL
+from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL
+from terrazzo.domain.report_topic import MARK
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
@@ -23,12 +25,14 @@ _AT_ONCE = 1_000  # first logins in one statement
 class TerminalRepository(EntityRepository):
     """The terminals, with their secrets sealed at rest.
 
-    ``pin_chars``: how many characters a new pin has to have.
+    ``pin_chars``: how many characters a new pin has to have. ``is_past_known``: whether all terminals that were deleted
+    are in ``former_terminal``; until then each new one has series of its own.
     """
 
     def __init__(self, **parts: Any) -> None:
         super().__init__(TERMINAL, **parts)
         self.pin_chars = 1
+        self.is_past_known = True
         self._activated: set[str] = set()  # whose first login is known to be noted
         self.changes.listen(self._forget_deleted)
 
@@ -65,6 +69,21 @@ class TerminalRepository(EntityRepository):
         if pin is None or len(pin) >= self.pin_chars or (before is not None and before["pin"] == pin):
             return
         raise BadParameter("pin", f"expected at least {self.pin_chars} characters (limits.pin_chars), got {len(pin)}")
+
+    async def _added(self, connection: AsyncConnection, ids: Sequence[int]) -> None:
+        """Names the series of new terminals whose uid a deleted one had: they begin anew."""
+        table = self.table
+        own = table.c.uid + MARK + sa.cast(table.c.id, sa.String)
+        statement = table.update().where(table.c.id.in_(ids)).values(series=own)
+        if self.is_past_known:
+            statement = statement.where(sa.exists().where(FORMER_TERMINAL.c.uid == table.c.uid))
+        await connection.execute(statement)
+
+    async def _removed(self, connection: AsyncConnection, row: Row) -> None:
+        """Keeps whose the deleted terminal's reports are."""
+        former = {name: row[name] for name in ("uid", "name", "type", "created")}
+        former |= {"terminal_id": row["id"], "company_id": row[COMPANY], "series": row["series"] or row["uid"]}
+        await connection.execute(FORMER_TERMINAL.insert().values(**former, deleted=self._clock()))
 
     def _forget_deleted(self, changed: Changed) -> None:
         if changed.row is None:

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 from prometheus_client.registry import Collector
 
-from terrazzo.access.users import UserLogin
 from terrazzo.api.kernel.services import ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
@@ -26,6 +25,7 @@ from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
+from terrazzo.runtime.assembly.logins import Logins
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
@@ -35,7 +35,10 @@ from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
 from terrazzo.runtime.assembly.views import Views
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.supervisor import Supervisor
+from terrazzo.terminals.former_data import FormerDataStats
+from terrazzo_broker.peer_address import TrustedProxies
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +58,7 @@ class GatewayParts:
 
     store: TimeSeriesStore
     metadata: Metadata
+    logins: Logins
     files: FileLibrary
     messenger: Messenger
     objects: Objects
@@ -64,6 +68,8 @@ class GatewayParts:
     terminals: Terminals
     replays: ReplayRunner
     tasks: Supervisor
+    former: FormerDataStats
+    watch: LoopWatch
 
 
 class GatewayServers:
@@ -117,6 +123,7 @@ class GatewayServers:
         return Services(
             entities=metadata.entities,
             registry=metadata.registry,
+            former_terminals=metadata.former_terminals,
             store=parts.store,
             bus=messaging.bus,
             broker=messaging.bus,
@@ -129,14 +136,8 @@ class GatewayServers:
             events=views.events,
             messenger=parts.messenger,
             labels=views.labels,
-            login=UserLogin(
-                metadata.entities,
-                metadata.tokens,
-                metadata.audit,
-                failures=limits.login_failures,
-                window_s=limits.login_window_s,
-                clock=self._clock,
-            ),
+            login=parts.logins.users,
+            lockouts=parts.logins.lockouts,
             tokens=metadata.tokens,
             live=views.live,
             analysis=parts.objects.analysis,
@@ -144,10 +145,13 @@ class GatewayServers:
             audit=metadata.audit,
             limits=limits,
             zone=self._config.zone,
+            mapping_limits=parts.objects.mapper.engine.catalogue.limits,
             prefixes=msgspec.structs.asdict(self._config.api),
             readiness=self._readiness(),
             tasks=self._parts.tasks,
             collectors=self._collectors(),
+            proxies=TrustedProxies(self._config.http.trusted_proxies),
+            allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,
         )
 
@@ -156,10 +160,12 @@ class GatewayServers:
         return [
             *part_metrics(
                 store=parts.store.stats,
+                former=parts.former,
                 broker=parts.terminals.broker.stats,
                 ingest=messaging.ingest.stats,
                 commands=messaging.commands.stats,
                 login=parts.terminals.login.stats,
+                user_login=parts.logins.users.stats,
                 engine=objects.mapper.engine.stats,
                 effect_queue=objects.mapper.effect_queue.stats,
                 campaigns=parts.campaigns.stats,
@@ -168,10 +174,13 @@ class GatewayServers:
                 analysis=objects.analysis.stats,
                 live=parts.views.live.stats,
                 flags=parts.views.flag_watch.stats,
+                quotas=parts.metadata.quotas.stats,
+                event_quotas=parts.metadata.event_quotas.stats,
             ),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),
+            parts.watch,
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:
@@ -182,6 +191,7 @@ class GatewayServers:
             messaging.presence.changes,
             messaging.commands.steps,
             messaging.links.downloads,
+            metadata.tokens.ended,
             metadata.registry.terminal_changes,
             metadata.registry.sharing_changes,
             *(repository.changes for repository in metadata.entities.every()),

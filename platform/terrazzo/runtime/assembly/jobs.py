@@ -31,6 +31,7 @@ def new_campaigns(
     campaigns = CampaignRunner(
         metadata.entities.campaigns,
         terminal_records,
+        registry=metadata.registry,
         commands=messaging.commands,
         store=store,
         tasks=lifetime.tasks,
@@ -56,7 +57,9 @@ def start_replays(
     """The replay runner, started; replays that an earlier run left unfinished begin anew."""
     live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
     journal = ReplayJournal(metadata.database, zone=config.zone)
-    parts = ReplayParts(store, metadata.database, live, objects.analysis, clock)
+    parts = ReplayParts(
+        store, metadata.database, live, objects.analysis, clock, metadata.event_quotas, metadata.registry
+    )
     replays = ReplayRunner(journal, parts, lifetime.tasks)
     replays.start()
     lifetime.push_async_callback(replays.stop)

@@ -15,10 +15,15 @@ from terrazzo.config.sections import Config
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import ChangesLost, ChangeWatcher
 from terrazzo.database.database import Database
+from terrazzo.database.usage import count_missing
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.definitions.registry import ENTITIES
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.event_quotas import EventQuotas
+from terrazzo.metadata.excesses import ALL_COUNTED, find_excesses
+from terrazzo.metadata.former_terminals import FormerTerminals
+from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.sealed_columns import seal_clear
 from terrazzo.ports.tasks import OnFailure
@@ -39,6 +44,9 @@ class Metadata:
 
     database: Database
     registry: Registry
+    former_terminals: FormerTerminals
+    quotas: RecordQuotas
+    event_quotas: EventQuotas
     entities: Entities
     tokens: Tokens
     audit: AuditLog
@@ -52,13 +60,14 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         DatabaseUnusable: the database can't be opened or migrated; says why.
     """
     folder = config.data_dir
-    database = await Database.open(config.database.url, data_dir=folder)
+    database = await Database.open(config.database.url, data_dir=folder, statement_s=config.limits.statement_s)
     lifetime.push_async_callback(database.close)
     changes = ChangeWatcher(database)
     await changes.start()
     secrets = await _open_secrets(config, database)
     registry = await load_registry(database, secrets)
-    entities = Entities.open(database, registry, secrets, zone=config.zone)
+    quotas, event_quotas = await _open_quotas(config, database)
+    entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
     entities.terminals.pin_chars = config.limits.pin_chars
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
@@ -80,7 +89,20 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
             OnFailure.RESTART,
         )
         lifetime.push_async_callback(forgetting.stop)
-    return Metadata(database, registry, entities, tokens, audit, first_admin)
+    return Metadata(
+        database, registry, FormerTerminals(database), quotas, event_quotas, entities, tokens, audit, first_admin
+    )
+
+
+async def _open_quotas(config: Config, database: Database) -> tuple[RecordQuotas, EventQuotas]:
+    """What companies may have; counts what no start has counted yet, and names who is over."""
+    new = await count_missing(database, ALL_COUNTED)
+    if new:
+        _log.info("counted for the first time, by company: %s", ", ".join(new))
+    quotas, event_quotas = RecordQuotas.of(config.limits), EventQuotas.of(config.limits)
+    for excess in await find_excesses(database, quotas, event_quotas):
+        _log.warning("%s", excess)
+    return quotas, event_quotas
 
 
 async def _open_secrets(config: Config, database: Database) -> Secrets:

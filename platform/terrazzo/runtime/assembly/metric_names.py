@@ -34,11 +34,19 @@ BROKER = {
     "terrazzo_broker_connect_timeouts_total": "connect_timeouts",
     "terrazzo_broker_limited_connections_total": "limited_connections",
     "terrazzo_broker_limited_connect_rate_total": "limited_connect_rate",
+    "terrazzo_broker_limited_owner_queues_total": "limited_owner_queues",
+    "terrazzo_broker_limited_subscriptions_total": "limited_subscriptions",
     "terrazzo_broker_limited_half_open_total": "limited_half_open",
+    "terrazzo_broker_half_open_ended_total": "half_open_ended",
+    "terrazzo_broker_connects_delayed_total": "connects_delayed",
     "terrazzo_broker_handshakes_failed_total": "handshakes_failed",
     "terrazzo_broker_proxy_headers_refused_total": "proxy_headers_refused",
     "terrazzo_broker_upgrades_refused_total": "upgrades_refused",
     "terrazzo_broker_wills_sent_total": "wills_sent",
+    "terrazzo_broker_retained_messages": "retained_messages",
+    "terrazzo_broker_retained_bytes": "retained_bytes",
+    "terrazzo_broker_retained_memory_bytes": "retained_memory_bytes",
+    "terrazzo_broker_retained_ended_total": "retained_ended",
     "terrazzo_broker_storage_commits_total": "storage_commits",
     "terrazzo_broker_storage_failures_total": "storage_failures",
     "terrazzo_broker_storage_refusals_total": "storage_refusals",
@@ -73,12 +81,14 @@ MAPPING = {
     "terrazzo_mapping_events_total": "events",
     "terrazzo_mapping_labels_opened_total": "labels_opened",
     "terrazzo_mapping_labels_closed_total": "labels_closed",
+    "terrazzo_mapping_faults_total": "faults",
 }
 
 EFFECTS = {
     "terrazzo_effects_waiting": "waiting",
     "terrazzo_effects_applied_total": "applied",
     "terrazzo_effects_failures_total": "failures",
+    "terrazzo_effects_refused_total": "refused",
     "terrazzo_effects_pauses_total": "pauses",
 }
 
@@ -112,12 +122,23 @@ LOGIN = {
     "terrazzo_login_not_authorized_total": "not_authorized",
     "terrazzo_login_bad_method_total": "bad_method",
     "terrazzo_login_throttled_total": "throttled",
+    "terrazzo_login_busy_total": "busy",
+}
+
+USER_LOGIN = {
+    "terrazzo_user_login_accepted_total": "accepted",
+    "terrazzo_user_login_wrong_credentials_total": "wrong_credentials",
+    "terrazzo_user_login_deactivated_total": "deactivated",
+    "terrazzo_user_login_throttled_total": "throttled",
+    "terrazzo_user_login_busy_total": "busy",
+    "terrazzo_user_login_counted_total": "counted",
 }
 
 ANALYSIS = {
     "terrazzo_analysis_pieces_total": "pieces",
     "terrazzo_analysis_redone_total": "redone",
     "terrazzo_analysis_late_marks_total": "late_marks",
+    "terrazzo_analysis_failures_total": "failures",
 }
 
 LIVE = {
@@ -133,9 +154,26 @@ LIVE = {
     "terrazzo_live_refused_total": "refused",
 }
 
+FORMER_DATA = {
+    "terrazzo_store_purged_terminals_total": "purged_terminals",
+    "terrazzo_store_purged_records_total": "purged_records",
+}
+
 FLAGS = {
     "terrazzo_flags_looks_total": "looks",
     "terrazzo_flags_changes_total": "changes",
     "terrazzo_flags_known": "known",
     "terrazzo_flags_timed": "timed",
+}
+
+QUOTAS = {
+    "terrazzo_quota_records_refused_total": "records_refused",
+    "terrazzo_quota_files_refused_total": "files_refused",
+}
+
+EVENT_QUOTAS = {
+    "terrazzo_quota_events_removed_total": "events_removed",
+    "terrazzo_quota_labels_removed_total": "labels_removed",
+    "terrazzo_quota_labels_refused_total": "labels_refused",
+    "terrazzo_quota_comments_refused_total": "comments_refused",
 }

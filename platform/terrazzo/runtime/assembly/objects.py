@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.analysis.late_records import LateMarks
 from terrazzo.config.sections import Config
+from terrazzo.domain.payload import PointLimits
+from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.effect_queue import EffectQueue
 from terrazzo.mapping.effect_writer import EffectWriter
 from terrazzo.mapping.offline_data import OfflineDataFeed
@@ -50,19 +52,26 @@ async def open_objects(
     Raises:
         StoreUnavailable, Unavailable: the store or the database doesn't answer.
     """
-    effect_writer = EffectWriter(metadata.database)
+    effect_writer = EffectWriter(metadata.database, quotas=metadata.event_quotas)
     effect_queue = EffectQueue(effect_writer, lifetime.tasks)
     notifier = await _open_notifier(config, lifetime, metadata, messenger, clock)
     effect_writer.join(notifier.on_effects)  # rules hear of events and labels in the transaction that writes them
     effect_queue.happened.listen(notifier.on_happened)
     lifetime.push_async_callback(effect_queue.stop)
-    mapper = await ReportMapper.open(store, metadata.entities, effect_queue)
+    mapper = await ReportMapper.open(store, metadata.entities, effect_queue, mapping_limits(config))
     collected = OfflineDataFeed(metadata.database, metadata.entities, mapper, lifetime.tasks)
     await collected.start()
     lifetime.push_async_callback(collected.stop)
     marks = LateMarks()
     analysis = await _open_analysis(config, lifetime, store, metadata, marks, clock)
     return Objects(mapper, notifier, marks, analysis)
+
+
+def mapping_limits(config: Config) -> MappingLimits:
+    """What one message may take, of the section ``limits``."""
+    limits = config.limits
+    points = PointLimits(name_chars=limits.point_name_chars, points=limits.points, text_chars=limits.variable_chars)
+    return MappingLimits(points=points, mosaic_bytes=limits.mosaic_bytes)
 
 
 async def _open_notifier(

@@ -21,10 +21,12 @@ from terrazzo_broker.stats import Stats
 def part_metrics(
     *,
     store: Callable[[], StoreStats],
+    former: msgspec.Struct,
     broker: Stats,
     ingest: IngestStats,
     commands: CommandStats,
     login: msgspec.Struct,
+    user_login: msgspec.Struct,
     engine: msgspec.Struct,
     effect_queue: msgspec.Struct,
     campaigns: CampaignStats,
@@ -33,10 +35,13 @@ def part_metrics(
     analysis: AnalysisStats,
     live: LiveStats,
     flags: msgspec.Struct,
+    quotas: msgspec.Struct,
+    event_quotas: msgspec.Struct,
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
         StatsCollector(names.STORE, store),
+        StatsCollector(names.FORMER_DATA, lambda: former),
         StatsCollector(names.BROKER, lambda: broker),
         LabelledCollector("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
         StatsCollector(names.INGEST, lambda: ingest),
@@ -50,7 +55,10 @@ def part_metrics(
         LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
         StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.LOGIN, lambda: login),
+        StatsCollector(names.USER_LOGIN, lambda: user_login),
         StatsCollector(names.ANALYSIS, lambda: analysis),
         StatsCollector(names.LIVE, lambda: live),
         StatsCollector(names.FLAGS, lambda: flags),
+        StatsCollector(names.QUOTAS, lambda: quotas),
+        StatsCollector(names.EVENT_QUOTAS, lambda: event_quotas),
     ]

@@ -57,6 +57,7 @@ def new_messaging(
         tasks=lifetime.tasks,
         clock_ahead_s=ahead_s,
         limits=intake_limits,
+        points=mapper.engine.catalogue.limits.points,
         mapper=mapper,
         marks=marks,
     )

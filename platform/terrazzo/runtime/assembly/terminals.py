@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
 from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded.broker_tasks import BrokerTasks
-from terrazzo.embedded.hooks import PlatformHooks
+from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
 from terrazzo.errors import Unavailable
+from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.ports.bridge import Bridge
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
+from terrazzo.runtime.descriptors import spare_of
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import TerminalLogin
-from terrazzo.throttle import Throttle
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
 from terrazzo_broker.storage import StorageError
@@ -45,6 +47,7 @@ async def start_terminals(
     lifetime: Lifetime,
     *,
     metadata: Metadata,
+    limiter: LoginLimiter,
     messaging: TerminalMessaging,
     bridges_of: Callable[[EmbeddedBridges], Sequence[Bridge]],
 ) -> Terminals:
@@ -63,16 +66,31 @@ async def start_terminals(
     local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
     bridges = bridges_of(local)
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
-    login = _open_login(config, lifetime, metadata)
+    login = _open_login(config, lifetime, metadata, limiter)
     on_ready = messaging.commands.on_ready
     shared["hears_sys"] = _hearers_of_sys(config)
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
     broker = _open_broker(config, lifetime, hooks)
     messaging.bus.attach(broker)
     local.attach(broker)
+    end_leftovers(broker, metadata.registry)
     terminals = Terminals(broker, login, activations, bridges)
+    _follow_companies(bridges, metadata.registry)
     await _start(terminals, messaging, lifetime)
     return terminals
+
+
+def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:
+    """Has a bridge connected while its company is open."""
+
+    def on_company(company_id: int, is_available: bool) -> None:
+        for bridge in bridges:
+            if bridge.company_id == company_id:
+                bridge.set_open(is_available)
+
+    for bridge in bridges:
+        bridge.set_open(registry.is_company_available(bridge.company_id))
+    registry.company_changes.listen(on_company)
 
 
 def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
@@ -81,18 +99,25 @@ def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
     return lambda company_id: allowed is None or company_id in allowed
 
 
-def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata) -> TerminalLogin:
+def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata, limiter: LoginLimiter) -> TerminalLogin:
     auto_times = AutoTimes(config.data_dir / "auto-logins", now_s=time.time())
     lifetime.callback(auto_times.close)
-    failures = Throttle(config.limits.login_failures, config.limits.login_window_s)
-    return TerminalLogin(metadata.registry, failures=failures, auto_times=auto_times)
+    return TerminalLogin(metadata.registry, limiter=limiter, auto_times=auto_times)
 
 
 def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Broker:
     storage = DiskStorage(config.data_dir / "broker")
+    connections = config.limits.connections
     try:
         tasks = BrokerTasks(lifetime.tasks)
-        broker = Broker(broker_settings(config), hooks, storage, may_receive=hooks.may_receive, tasks=tasks)
+        broker = Broker(
+            replace(broker_settings(config), sockets=connections + spare_of(connections)),
+            hooks,
+            storage,
+            may_receive=hooks.may_receive,
+            owners=hooks.former_owners(),
+            tasks=tasks,
+        )
     except StorageError as error:
         raise Unavailable(str(error)) from error
     lifetime.push_async_callback(storage.close)  # the broker's close does it, if the start gets that far

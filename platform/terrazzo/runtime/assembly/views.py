@@ -42,7 +42,7 @@ def start_views(
 ) -> Views:
     """Makes the views, has them listen to the other parts, and starts their tasks."""
     live = _start_live(config, lifetime, metadata, messaging, clock)
-    events = EventRecords(metadata.database, zone=config.zone, clock=clock)
+    events = EventRecords(metadata.database, zone=config.zone, clock=clock, quotas=metadata.event_quotas)
     event_source = EventSource(live, zone=config.zone, clock=clock)
     mapper.effect_queue.happened.listen(event_source.on_happened)
     events.changes.listen(event_source.on_happened)

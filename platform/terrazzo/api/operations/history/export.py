@@ -18,7 +18,8 @@ from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.payload import decode, flatten
+from terrazzo.domain.payload import Reject, decode, flatten
+from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
@@ -107,14 +108,18 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
 
 
 def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
-    payload = decode(record.body)
+    payload, topic = decode(record.body), topic_of(record.series)
     if not wanted:
-        cells: Mapping[str, Value] = {"topic": record.series, "payload": msgspec.json.encode(payload).decode()}
-        return Row(record.time_us, cells, {"topic": record.series, "payload": payload})
-    found = {key: value for key, value in flatten(payload).items() if key in wanted}
+        cells: Mapping[str, Value] = {"topic": topic, "payload": msgspec.json.encode(payload).decode()}
+        return Row(record.time_us, cells, {"topic": topic, "payload": payload})
+    try:
+        flat = flatten(payload)
+    except Reject:  # beyond what a report may be today: no point of it goes into an object either
+        return None
+    found = {key: value for key, value in flat.items() if key in wanted}
     if not found:
         return None
-    return Row(record.time_us, {"topic": record.series, **found}, {"topic": record.series, "payload": found})
+    return Row(record.time_us, {"topic": topic, **found}, {"topic": topic, "payload": found})
 
 
 def _span(request: ExportOptions) -> tuple[int, int]:

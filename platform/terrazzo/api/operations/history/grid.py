@@ -11,9 +11,10 @@ import msgspec
 from terrazzo.api.kernel.fields import Items, Key, Moment, PageIndex, PageSize, Topics
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
-from terrazzo.api.kernel.scope import find_terminal
+from terrazzo.api.kernel.scope import find_series_name
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.report_topic import topic_of, uid_of
 from terrazzo.errors import BadParameter
 from terrazzo.ports.store import Record
 from terrazzo.times import format_spaced
@@ -110,12 +111,13 @@ async def handle_get_grid_list(services: Services, actor: Actor, request: GridRa
 
 async def grid_series(services: Services, actor: Actor, request: AsksForGrid) -> list[str]:
     """The series that the topics select, all of this terminal whatever the topics say."""
-    own = f"g/{await find_terminal(services, actor, request.terminal_id)}/"
+    series_name = await find_series_name(services, actor, request.terminal_id)
+    own, topics = f"g/{series_name}/", f"g/{uid_of(series_name)}/"
     names = request.topic.names
     if names and not any("+" in name or "#" in name for name in names):
-        return sorted({name if name.startswith(own) else own + name for name in names})
+        return sorted({own + name.removeprefix(topics) for name in names})
     series = await services.store.series(own)
-    return [topic for topic in series if not names or any(_selects(name, topic, own) for name in names)]
+    return [each for each in series if not names or any(_selects(name, topic_of(each), topics) for name in names)]
 
 
 def _selects(topic_filter: str, topic: str, own: str) -> bool:
@@ -124,7 +126,10 @@ def _selects(topic_filter: str, topic: str, own: str) -> bool:
 
 
 def _present(records: Iterable[Record], zone: tzinfo) -> list[GridRecord]:
-    return [GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), record.series) for record in records]
+    return [
+        GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), topic_of(record.series))
+        for record in records
+    ]
 
 
 def _json_of(body: bytes) -> msgspec.Raw:

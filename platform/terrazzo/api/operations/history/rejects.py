@@ -9,9 +9,10 @@ import msgspec
 from terrazzo.api.kernel.fields import Key, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, page_offset, paged
-from terrazzo.api.kernel.scope import find_terminal, sees
+from terrazzo.api.kernel.scope import find_series_name, sees
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import BadParameter
 from terrazzo.ports.store import Record
 from terrazzo.times import LATEST_US, format_spaced
@@ -62,18 +63,18 @@ async def handle_get_reject_list(services: Services, actor: Actor, request: Reje
 
 async def _series(services: Services, actor: Actor, key: str | int | None) -> list[str]:
     if key is not None:
-        return [_PREFIX + await find_terminal(services, actor, key)]
+        return [_PREFIX + await find_series_name(services, actor, key)]
     found = await services.store.series(_PREFIX)
     if actor.is_super:
         return found
-    owners = {name: services.registry.terminal(name.removeprefix(_PREFIX)) for name in found}
+    owners = {name: services.registry.terminal_of_series(name.removeprefix(_PREFIX)) for name in found}
     return [name for name, owner in owners.items() if owner is not None and sees(actor, owner)]
 
 
 def _present(record: Record, zone: tzinfo) -> RejectRecord:
     body = _bodies.decode(record.body)
     return RejectRecord(
-        terminal_id=record.series.removeprefix(_PREFIX),
+        terminal_id=uid_of(series_name_in(record.series)),
         time=format_spaced(record.time_us, zone),
         topic=body.topic,
         reason=body.reason,

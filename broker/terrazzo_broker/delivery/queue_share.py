@@ -1,0 +1,60 @@
+"""What the sessions of one owner have waiting together, and may have."""
+
+from __future__ import annotations
+
+from ..limited_log import limited_logger
+from ..settings import NO_LIMIT, BrokerSettings
+
+log = limited_logger("terrazzo_broker.queues")
+
+
+class QueueShare:
+    """Messages that wait in all sessions of one owner, and their bytes."""
+
+    __slots__ = ("bytes", "messages", "most_bytes", "most_messages", "owner")
+
+    def __init__(self, owner: str, *, most_messages: int = NO_LIMIT, most_bytes: int = NO_LIMIT) -> None:
+        self.owner = owner
+        self.most_messages = most_messages
+        self.most_bytes = most_bytes
+        self.messages = self.bytes = 0
+
+    def tell_full(self) -> None:
+        """Says that a message found no room."""
+        log.warning("no more messages may wait in sessions of owner %r: it has %d", self.owner, self.messages)
+
+    def add(self, size: int) -> None:
+        """Counts a message that waits from now on."""
+        self.messages += 1
+        self.bytes += size
+
+    def take(self, size: int) -> None:
+        """Counts off a message that waits no longer."""
+        self.messages -= 1
+        self.bytes -= size
+
+    @property
+    def is_over(self) -> bool:
+        """Whether more wait than may: from before the limit."""
+        return self.messages > self.most_messages or self.bytes > self.most_bytes
+
+
+class QueueShares:
+    """The shares of all owners."""
+
+    __slots__ = ("_shares",)
+
+    def __init__(self) -> None:
+        self._shares: dict[str, QueueShare] = {}
+
+    def of(self, owner: str, settings: BrokerSettings) -> QueueShare:
+        """An owner's share."""
+        share = self._shares.get(owner)
+        if share is None:
+            most = {"most_messages": settings.owner_queued_messages, "most_bytes": settings.owner_queued_bytes}
+            share = self._shares[owner] = QueueShare(owner, **most)
+        return share
+
+    def over(self) -> list[str]:
+        """The owners that have more waiting than they may."""
+        return [owner for owner, share in self._shares.items() if share.is_over]

@@ -1,0 +1,1 @@
+"""Bodies of requests: how much is read for whom, inflating, and forms."""

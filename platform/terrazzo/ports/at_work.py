@@ -1,0 +1,58 @@
+"""Who the event loop works for at the moment: noted by entry points, told by the watch over the loop.
+
+A note belongs to the task that made it, as other tasks run while that one waits. What no task does (bytes that arrive
+on a connection) notes its name in ``Entry.who``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NamedTuple
+
+Running = asyncio.Task[Any] | None
+
+
+class Work(NamedTuple):
+    """An operation, and the company it is done for; 0 where that isn't known."""
+
+    operation: str
+    company_id: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
+
+
+_noted: dict[asyncio.Task[Any], Work] = {}
+
+
+def begin(work: Work) -> tuple[Running, Work | None]:
+    """Notes what the current task does from now on; give ``end`` what this returns."""
+    task = asyncio.current_task()
+    if task is None:
+        return None, None
+    before = _noted.get(task)
+    _noted[task] = work
+    return task, before
+
+
+def end(begun: tuple[Running, Work | None]) -> None:
+    """The task does again what it did before."""
+    task, before = begun
+    if task is None:
+        return
+    if before is None:
+        _noted.pop(task, None)
+    else:
+        _noted[task] = before
+
+
+def company_id() -> int:
+    """The company that the current task works for; 0 for the platform itself, and where that isn't known."""
+    work = _noted.get(asyncio.current_task())  # type: ignore[arg-type] # of no task there is no note
+    return 0 if work is None else work.company_id
+
+
+def noted(task: asyncio.Task[Any]) -> str:
+    """What a task does: what it has noted, and its name."""
+    work = _noted.get(task)
+    return task.get_name() if work is None else f"{task.get_name()}: {work}"

@@ -1,0 +1,58 @@
+"""Makes what decides on users' logins, and what slows down whoever guesses the credentials of users or terminals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from terrazzo.access.lockouts import Lockouts
+from terrazzo.access.refusals import WINDOW_S, RefusalLog
+from terrazzo.access.users import UserLogin
+from terrazzo.config.sections import Config
+from terrazzo.domain.registry import Registry
+from terrazzo.logins.limiter import LoginLimiter
+from terrazzo.logins.places import KnownPlaces
+from terrazzo.ports.tasks import OnFailure
+from terrazzo.runtime.assembly.metadata import Metadata
+from terrazzo.runtime.lifetime import Lifetime
+
+
+@dataclass(frozen=True, slots=True)
+class Logins:
+    """Users' logins, what administrators see and lift, and the limits of terminals' logins."""
+
+    users: UserLogin
+    lockouts: Lockouts
+    of_terminals: LoginLimiter
+
+
+def open_logins(config: Config, lifetime: Lifetime, *, metadata: Metadata, clock: Callable[[], int]) -> Logins:
+    """Reads where users and terminals are known to come from.
+
+    Raises:
+        OSError: the files can't be written.
+    """
+    of_users = _open_limiter(config, lifetime, "user-places", metadata.tokens.epoch_of)
+    of_terminals = _open_limiter(config, lifetime, "terminal-places", lambda each: _epoch_of(metadata.registry, each))
+    refusals = RefusalLog(metadata.audit, clock=clock)
+    flushing = lifetime.tasks.repeat("refused logins", WINDOW_S, refusals.flush, OnFailure.RESTART)
+    lifetime.push_async_callback(refusals.flush)
+    lifetime.push_async_callback(flushing.stop)
+    users = UserLogin(
+        metadata.entities, metadata.tokens, metadata.audit, refusals=refusals, limiter=of_users, clock=clock
+    )
+    lockouts = Lockouts(metadata.tokens, metadata.registry, of_users=of_users, of_terminals=of_terminals, clock=clock)
+    return Logins(users, lockouts, of_terminals)
+
+
+def _open_limiter(
+    config: Config, lifetime: Lifetime, file_name: str, epoch_of: Callable[[int], int | None]
+) -> LoginLimiter:
+    places = KnownPlaces(config.data_dir / file_name, epoch_of=epoch_of)
+    lifetime.callback(places.close)
+    return LoginLimiter(config.limits.login_failures, config.limits.login_window_s, places)
+
+
+def _epoch_of(registry: Registry, terminal_id: int) -> int | None:
+    """Terminals' credentials are not numbered: their places are forgotten when they change."""
+    return None if registry.terminal_by_id(terminal_id) is None else 0

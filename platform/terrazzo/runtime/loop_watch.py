@@ -1,0 +1,128 @@
+"""Watches the event loop: how late it comes to what is due, and what held it when it was long.
+
+Everything that the platform does for its peers it does in one loop; whoever holds it holds all others up. A beat in the
+loop measures its delay, and a thread beside it looks, while a beat is overdue, at what the loop is doing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+import traceback
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from terrazzo.ports.at_work import noted
+from terrazzo.sparse_log import SparseLog
+from terrazzo_broker.log_text import visible
+
+_log = logging.getLogger(__name__)
+
+BEAT_S = 0.01
+HELD_S = 0.05  # a longer delay is told, with what held the loop
+_LOOK_S = 0.025  # between two looks of the thread
+_FRAMES = 8  # innermost ones that are told
+_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+Who = Callable[[], str]
+"""What a part does for whom outside tasks; empty when it does nothing."""
+
+
+class LoopWatch(Collector):
+    """Measures the delays of the loop that it is started in, and logs what held it longer than 50 ms.
+
+    ``who``: the parts that work outside tasks, or for somebody whom their task doesn't name. ``clock``: monotonic
+    seconds.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.held = 0
+        self.longest_s = 0.0
+        self.who: list[Who] = []
+        self._clock = clock
+        self._counts = [0] * (len(_BOUNDS_S) + 1)
+        self._sum_s = 0.0
+        self._due_s = 0.0
+        self._seen = (0.0, "")  # what the thread saw while the beat that was due then was overdue
+        self._handle: asyncio.Handle | None = None
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._sparse_log = SparseLog(_log)
+
+    def start(self) -> None:
+        """Begins to watch the running loop."""
+        loop = asyncio.get_running_loop()
+        self._due_s = self._clock()
+        self._handle = loop.call_soon(self._beat, loop)
+        looking = (loop, threading.get_ident())
+        self._thread = threading.Thread(target=self._look_on, args=looking, name="loop watch", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends it."""
+        self._stopped.set()
+        if self._handle is not None:
+            self._handle.cancel()
+        if self._thread is not None:
+            self._thread.join()
+
+    def excuse(self) -> None:
+        """Measures from now on: what has held the loop in this turn had to."""
+        self._due_s = max(self._due_s, self._clock())
+
+    def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
+        delay_s = max(0.0, self._clock() - self._due_s)
+        self._counts[bisect_left(_BOUNDS_S, delay_s)] += 1
+        self._sum_s += delay_s
+        if delay_s > HELD_S:
+            self._tell(delay_s)
+        self._due_s = self._clock() + BEAT_S
+        self._handle = loop.call_later(BEAT_S, self._beat, loop)
+
+    def _tell(self, delay_s: float) -> None:
+        self.held += 1
+        self.longest_s = max(self.longest_s, delay_s)
+        due_s, seen = self._seen
+        by = seen if seen and due_s == self._due_s else "what held the interpreter too: it could not be looked at"
+        self._sparse_log.warning("the event loop was held for %.0f ms by %s", delay_s * 1_000, by)
+
+    def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
+        """The thread: looks once at each beat that is overdue."""
+        looked_at = 0.0
+        while not self._stopped.wait(_LOOK_S):
+            due_s = self._due_s
+            if due_s != looked_at and self._clock() - due_s > HELD_S:
+                looked_at = due_s
+                self._seen = (due_s, self._look(loop, thread_id))
+
+    def _look(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> str:
+        """Who is at work, and the innermost calls."""
+        try:
+            task = asyncio.current_task(loop)
+            names = [name for each in self.who if (name := each())]
+            who = ", ".join([*([noted(task)] if task else []), *names]) or "a callback"
+            frame = sys._current_frames().get(thread_id)
+        except RuntimeError:  # the loop went on meanwhile
+            return ""
+        calls = traceback.StackSummary.extract(traceback.walk_stack(frame), limit=_FRAMES, lookup_lines=False)
+        stack = " < ".join(f"{call.name} ({call.filename.rpartition('/')[2]}:{call.lineno})" for call in calls)
+        return visible(f"{who}: {stack}")
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus scrapes."""
+        bounds = [*map(str, _BOUNDS_S), "+Inf"]
+        buckets = list(zip(bounds, map(float, accumulate(self._counts)), strict=True))
+        delay = HistogramMetricFamily("terrazzo_loop_delay_seconds", "How late the event loop came to what was due")
+        delay.add_metric([], buckets, self._sum_s)
+        held = CounterMetricFamily("terrazzo_loop_held_total", "Delays of the event loop of more than 50 ms")
+        held.add_metric([], self.held)
+        longest = GaugeMetricFamily("terrazzo_loop_delay_max_seconds", "The longest of them since the start")
+        longest.add_metric([], self.longest_s)
+        return delay, held, longest

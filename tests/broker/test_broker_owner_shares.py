@@ -1,0 +1,110 @@
+"""What the clients of one owner may have together: messages that wait in sessions, and subscriptions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from raw_client import RawClient, until
+
+from broker.conftest import RecordingHooks, Running
+from terrazzo_broker import Accept, Broker, BrokerSettings, ConnectRequest
+from terrazzo_broker.persistence import DiskStorage
+
+QUOTA_EXCEEDED = 0x97
+
+
+async def owner_of(request: ConnectRequest) -> Accept:
+    """The owner is what stands before the first dash of the client id."""
+    return Accept("someone", owner=request.client_id.partition("-")[0])
+
+
+@asynccontextmanager
+async def on_disk(folder: Path, **settings: Any) -> AsyncIterator[Running]:
+    """A broker with a data folder."""
+    hooks = RecordingHooks(verdict=owner_of)
+    broker = Broker(BrokerSettings(sweep_interval_s=0.05, sys_interval_s=0, **settings), hooks, DiskStorage(folder))
+    try:
+        yield Running(broker, hooks, await broker.listen_tcp("127.0.0.1", 0))
+    finally:
+        await broker.close(1.0)
+
+
+async def leave_subscribed(running: Running, dial: Any, *names: str) -> None:
+    """Sessions that wait for their clients."""
+    for name in names:
+        client = await dial(name, port=running.port, session_expiry_interval=60)
+        await client.subscribe(("t/" + name, 1))
+        client.writer.transport.abort()
+        await until(lambda gone=name: running.broker.client(gone) is None)
+
+
+async def publish(client: RawClient, topic: str, payload: bytes = b"x") -> int:
+    """Publishes at QoS 1; the reason code of the PUBACK."""
+    client.publish(topic, payload, qos=1, packet_id=3)
+    return int((await client.receive()).reason_code)
+
+
+@pytest.mark.parametrize("limit", [{"owner_queued_messages": 5}, {"owner_queued_bytes": 5_800}])
+async def test_an_owners_queues_are_limited_together(start: Any, dial: Any, limit: dict[str, int]) -> None:
+    running = await start(RecordingHooks(verdict=owner_of), **limit)
+    await leave_subscribed(running, dial, "a-1", "a-2", "b-1")
+    ours, theirs = await dial("a-9", port=running.port), await dial("b-9", port=running.port)
+    codes = [await publish(ours, f"t/a-{1 + number % 2}", b"x" * 1_000) for number in range(7)]
+    assert codes == [0] * 5 + [QUOTA_EXCEEDED] * 2
+    assert running.broker.stats.limited_owner_queues == 2
+    assert [await publish(theirs, "t/b-1", b"x" * 1_000) for _ in range(5)] == [0] * 5
+    back = await dial("a-1", port=running.port, clean_start=False, session_expiry_interval=60)
+    for _ in range(3):  # what its client has got makes room for the other sessions
+        back.send(b"\x40\x02" + (await back.receive()).packet_id.to_bytes(2, "big"))
+    await back.silence()
+    assert [await publish(ours, "t/a-2", b"x" * 1_000) for _ in range(4)] == [0] * 3 + [QUOTA_EXCEEDED]
+    await dial("a-2", port=running.port)  # its session ends
+    share = running.broker.sessions["a-1"].share
+    assert (share.messages, share.bytes) == (0, 0)
+
+
+async def test_counts_are_right_over_a_restart_and_what_is_over_stays(
+    dial: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with on_disk(tmp_path) as running:
+        await leave_subscribed(running, dial, "a-1", "a-2")
+        ours = await dial("a-9", port=running.port)
+        for number in range(6):
+            assert await publish(ours, f"t/a-{1 + number % 2}") == 0
+        share = running.broker.sessions["a-1"].share
+        counted = share.messages, share.bytes
+    caplog.set_level(logging.WARNING)
+    async with on_disk(tmp_path, owner_queued_messages=4, owner_subscriptions=1) as running:
+        share = running.broker.sessions["a-1"].share
+        assert (share.messages, share.bytes) == counted
+        assert share is running.broker.sessions["a-2"].share
+        assert "sessions of owner 'a': more messages wait than may; they stay" in caplog.text
+        assert "clients of owner 'a': more subscriptions than there may be; they stay" in caplog.text
+        ours = await dial("a-9", port=running.port)
+        assert await publish(ours, "t/a-1") == QUOTA_EXCEEDED
+        assert [int(code) for code in (await ours.subscribe(("x", 0))).reason_codes] == [QUOTA_EXCEEDED]
+        back = await dial("a-1", port=running.port, clean_start=False)
+        payloads = [(await back.receive()).payload for _ in range(3)]
+        assert payloads == [b"x"] * 3
+        assert [int(code) for code in (await back.subscribe(("t/a-1", 0))).reason_codes] == [0]  # it has it
+
+
+async def test_an_owners_subscriptions_are_limited_together(start: Any, dial: Any) -> None:
+    running = await start(RecordingHooks(verdict=owner_of), owner_subscriptions=3)
+    first, second = await dial("a-1", port=running.port), await dial("a-2", port=running.port)
+    other, old = await dial("b-1", port=running.port), await dial("a-3", port=running.port, version=4)
+    codes = (await first.subscribe(("1", 0), ("2", 0))).reason_codes
+    codes += (await second.subscribe(("1", 0), ("2", 0), ("1", 1))).reason_codes
+    assert [int(code) for code in codes] == [0, 0, 0, QUOTA_EXCEEDED, 1]
+    assert await old.subscribe(("1", 0)) == (0x90, b"\x00\x01\x80")
+    assert running.broker.stats.limited_subscriptions == 2
+    assert [int(code) for code in (await other.subscribe(("1", 0), ("2", 0), ("3", 0))).reason_codes] == [0, 0, 0]
+    first.writer.transport.abort()
+    await until(lambda: "a-1" not in running.broker.sessions)
+    codes = (await second.subscribe(("2", 0), ("3", 0), ("4", 0))).reason_codes
+    assert [int(code) for code in codes] == [0, 0, QUOTA_EXCEEDED]

@@ -1,0 +1,117 @@
+"""Files made to be costly: what is read of them is bounded, and they are refused with what is wrong."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.report import MOST_ISSUES, Issues
+from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_COLUMNS, MOST_ROWS, SourceRow, read_upload
+from terrazzo.errors import BadParameter
+from terrazzo.metadata.definitions.registry import TERMINAL
+
+MIB = 1 << 20
+
+
+def read(data: bytes) -> list[SourceRow]:
+    return list(read_upload(data).rows)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b",".join(b"c%d" % n for n in range(40_000)), "row 1: 40,000 columns, at most 500"),
+        (b"x" * (33 * MIB), "row 1: not CSV: longer than"),
+        (b"," * (33 * MIB), "row 1: not CSV: longer than"),
+        (b"," * MIB, "row 1: not CSV: more than 50,000 times ','"),
+        (b'"' + b"\n" * (2 * MIB), "row 1: not CSV: field larger than"),
+        (b'"' + b'x\n""' * MIB, "row 1: not CSV: longer than"),
+        (b"uid,name\na," + b"x" * (2 * MIB), "row 2: not CSV: longer than"),
+        (b"uid,name\na" + b"," * (MIB // 2), "row 2: not CSV: more than 50,000 times ','"),
+        (b"uid," + b"n" * 201, "row 1, column 2: a name of 201 characters"),
+        (b"[" + b"{}," * (32 * MIB // 3), f"more than {MOST_ROWS} rows"),
+        (b"[" + b"{}" * 10, "expected , or ] after object 1"),
+        (b"[{}] {}", "there is more after its end"),
+        (b"[{},]", "object 2"),
+        (b"[1]", "object 1"),
+        (b'[{"a": NaN}]', "object 1"),
+        (b'[{"a": "' + b"x" * (3 * MIB) + b'"}]', "object 1: not JSON, or longer than"),
+        (b"[" + b" " * (3 * MIB) + b"{}]", "object 1"),
+        (b'[{"a":' + b"[" * MIB, "object 1"),
+        (b'{"a": "' + b"x" * (2 * MIB) + b'"}', "line 1: longer than"),
+        (json.dumps([dict.fromkeys(map(str, range(501)), 1)]).encode(), "row 1: 501 columns, at most 500"),
+        (json.dumps(dict.fromkeys(map(str, range(501)), 1)).encode(), "row 1: 501 columns, at most 500"),
+    ],
+)
+def test_what_is_refused_names_the_row_and_the_bound(data: bytes, reason: str) -> None:
+    with pytest.raises(BadParameter) as refused:
+        read(data)
+    assert reason in str(refused.value)
+    assert len(str(refused.value)) < 500
+
+
+def test_an_array_is_read_as_far_as_its_rows_are_taken() -> None:
+    """An object costs a hundred times its text in memory: what is behind the last row is never made."""
+    rows = read_upload(b"[" + b'{"uid": "a"},' * 2_000_000).rows
+    assert [row.values for row in islice(rows, 3)] == [{"uid": "a"}] * 3
+
+
+def test_cells_as_long_as_they_may_be_and_rows_as_wide_are_read() -> None:
+    long = "x" * (MOST_CELL_CHARACTERS - 100)
+    wide = {f"c{n}": str(n) for n in range(MOST_COLUMNS)}
+    as_csv = f"{','.join(wide)}\n{','.join(wide.values())}\n"
+    assert read(as_csv.encode())[0].values == wide
+    assert read(f"uid,script\na,{long}\nb,{long}\n".encode())[1].values == {"uid": "b", "script": long}
+    for indent in (None, 4):
+        rows = [{"uid": str(n), "script": long} for n in range(5)]
+        assert [row.values for row in read(json.dumps(rows, indent=indent).encode())] == rows
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(
+    rows=st.lists(st.dictionaries(st.text(max_size=5), values, max_size=4), max_size=8), indent=st.none() | st.just(2)
+)
+def test_arrays_are_read_as_they_were_written(rows: list[dict[str, Any]], indent: int | None) -> None:
+    for ascii_only in (True, False):
+        data = json.dumps(rows, indent=indent, ensure_ascii=ascii_only).encode()
+        assert [row.values for row in read(data)] == rows
+
+
+@given(data=st.binary(max_size=200) | st.text('[]{}",:\\ue\n0a1-', max_size=60).map(str.encode))
+def test_whatever_comes_is_rows_or_a_clear_refusal(data: bytes) -> None:
+    for start in (b"", b"[", b"{", b"[{", b"a,b\n"):
+        with suppress(BadParameter):
+            assert all(isinstance(row, SourceRow) for row in read(start + data))
+
+
+def test_thousands_of_unknown_columns_are_listed_to_a_bound() -> None:
+    issues = Issues()
+    Columns(TERMINAL).check_names((f"{n}" * 500 for n in range(100_000)), issues, row=1)
+    assert len(issues.listed) == MOST_ISSUES
+    assert issues.omitted == 100_000 - MOST_ISSUES
+    assert all(len(issue.column) == 200 for issue in issues.listed)
+
+
+def rows_of(count: int) -> Iterator[SourceRow]:
+    return read_upload(b"uid\n" + b"\n".join(b"%d" % n for n in range(count))).rows
+
+
+def test_the_last_row_that_may_be_there_is_read_and_the_next_refused() -> None:
+    assert sum(1 for _ in rows_of(MOST_ROWS)) == MOST_ROWS
+    with pytest.raises(BadParameter, match="more than 100000 rows"):
+        for _ in rows_of(MOST_ROWS + 1):
+            pass

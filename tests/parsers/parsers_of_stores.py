@@ -1,0 +1,138 @@
+"""Parsers of what databases and providers answer, and of what is kept of foreign input."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+from parser_kinds import Parser
+
+from terrazzo.client.errors import UnexpectedAnswer
+from terrazzo.client.exchange import parse_envelope
+from terrazzo.csv_text import bare_text, guard_formula
+from terrazzo.messenger.channels import _member, _read
+from terrazzo.messenger.masking import Mask, secrets_of, shown_url
+from terrazzo_adapters.columns.points import parse_points, values_reader
+from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
+from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
+from terrazzo_adapters.influxdb.server import Refused, _text, _version_in
+
+
+def _line(data: bytes) -> object:
+    """A terminal's body in both databases, in line protocol and back, and its points."""
+    for series in ("g/T1/r", "m/1"):
+        encode_line(LinePoint(series, 1, data, 1, 0), writer="w", without=set())
+    assert parse_body(body_text(data)) == data
+    return parse_points(data), values_reader(("a", "b"))(data)
+
+
+def _name(text: str) -> object:
+    """A topic's or a point's name on its way to the server, and back."""
+    series = f"g/{text}"
+    found = series_name(KINDS[0], dict(tag_values(series)))
+    return found, condition(series), identifier(field_name(text)), literal(text)
+
+
+def _refusal(data: bytes) -> object:
+    """What the server says of lines that it doesn't take."""
+    refused = Refused(_text(data))
+    return refused.expired, refused.field, _version_in(data)
+
+
+def _masked(text: str) -> object:
+    url, body = f"https://host/{text}", {"key": text, "list": [text]}
+    mask = Mask(secrets_of(url, {"X-Key": text}, body))
+    return mask.hide(text * 2), shown_url(text)
+
+
+PARSERS_OF_BYTES: list[Parser[bytes]] = [
+    Parser(
+        covers=(
+            "terrazzo_adapters.columns.points:parse_points",
+            "terrazzo_adapters.influxdb.lines:parse_body",
+        ),
+        run=_line,
+        worst=(
+            lambda n: b"{" * n,
+            lambda n: b'{"a":' * (n // 5),
+            lambda n: b'{"a":' * 31 + b"{" + b",".join(b'"p%d":1' % i for i in range(n // 12)) + b"}" + b"}" * 31,
+            lambda n: b'{"a":"' + b'\\"' * (n // 2) + b'"}',
+            lambda n: b"\x81\xa1a" * (n // 3),
+            lambda n: b'{"a":' + b"9" * (n // 2) + b"}",
+        ),
+        samples=(
+            b'{"a": 1, "b": {"c": true, "d": "x y,=z"}}',
+            msgspec.msgpack.encode({"a": 1.5, "b": {"c": None}}),
+            msgspec.msgpack.encode({"a": float("nan"), 1: 2}),
+            b"\xc1",
+        ),
+    ),
+    Parser(
+        covers=(
+            "terrazzo_adapters.influxdb.server:_PERMANENT",
+            "terrazzo_adapters.influxdb.server:_DROPPED",
+            "terrazzo_adapters.influxdb.server:_CONFLICT",
+        ),
+        run=_refusal,
+        worst=(
+            lambda n: b'input field "' * (n // 13),
+            lambda n: b"beyond retention policy dropped=" * (n // 32),
+            lambda n: b'{"error":"' + b"a" * n + b'"}',
+            lambda n: b"[" * n,
+            lambda n: b"\xff" * n,
+        ),
+        samples=(
+            b'{"error":"partial write: field type conflict: input field \\"a\\" on measurement \\"grid\\""}',
+            b'{"error":"partial write: points beyond retention policy dropped=3"}',
+            b'{"version": "2.7.1"}',
+            b"not found",
+        ),
+    ),
+    Parser(
+        covers=("terrazzo.messenger.channels:_read",),
+        run=lambda data: _member(_read(data.decode("utf-8", "replace")), "a.b"),
+        worst=(lambda n: b"[" * n, lambda n: b'{"a":' * (n // 5), lambda n: b"9" * n),
+        samples=(b'{"a": {"b": "OK"}}', b'{"a": {"b": [1]}}', b"<html>"),
+    ),
+    Parser(
+        covers=("terrazzo.client.exchange:parse_envelope",),
+        run=parse_envelope,
+        raises=(UnexpectedAnswer,),
+        worst=(lambda n: b"[" * n, lambda n: b'{"a":' * (n // 5), lambda n: b" " * n),
+        samples=(b'{"code": 200, "info": "", "result": {}}', json.dumps({"code": 500}).encode("utf-16")),
+    ),
+]
+
+PARSERS_OF_TEXT: list[Parser[str]] = [
+    Parser(
+        covers=(
+            "terrazzo_adapters.influxdb.naming:_UNSAFE",
+            "terrazzo_adapters.influxdb.naming:_UNSAFE_IN_FIELD",
+            "terrazzo_adapters.influxdb.naming:_SPECIAL",
+        ),
+        run=_name,
+        worst=(lambda n: "%" * n, lambda n: ", =" * (n // 3), lambda n: "/" * n, lambda n: "\\" * n),
+        samples=("T1/r", "a b,c=d", "x%2F", "_field|text"),
+        most=2**16,
+    ),
+    Parser(
+        covers=("terrazzo_adapters.influxdb.lines:parse_tie",),
+        run=lambda text: parse_tie(f"{text}.5", 1_234),
+        worst=(lambda n: "." * n,),
+        samples=("writer", ""),
+    ),
+    Parser(
+        covers=("terrazzo.csv_text:_FORMULA", "terrazzo.csv_text:_QUOTED"),
+        run=lambda text: bare_text(guard_formula(text)) == text or 1 / 0,
+        worst=(lambda n: "'" * n, lambda n: "'" * n + "=", lambda n: "=" * n),
+        samples=("=1+1", "'@x", "plain"),
+    ),
+    Parser(
+        covers=("terrazzo.messenger.masking:_SECRET_NAME",),
+        run=_masked,
+        raises=(ValueError,),
+        worst=(lambda n: "a" * n, lambda n: "?" + "&" * n, lambda n: "@" * n),
+        samples=("services/T0/B0?token=abcdefgh", "user:password@host"),
+        most=2**13,  # a URL in a rule or in the configuration
+    ),
+]

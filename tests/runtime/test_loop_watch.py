@@ -1,0 +1,91 @@
+"""The watch over the event loop: how late it comes, who held it, and where."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
+from terrazzo.runtime.loop_watch import HELD_S, LoopWatch
+from waiting import until
+
+
+@pytest.fixture
+async def watch() -> AsyncIterator[LoopWatch]:
+    watch = LoopWatch()
+    watch.start()
+    await asyncio.sleep(0)
+    yield watch
+    watch.stop()
+
+
+def hold_up(seconds: float) -> None:
+    """Holds the loop, but not the interpreter."""
+    time.sleep(seconds)
+
+
+def value(watch: LoopWatch, name: str) -> float:
+    """One of its metrics."""
+    return next(sample.value for family in watch.collect() for sample in family.samples if sample.name == name)
+
+
+async def test_who_holds_the_loop_is_told_with_company_and_calls(watch: LoopWatch, caplog: pytest.LogCaptureFixture):
+    async def request() -> None:
+        begun = at_work.begin(Work("check_mapping", 7))
+        hold_up(4 * HELD_S)
+        at_work.end(begun)
+
+    with caplog.at_level(logging.WARNING):
+        await asyncio.create_task(request(), name="a request")
+        await until(lambda: watch.held == 1, "the delay is told")
+    assert "a request: check_mapping for company 7" in caplog.text
+    assert "hold_up (test_loop_watch.py:" in caplog.text
+    assert watch.longest_s > 2 * HELD_S
+
+
+async def test_what_no_task_does_is_told_by_the_parts(watch: LoopWatch, caplog: pytest.LogCaptureFixture):
+    watch.who.append(lambda: "bytes from pump-7\n")
+    asyncio.get_running_loop().call_soon(hold_up, 4 * HELD_S)
+    with caplog.at_level(logging.WARNING):
+        await until(lambda: watch.held == 1, "the delay is told")
+    assert r"bytes from pump-7\n: hold_up" in caplog.text
+
+
+async def test_each_beat_is_in_the_histogram(watch: LoopWatch):
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= 3, "it beats")
+    hold_up(2 * HELD_S)
+    await until(lambda: value(watch, "terrazzo_loop_held_total") == 1, "the delay is counted")
+    assert value(watch, "terrazzo_loop_delay_seconds_sum") > HELD_S
+    assert value(watch, "terrazzo_loop_delay_max_seconds") > HELD_S
+
+
+async def test_what_is_excused_is_not_told(watch: LoopWatch):
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= 2, "it beats")
+    hold_up(4 * HELD_S)
+    watch.excuse()
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= 4, "it goes on")
+    assert watch.held == 0
+
+
+async def test_a_stopped_one_leaves_no_thread_and_no_beat(watch: LoopWatch):
+    watch.stop()
+    hold_up(2 * HELD_S)
+    await asyncio.sleep(0)
+    assert watch.held == 0
+
+
+async def test_a_note_ends_with_the_work_and_the_one_before_it_counts_again():
+    task = asyncio.current_task()
+    assert task is not None
+    outer = at_work.begin(Work("import", 3))
+    inner = at_work.begin(Work("create_object", 3))
+    assert at_work.noted(task).endswith(": create_object for company 3")
+    at_work.end(inner)
+    assert at_work.noted(task).endswith(": import for company 3")
+    at_work.end(outer)
+    assert at_work.noted(task) == task.get_name()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -20,6 +21,25 @@ LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: not any(word in item.path.name for word in LONG))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, dict[str, Any] | None, object]:
+    """What a log line or a comparison shows of foreign text may hold unpaired surrogates, which xdist can't carry."""
+    return encodable((yield))
+
+
+def encodable(value: object) -> object:
+    """A report's data, all of its text such that UTF-8 can tell it."""
+    match value:
+        case str():
+            return value.encode(errors="backslashreplace").decode()
+        case dict():
+            return {encodable(key): encodable(each) for key, each in value.items()}
+        case list() | tuple():
+            return type(value)(map(encodable, value))
+        case _:
+            return value
 
 
 @pytest.fixture(scope="session")

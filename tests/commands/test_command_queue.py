@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from terrazzo.commands.queue import CommandQueues, OpenCommand
 from terrazzo.domain.command import CommandState
-from terrazzo.ports.bus import Fate
+from terrazzo.ports.bus import DeliveryFate
 
 TERMINALS = ["t1", "t2"]
 
@@ -25,9 +25,9 @@ def test_the_next_goes_out_when_the_one_before_it_has_ended():
     assert queues.next("t1") is first
     first.in_flight = True
     assert queues.next("t1") is None
-    assert queues.on_fate(first, Fate.DELIVERED, 5).state is CommandState.DELIVERED
+    assert queues.on_fate(first, DeliveryFate.DELIVERED, 5).state is CommandState.DELIVERED
     assert queues.next("t1") is second
-    assert queues.on_fate(second, Fate.REFUSED, 6).state is CommandState.FAILED
+    assert queues.on_fate(second, DeliveryFate.REFUSED, 6).state is CommandState.FAILED
     assert queues.next("t1") is None
     assert len(queues) == 0
 
@@ -37,7 +37,7 @@ def test_a_lost_command_waits_again_at_the_head():
     queues.put(first)
     queues.put(second)
     first.in_flight = True
-    assert queues.on_fate(first, Fate.LOST, 5).state is CommandState.QUEUED
+    assert queues.on_fate(first, DeliveryFate.LOST, 5).state is CommandState.QUEUED
     assert queues.next("t1") is None  # an answer may be on its way
     assert queues.is_doubtful("t1")
     queues.trust("t1")
@@ -48,7 +48,7 @@ def test_an_answer_after_the_loss_ends_it():
     queues = CommandQueues()
     queues.put(first := command(1))
     first.in_flight = True
-    queues.on_fate(first, Fate.LOST, 5)
+    queues.on_fate(first, DeliveryFate.LOST, 5)
     queues.on_answer("t1", "1")
     assert len(queues) == 0
 
@@ -116,11 +116,11 @@ class Queues(RuleBasedStateMachine):
         if (following := self.queues.next(uid)) is not None:
             following.in_flight = True
 
-    @rule(uid=st.sampled_from(TERMINALS), fate=st.sampled_from(Fate))
+    @rule(uid=st.sampled_from(TERMINALS), fate=st.sampled_from(DeliveryFate))
     def end(self, uid, fate):
         if self.model[uid] and self.model[uid][0].in_flight:
             self.queues.on_fate(self.model[uid][0], fate, 1)
-            if fate is not Fate.LOST:
+            if fate is not DeliveryFate.LOST:
                 self.model[uid].pop(0)
 
     @rule(uid=st.sampled_from(TERMINALS))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from messenger_rig import LOOPBACK, Provider
 
-from terrazzo.ports.providers import HttpAnswer, HttpCall, Outcome
+from terrazzo.ports.providers import HttpAnswer, HttpCall, SendOutcome
 from terrazzo_adapters.messenger import Guard, GuardedHttp
 from terrazzo_adapters.messenger.addresses import AddressRefused, GuardedResolver
 
@@ -176,7 +176,7 @@ def call(url: str) -> HttpCall:
 async def test_no_spelling_of_loopback_gets_through(host: str) -> None:
     async with Provider().running() as provider:
         answer = await GuardedHttp(Guard()).call(call(f"http://{host}:{provider.port}/"))
-    assert answer.outcome in (Outcome.FAILED, Outcome.LATER)
+    assert answer.outcome in (SendOutcome.FAILED, SendOutcome.LATER)
     assert provider.requests == []
 
 
@@ -185,7 +185,7 @@ async def test_allowed_ones_are_called_and_redirects_are_not_followed() -> None:
         headers = {"Location": f"http://127.0.0.1:{inner.port}/"}
         async with Provider(answers=[(307, {})], headers=headers).running() as outer:
             answer = await GuardedHttp(Guard(LOOPBACK)).call(call(outer.url))
-    assert (answer.outcome, answer.status) == (Outcome.SENT, 307)
+    assert (answer.outcome, answer.status) == (SendOutcome.SENT, 307)
     assert (len(outer.requests), len(inner.requests)) == (1, 0)
 
 
@@ -201,7 +201,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
     async with Provider().running() as provider:
         monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
         answer = await GuardedHttp(Guard(LOOPBACK)).call(call(f"http://rebind.example:{provider.port}/"))
-    assert answer.outcome is Outcome.SENT, answer
+    assert answer.outcome is SendOutcome.SENT, answer
     assert asked == ["rebind.example"]
 
 
@@ -214,5 +214,5 @@ async def test_a_name_with_one_private_address_is_refused(monkeypatch: pytest.Mo
         await GuardedResolver(Guard()).resolve("mixed.example", 80)
     answer = await GuardedHttp(Guard()).call(call("http://mixed.example/"))
     assert answer == HttpAnswer(
-        outcome=Outcome.FAILED, reason="10.0.0.1 is not a public address (messenger.allow_private)"
+        outcome=SendOutcome.FAILED, reason="10.0.0.1 is not a public address (messenger.allow_private)"
     )

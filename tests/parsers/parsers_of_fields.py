@@ -13,7 +13,7 @@ from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.conditions import Comparisons, Memberships, Order
 from terrazzo.api.kernel.fields import Json, KeyList, Moment, Names, Parsed, Topics, decode_hook, parse_json_text
 from terrazzo.api.operations.email_files import uids_of
-from terrazzo.api.operations.history.mosaic import Duration, Keys
+from terrazzo.api.operations.history.mosaic import DurationText, Keys
 from terrazzo.api.operations.live import Kinds
 from terrazzo.api.operations.messenger_fields import (
     Android,
@@ -107,7 +107,7 @@ PARSERS: list[Parser[str]] = [
     _parsed(Keys, '["T", "P"]', "T"),
     _parsed(Kinds, '["records"]', "presence"),
     _parsed(Moment, "2024-02-29 12:00:00", "2024-02-29T12:00:00.5+01:00", worst=(lambda n: "2024-02-29 " + "0" * n,)),
-    _parsed(Duration, "5m", "1.5h", "60", worst=(lambda n: "1" + " " * n + "x", lambda n: "1." + "0" * n)),
+    _parsed(DurationText, "5m", "1.5h", "60", worst=(lambda n: "1" + " " * n + "x", lambda n: "1." + "0" * n)),
     _parsed(
         Comparisons, '[["a", "=", 1], ["b", "like", "%x%"]]', "", worst=(lambda n: "[" + "[1]," * (n // 4) + "[1]]",)
     ),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.domain.command_payload import build_control
-from terrazzo.domain.control_table import ControlRow, ObjectCommand, check_control_row, plan_command
+from terrazzo.domain.control_table import ControlRow, ControlRowCommand, check_control_row, plan_command
 from terrazzo.errors import BadParameter, Skipped
 from terrazzo.points import Point, find_point
 
@@ -31,24 +31,24 @@ def is_known(uid: str) -> bool:
     return uid == "other"
 
 
-def plan(command: str, value: str = "") -> ObjectCommand:
+def plan(command: str, value: str = "") -> ControlRowCommand:
     return plan_command(ROWS, command, value, terminals=TERMINALS, is_known=is_known)
 
 
 @pytest.mark.parametrize(
     ("command", "value", "expected"),
     [
-        ("SP", "", ObjectCommand("t1", "SP1", "21.5")),
-        ("SP", "19", ObjectCommand("t1", "SP1", "19")),
-        ("VALVE", "1", ObjectCommand("plant.t2", "valve.1", "1")),
-        ("FAN", "on", ObjectCommand("other", "FAN", "on")),
-        ("Reboot", "", ObjectCommand("plant.t2", None, "")),
-        ("Diag", "", ObjectCommand("plant.t2", None, "")),
-        ("AXUpgrade", "", ObjectCommand("t1", None, "LUA")),
-        ("AXUpgrade", "MCU", ObjectCommand("t1", None, "MCU")),
+        ("SP", "", ControlRowCommand("t1", "SP1", "21.5")),
+        ("SP", "19", ControlRowCommand("t1", "SP1", "19")),
+        ("VALVE", "1", ControlRowCommand("plant.t2", "valve.1", "1")),
+        ("FAN", "on", ControlRowCommand("other", "FAN", "on")),
+        ("Reboot", "", ControlRowCommand("plant.t2", None, "")),
+        ("Diag", "", ControlRowCommand("plant.t2", None, "")),
+        ("AXUpgrade", "", ControlRowCommand("t1", None, "LUA")),
+        ("AXUpgrade", "MCU", ControlRowCommand("t1", None, "MCU")),
     ],
 )
-def test_rows_lead_to_terminals(command: str, value: str, expected: ObjectCommand) -> None:
+def test_rows_lead_to_terminals(command: str, value: str, expected: ControlRowCommand) -> None:
     assert plan(command, value) == expected
 
 

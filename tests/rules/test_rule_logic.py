@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from terrazzo.domain.happened import Happened
 from terrazzo.messenger.signature import sign
 from terrazzo.metadata.definitions.rules import RULE
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.rules.message_text import compose
 from terrazzo.rules.notice import Notice
 from terrazzo.rules.quiet_hours import quiet_until_us
@@ -51,9 +51,9 @@ def event(**values: Any) -> Happened:
 )
 def test_what_matches(rule: dict[str, Any], happened: dict[str, Any], is_told: bool) -> None:
     active_rules = ActiveRules()
-    active_rules.on_changed(Changed(1, "u", row(**rule)))
+    active_rules.on_changed(RowChange(1, "u", row(**rule)))
     assert bool(active_rules.matching(event(**happened))) is is_told
-    active_rules.on_changed(Changed(1, "u", None))
+    active_rules.on_changed(RowChange(1, "u", None))
     assert active_rules.matching(event(**happened)) == []
 
 

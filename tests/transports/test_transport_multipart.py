@@ -15,8 +15,8 @@ from terrazzo.api.transports.bodies.multipart import (
     MOST_NAME_CHARS,
     MOST_PARTS,
     BadForm,
+    FormPart,
     MultipartParser,
-    Part,
     boundary_of,
     parse_parameters,
 )
@@ -30,11 +30,11 @@ def form(*parts: tuple[bytes, bytes], end: bytes = b"--x--\r\n") -> bytes:
     return b"".join(b"--x\r\n%b\r\n\r\n%b\r\n" % part for part in parts) + end
 
 
-def parse(pieces: list[bytes], boundary: str = "x") -> list[tuple[Part, bytes]]:
-    parser, found = MultipartParser(boundary), list[tuple[Part, bytes]]()
+def parse(pieces: list[bytes], boundary: str = "x") -> list[tuple[FormPart, bytes]]:
+    parser, found = MultipartParser(boundary), list[tuple[FormPart, bytes]]()
     for piece in pieces:
         for event in parser.feed(piece):
-            if isinstance(event, Part):
+            if isinstance(event, FormPart):
                 found.append((event, b""))
             else:
                 found[-1] = (found[-1][0], found[-1][1] + event)
@@ -56,7 +56,7 @@ def test_a_form_is_what_was_sent_however_it_is_cut(contents: list[bytes], cuts: 
         size = cuts[turn % len(cuts)]
         pieces.append(whole[:size])
         whole, turn = whole[size:], turn + 1
-    assert parse(pieces) == [(Part(f"n{n}", None, "", ""), content) for n, content in enumerate(contents)]
+    assert parse(pieces) == [(FormPart(f"n{n}", None, "", ""), content) for n, content in enumerate(contents)]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=30), st.sampled_from([b"--x", b"\r\n", b"--", FIELD])), max_size=30))
@@ -68,18 +68,18 @@ def test_whatever_comes_is_a_form_or_refused(pieces: list[bytes]) -> None:
 @pytest.mark.parametrize(
     ("head", "part"),
     [
-        (FIELD + b"a", Part("a", None, "", "")),
-        (FIELD + b'"a b"', Part("a b", None, "", "")),
-        (FIELD + b'a; filename="c.txt"\r\nContent-Type: text/csv', Part("a", "c.txt", "text/csv", "")),
-        (FIELD + b'a; filename="q\\"uote\\\\.txt"', Part("a", 'q"uote\\.txt', "", "")),
-        (FIELD + b'a; filename="C:\\dir\\f.txt"', Part("a", "C:\\dir\\f.txt", "", "")),
-        (FIELD + b"a; filename=x; filename*=UTF-8''%e2%82%ac.txt", Part("a", "\u20ac.txt", "", "")),
-        (b'content-disposition:form-data;name=a;filename=""', Part("a", "", "", "")),
-        (FIELD + "\u20ac".encode(), Part("\u20ac", None, "", "")),
-        (b"Content-Type: text/plain; charset=GBK\r\n" + FIELD + b"a", Part("a", None, "text/plain", "GBK")),
+        (FIELD + b"a", FormPart("a", None, "", "")),
+        (FIELD + b'"a b"', FormPart("a b", None, "", "")),
+        (FIELD + b'a; filename="c.txt"\r\nContent-Type: text/csv', FormPart("a", "c.txt", "text/csv", "")),
+        (FIELD + b'a; filename="q\\"uote\\\\.txt"', FormPart("a", 'q"uote\\.txt', "", "")),
+        (FIELD + b'a; filename="C:\\dir\\f.txt"', FormPart("a", "C:\\dir\\f.txt", "", "")),
+        (FIELD + b"a; filename=x; filename*=UTF-8''%e2%82%ac.txt", FormPart("a", "\u20ac.txt", "", "")),
+        (b'content-disposition:form-data;name=a;filename=""', FormPart("a", "", "", "")),
+        (FIELD + "\u20ac".encode(), FormPart("\u20ac", None, "", "")),
+        (b"Content-Type: text/plain; charset=GBK\r\n" + FIELD + b"a", FormPart("a", None, "text/plain", "GBK")),
     ],
 )
-def test_heads_of_parts(head: bytes, part: Part) -> None:
+def test_heads_of_parts(head: bytes, part: FormPart) -> None:
     assert parse([form((head, b""))]) == [(part, b"")]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from api.api_rig import open_rig
 from lasting import Gateway, open_ports
-from terrazzo.api.transports.peers.shares import RESERVE, Full, Shares, Slot
+from terrazzo.api.transports.peers.shares import RESERVE, ConnectionSlot, Full, Shares
 from waiting import close, until
 
 HERE = "127.0.0.2"  # who floods
@@ -28,16 +28,16 @@ class Shop:
     """Shares, and who gave way."""
 
     def __init__(self, most: int, unproven: int) -> None:
-        self.gone: list[Slot] = []
+        self.gone: list[ConnectionSlot] = []
         self.shares = Shares(most, unproven, self.gone.append)
         self.busy: set[int] = set()
 
-    def enter(self, share: str, number: int = 0, **more: Any) -> Slot | Full:
+    def enter(self, share: str, number: int = 0, **more: Any) -> ConnectionSlot | Full:
         return self.shares.enter(share, give_way=lambda: None, is_idle=lambda: number not in self.busy, **more)
 
-    def entered(self, share: str, number: int = 0, **more: Any) -> Slot:
+    def entered(self, share: str, number: int = 0, **more: Any) -> ConnectionSlot:
         slot = self.enter(share, number, **more)
-        assert isinstance(slot, Slot)
+        assert isinstance(slot, ConnectionSlot)
         return slot
 
 
@@ -62,7 +62,7 @@ def test_who_has_something_under_way_gives_no_way_to_the_same_address() -> None:
     for number in (1, 2):
         shop.entered("a", number)
     assert shop.enter("a") is Full.ADDRESS
-    assert isinstance(shop.enter("b"), Slot)
+    assert isinstance(shop.enter("b"), ConnectionSlot)
     assert shop.gone == []
 
 
@@ -86,7 +86,7 @@ def test_the_proven_are_three_quarters_of_all_at_most_for_one_address() -> None:
     for _ in range(75):
         shop.entered("a").prove()
     assert shop.enter("a") is Full.ADDRESS
-    assert isinstance(shop.enter("b"), Slot)
+    assert isinstance(shop.enter("b"), ConnectionSlot)
 
 
 def test_a_proxy_has_no_share_but_its_clients_have() -> None:
@@ -97,9 +97,9 @@ def test_a_proxy_has_no_share_but_its_clients_have() -> None:
     assert shop.shares.open == 8
     shop.busy = {0, 1}
     assert shop.enter("a", weight=0) is Full.ADDRESS
-    assert isinstance(shop.enter("b", weight=0), Slot)
+    assert isinstance(shop.enter("b", weight=0), ConnectionSlot)
     clients[0].prove()
-    assert isinstance(shop.enter("a", weight=0), Slot)
+    assert isinstance(shop.enter("a", weight=0), ConnectionSlot)
 
 
 def test_the_reserve_is_for_others_than_who_has_half_and_moves_on() -> None:
@@ -120,12 +120,12 @@ def test_the_reserve_is_for_others_than_who_has_half_and_moves_on() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["enter", "prove", "leave"]), st.integers(0, 5), st.booleans())))
 def test_the_counts_are_those_of_the_places(steps: list[tuple[str, int, bool]]) -> None:
     shop = Shop(8, 3)
-    slots: list[Slot] = []
+    slots: list[ConnectionSlot] = []
     for step, number, busy in steps:
         shop.busy = {number} if busy else set()
         if step == "enter":
             found = shop.enter(f"share {number}", number, weight=number % 2)
-            slots += [found] if isinstance(found, Slot) else []
+            slots += [found] if isinstance(found, ConnectionSlot) else []
         elif slots:
             slot = slots[number % len(slots)]
             slot.prove() if step == "prove" else slot.leave()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
 from terrazzo_adapters.influxdb.naming import FLAG, TEXT, field_name, identifier
-from terrazzo_adapters.influxdb.queries import Source
+from terrazzo_adapters.influxdb.queries import SeriesSource
 from terrazzo_adapters.influxdb.server import Server
 
 _NUMERIC: Mapping[Fn, tuple[str, ...]] = {
@@ -25,7 +25,7 @@ BucketRows = dict[int, Sequence[Any]]
 class BucketQuestion(NamedTuple):
     """A range of records in buckets of ``bucket_us`` microseconds, one of which begins at ``origin_us``."""
 
-    source: Source
+    source: SeriesSource
     bucket_us: int
     origin_us: int
 
@@ -56,7 +56,7 @@ async def resample(
     return Buckets(shown, {key: [columns[key].get(start) for start in shown] for key in keys}, len(starts))
 
 
-async def _has(suffix: str, server: Server, source: Source, keys: Sequence[str]) -> bool:
+async def _has(suffix: str, server: Server, source: SeriesSource, keys: Sequence[str]) -> bool:
     """Whether any of the names has points of the type with this suffix."""
     columns = ", ".join(f"count({_field(key, suffix)})" for key in keys)
     return bool(await server.query(f"SELECT {columns} {source.where(source.start_us, source.end_us)}"))

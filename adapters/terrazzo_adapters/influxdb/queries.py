@@ -37,7 +37,7 @@ TimedRecord = tuple[int, int, Record]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SeriesSource:
     """The series of one measurement that a query is about, and its range, both ends inclusive.
 
     ``keys``: only records that carry one of these names; empty: all.
@@ -58,7 +58,7 @@ class Source:
         )
 
 
-def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> list[Source]:
+def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> list[SeriesSource]:
     """One source for each measurement; names that are no series have no records."""
     by_kind: dict[SeriesKind, list[str]] = {}
     for name in dict.fromkeys(series):
@@ -69,7 +69,7 @@ def sources(series: Sequence[str], start_us: int, end_us: int, keys: Sequence[st
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
         return []
-    return [Source(kind, tuple(names), start_us, end_us, tuple(keys)) for kind, names in by_kind.items()]
+    return [SeriesSource(kind, tuple(names), start_us, end_us, tuple(keys)) for kind, names in by_kind.items()]
 
 
 async def page(
@@ -106,7 +106,7 @@ async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[
     return {key: records[0] for key, records in zip(keys, each, strict=True) if records}
 
 
-async def _newest(server: Server, asked: Sequence[Source], *, offset: int, limit: int) -> list[Record]:
+async def _newest(server: Server, asked: Sequence[SeriesSource], *, offset: int, limit: int) -> list[Record]:
     if len(asked) == 1:
         found = await _newest_of_one(server, asked[0], offset=offset, limit=limit)
     else:
@@ -116,7 +116,7 @@ async def _newest(server: Server, asked: Sequence[Source], *, offset: int, limit
     return [record for _, _, record in found]
 
 
-async def _newest_of_one(server: Server, source: Source, *, offset: int, limit: int) -> list[TimedRecord]:
+async def _newest_of_one(server: Server, source: SeriesSource, *, offset: int, limit: int) -> list[TimedRecord]:
     before = 1 if offset else 0  # one more record on each side shows whether a group is cut
     bounds = f"ORDER BY time DESC LIMIT {limit + before + 1} OFFSET {offset - before}"
     rows = await _rows(server, source, source.start_us, source.end_us, bounds)
@@ -144,7 +144,7 @@ async def first_after(server: Server, series: Sequence[str], time_us: int, keys:
     return min(firsts, key=_order)[2] if firsts else None
 
 
-async def scan(server: Server, asked: Sequence[Source], start_us: int, limit: int) -> tuple[list[Record], int]:
+async def scan(server: Server, asked: Sequence[SeriesSource], start_us: int, limit: int) -> tuple[list[Record], int]:
     """About ``limit`` records from ``start_us`` on, oldest first, and the time at which the next ones begin.
 
     The records of one microsecond are never split, so that the next ones begin at a later one.
@@ -172,7 +172,7 @@ def _order(found: TimedRecord) -> tuple[int, int]:
     return found[0], found[1]
 
 
-async def _rows(server: Server, source: Source, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
+async def _rows(server: Server, source: SeriesSource, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
     columns = ", ".join(f'"{name}"' for name in (BODY, ARRIVAL, *source.kind.tags))
     found: list[TimedRecord] = []
     for series in await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}"):
@@ -182,7 +182,7 @@ async def _rows(server: Server, source: Source, start_us: int, end_us: int, boun
     return found
 
 
-async def _count(server: Server, source: Source, start_us: int, end_us: int) -> int:
+async def _count(server: Server, source: SeriesSource, start_us: int, end_us: int) -> int:
     answer = await server.query(f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}')
     return sum(int(series["values"][0][1]) for series in answer)
 

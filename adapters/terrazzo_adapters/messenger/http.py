@@ -10,7 +10,7 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from terrazzo.ports.providers import HttpAnswer, HttpCall, Outcome
+from terrazzo.ports.providers import HttpAnswer, HttpCall, SendOutcome
 from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, GuardedResolver
 
 MOST_BYTES = 65_536  # of an answer; the rest is left
@@ -44,15 +44,15 @@ class GuardedHttp:
             self._guard.check(url.host or "")
             return await self._exchange(url, call, progress)
         except AddressRefused as error:
-            return HttpAnswer(outcome=Outcome.FAILED, reason=str(error))
+            return HttpAnswer(outcome=SendOutcome.FAILED, reason=str(error))
         except aiohttp.InvalidURL as error:
-            return HttpAnswer(outcome=Outcome.FAILED, reason=f"not an address: {error}")
+            return HttpAnswer(outcome=SendOutcome.FAILED, reason=f"not an address: {error}")
         except TimeoutError:
             return _lost(progress, f"no answer within {call.timeout_s:g} s")
         except (aiohttp.ClientError, ssl.SSLError, OSError) as error:
             refused = _refusal(error)
             if refused is not None:
-                return HttpAnswer(outcome=Outcome.FAILED, reason=str(refused))
+                return HttpAnswer(outcome=SendOutcome.FAILED, reason=str(refused))
             return _lost(progress, str(error) or type(error).__name__)
 
     async def _exchange(self, url: URL, call: HttpCall, progress: _Progress) -> HttpAnswer:
@@ -79,7 +79,7 @@ class GuardedHttp:
         ):
             body = await response.content.read(MOST_BYTES)
             text = body.decode(response.get_encoding() if response.charset else "utf-8", "replace")
-            return HttpAnswer(outcome=Outcome.SENT, status=response.status, body=text)
+            return HttpAnswer(outcome=SendOutcome.SENT, status=response.status, body=text)
 
 
 async def _on_headers_sent(_session: Any, context: SimpleNamespace, _params: Any) -> None:
@@ -92,7 +92,7 @@ def _context_of(tls_ca: str) -> ssl.SSLContext | bool:
 
 
 def _lost(progress: _Progress, reason: str) -> HttpAnswer:
-    return HttpAnswer(outcome=Outcome.UNKNOWN if progress.has_left else Outcome.LATER, reason=reason)
+    return HttpAnswer(outcome=SendOutcome.UNKNOWN if progress.has_left else SendOutcome.LATER, reason=reason)
 
 
 def _refusal(error: BaseException) -> AddressRefused | None:

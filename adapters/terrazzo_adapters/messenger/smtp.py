@@ -15,7 +15,7 @@ from email.utils import format_datetime, parseaddr
 
 import aiosmtplib
 
-from terrazzo.ports.providers import Mail, Outcome, Verdict
+from terrazzo.ports.providers import Mail, SendOutcome, SendVerdict
 from terrazzo.times import to_datetime
 
 _QUIT_S = 2.0
@@ -40,12 +40,12 @@ class SmtpMailer:
     def __init__(self, server: MailServer) -> None:
         self._server = server
 
-    async def send(self, mail: Mail) -> Mapping[str, Verdict]:
+    async def send(self, mail: Mail) -> Mapping[str, SendVerdict]:
         """See ``Mailer.send``."""
         try:
             content = build(mail)
         except (ValueError, UnicodeError) as error:
-            return _all(mail, Verdict(Outcome.FAILED, "", f"not an e-mail: {error}"))
+            return _all(mail, SendVerdict(SendOutcome.FAILED, "", f"not an e-mail: {error}"))
         try:
             client = self._client()
             await client.connect()
@@ -58,9 +58,11 @@ class SmtpMailer:
         except aiosmtplib.SMTPResponseException as error:
             return _all(mail, _verdict(error.code, error.message))
         except aiosmtplib.SMTPNotSupported as error:
-            return _all(mail, Verdict(Outcome.FAILED, "", f"the server can't do what is configured: {error.message}"))
+            return _all(
+                mail, SendVerdict(SendOutcome.FAILED, "", f"the server can't do what is configured: {error.message}")
+            )
         except (aiosmtplib.SMTPException, OSError) as error:
-            return _all(mail, Verdict(Outcome.LATER, "", _words(error)))
+            return _all(mail, SendVerdict(SendOutcome.LATER, "", _words(error)))
 
     def _client(self) -> aiosmtplib.SMTP:
         server = self._server
@@ -75,8 +77,8 @@ class SmtpMailer:
             timeout=server.timeout_s,
         )
 
-    async def _transact(self, client: aiosmtplib.SMTP, mail: Mail, content: bytes) -> Mapping[str, Verdict]:
-        verdicts: dict[str, Verdict] = {}
+    async def _transact(self, client: aiosmtplib.SMTP, mail: Mail, content: bytes) -> Mapping[str, SendVerdict]:
+        verdicts: dict[str, SendVerdict] = {}
         await client.mail(parseaddr(mail.sender)[1])
         taken = []
         for recipient in mail.envelope:
@@ -91,14 +93,14 @@ class SmtpMailer:
             verdicts |= dict.fromkeys(taken, verdict)
         return verdicts
 
-    async def _hand_over(self, client: aiosmtplib.SMTP, content: bytes) -> Verdict:
+    async def _hand_over(self, client: aiosmtplib.SMTP, content: bytes) -> SendVerdict:
         try:
             code, message = await client.data(content)
         except aiosmtplib.SMTPResponseException as error:
             return _verdict(error.code, error.message)
         except (aiosmtplib.SMTPException, OSError) as error:
-            return Verdict(Outcome.UNKNOWN, "", f"no answer after the mail was handed over: {_words(error)}")
-        return Verdict(Outcome.SENT, str(code), message)
+            return SendVerdict(SendOutcome.UNKNOWN, "", f"no answer after the mail was handed over: {_words(error)}")
+        return SendVerdict(SendOutcome.SENT, str(code), message)
 
 
 async def _part(client: aiosmtplib.SMTP) -> None:
@@ -131,12 +133,12 @@ def build(mail: Mail) -> bytes:
     return message.as_bytes()
 
 
-def _verdict(code: int, message: str) -> Verdict:
+def _verdict(code: int, message: str) -> SendVerdict:
     """The outcome of a reply code (RFC 5321 4.2.1): 4yz may be tried again, 5yz may not."""
-    return Verdict(Outcome.LATER if 400 <= code < 500 else Outcome.FAILED, str(code), message)
+    return SendVerdict(SendOutcome.LATER if 400 <= code < 500 else SendOutcome.FAILED, str(code), message)
 
 
-def _all(mail: Mail, verdict: Verdict) -> dict[str, Verdict]:
+def _all(mail: Mail, verdict: SendVerdict) -> dict[str, SendVerdict]:
     return dict.fromkeys(mail.envelope, verdict)
 
 

@@ -27,7 +27,7 @@ from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotAuthenticated
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
@@ -107,9 +107,9 @@ class Tokens:
         entities.users.changes.listen(tokens.on_user)
         entities.companies.changes.listen(tokens.on_company)
         async for row in entities.companies.every():
-            tokens.on_company(Changed(row["id"], row["uid"], row))
+            tokens.on_company(RowChange(row["id"], row["uid"], row))
         async for row in entities.users.every():
-            tokens.on_user(Changed(row["id"], row["username"], row))
+            tokens.on_user(RowChange(row["id"], row["username"], row))
         async with database.reading() as connection:
             for jti, expires_us in await connection.execute(sa.select(REVOKED_TOKEN)):
                 tokens._revoked[jti] = expires_us
@@ -131,7 +131,7 @@ class Tokens:
         """
         known = self._accounts.get(row["id"])
         if known is None or known.epoch < row["token_epoch"]:  # another process changed the user a moment ago
-            self.on_user(Changed(row["id"], row["username"], row))
+            self.on_user(RowChange(row["id"], row["username"], row))
         return self._issue(row["id"], row["token_epoch"])
 
     def _issue(self, user_id: int, epoch: int) -> str:
@@ -204,7 +204,7 @@ class Tokens:
                 await write_entries(connection, [about_user(actor, "logout")], now)
             self._revoke(claims.jti, claims.expires_us)
 
-    def on_user(self, changed: Changed) -> None:
+    def on_user(self, changed: RowChange) -> None:
         """A user was created, changed or deleted."""
         before, row = self._accounts.pop(changed.record_id, None), changed.row
         if before is not None and self._ids.get(before.actor.username) == changed.record_id:
@@ -229,7 +229,7 @@ class Tokens:
         account = self._accounts.get(user_id)
         return None if account is None else account.epoch
 
-    def on_company(self, changed: Changed) -> None:
+    def on_company(self, changed: RowChange) -> None:
         """A company was created, changed or deleted."""
         if changed.row is None or changed.row["is_available"]:
             self._closed_companies.discard(changed.record_id)

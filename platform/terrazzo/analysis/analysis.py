@@ -18,7 +18,7 @@ from terrazzo.analysis.balances import BalanceWork
 from terrazzo.analysis.calculations import CalculationWork
 from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.current_periods import RunningResults
-from terrazzo.analysis.late_records import PREFIX, LateMarks, Span, joined
+from terrazzo.analysis.late_records import PREFIX, LateMarks, LateSpan, joined
 from terrazzo.analysis.periods import Calendar, PeriodType
 from terrazzo.analysis.progress import ScriptProgress, Todo, add_todo, load_progress, next_todos, save_progress
 from terrazzo.analysis.queries import ResultQueries
@@ -31,7 +31,7 @@ from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Unavailable
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import Changed, ChangeListener, EntityRepository
+from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepository, RowChange
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.times import now_us
 
@@ -122,17 +122,17 @@ class Analysis:
         for repository, hear in watched:
             repository.changes.listen(hear)
             async for row in repository.every():
-                hear(Changed(row["id"], row["uid"], row))
+                hear(RowChange(row["id"], row["uid"], row))
         known = {(script.kind, script.id) for script in self._context.catalogue}
         self._deleted += {(job.kind, job.script_id) for job in self._context.progress} - known
 
-    def _on_script(self, kind: ScriptKind, changed: Changed) -> None:
+    def _on_script(self, kind: ScriptKind, changed: RowChange) -> None:
         self._context.catalogue.put(kind, changed.record_id, changed.row)
         self._has_todos = True  # it may have been stopped with something left to do
         if changed.row is None:
             self._deleted.append((kind, changed.record_id))
 
-    def _on_object(self, changed: Changed) -> None:
+    def _on_object(self, changed: RowChange) -> None:
         self._context.catalogue.put_object(changed.record_id, changed.row)
 
     # The work
@@ -278,7 +278,7 @@ class Analysis:
         self._context.marks.forget(list(marked))
         self.stats.late_marks += len(spans)
 
-    async def compute_again(self, spans: list[Span]) -> None:
+    async def compute_again(self, spans: list[LateSpan]) -> None:
         """Has the finished periods that meet these spans of objects computed again, soon; that is durable on return.
 
         For records that came, changed or went without passing through the ingest.

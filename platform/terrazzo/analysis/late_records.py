@@ -12,10 +12,10 @@ from terrazzo.ports.store import Notes, Record
 PREFIX = "late/"
 _SPAN_US = 900_000_000  # every hour of every zone is made of these
 
-Span = tuple[int, int, int]
+LateSpan = tuple[int, int, int]
 """An object, and from when to when (exclusive) something came late."""
 
-_spans = msgspec.msgpack.Decoder(list[Span])
+_spans = msgspec.msgpack.Decoder(list[LateSpan])
 
 
 class LateMarks:
@@ -27,8 +27,8 @@ class LateMarks:
     def __init__(self) -> None:
         self._fences: dict[str, int] = {}  # by series
         self._last = 0  # number of the last note
-        self._marked: dict[str, list[Span]] = {}  # notes of commits, by name
-        self._sealed: dict[str, list[Span]] = {}  # not committed yet
+        self._marked: dict[str, list[LateSpan]] = {}  # notes of commits, by name
+        self._sealed: dict[str, list[LateSpan]] = {}  # not committed yet
         self._settled = asyncio.Event()
         self._settled.set()
 
@@ -73,7 +73,7 @@ class LateMarks:
         """Ends what ``fence`` began: nothing is computed of this object any more, so nothing of it is marked."""
         self._fences.pop(f"m/{object_id}", None)
 
-    def marked(self) -> dict[str, list[Span]]:
+    def marked(self) -> dict[str, list[LateSpan]]:
         """The spans that came late, by the name of the store's note that keeps each."""
         return dict(self._marked)
 
@@ -83,9 +83,9 @@ class LateMarks:
             self._marked.pop(name, None)
 
 
-def joined(spans: list[Span]) -> list[Span]:
+def joined(spans: list[LateSpan]) -> list[LateSpan]:
     """The spans sorted by time, with those that touch or overlap joined."""
-    found: list[Span] = []
+    found: list[LateSpan] = []
     for object_id, start_us, end_us in sorted(spans):
         if found and found[-1][0] == object_id and start_us <= found[-1][2]:
             found[-1] = (object_id, found[-1][1], max(end_us, found[-1][2]))

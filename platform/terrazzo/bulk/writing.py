@@ -19,7 +19,7 @@ from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
-from terrazzo.metadata.repositories.repository import Changed, EntityRepository
+from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 Stored = dict[str, Any]
 """A row in the form of the table (encoded, sealed)."""
@@ -127,7 +127,7 @@ class ImportWriter:
         for each, stored in some:
             await self._repository._written(connection, stored["_id"], each.draft)
 
-    async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[Changed]:
+    async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[RowChange]:
         """Reads the records as they are now; other processes, the audit log and listeners hear of them."""
         rows = await self._read(connection, [each.uid or "" for each in some])
         entries = []
@@ -135,7 +135,7 @@ class ImportWriter:
             entry = entry_of(self._actor, self._entity, each.before, rows[each.uid or ""])
             entries += [] if entry is None else [entry]
             await self._pauses.pause()
-        changed = [Changed(row["id"], uid, row) for uid, row in rows.items()]
+        changed = [RowChange(row["id"], uid, row) for uid, row in rows.items()]
         await record_changes(
             connection, [MetadataChange(self._entity.name, each.record_id, each.uid) for each in changed]
         )

@@ -26,7 +26,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import BadParameter, Conflict, NotFound, Unavailable
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record, StoreUnavailable, TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -174,7 +174,7 @@ class CampaignRunner:
         if item.state is not before:
             self._wake.set()
 
-    def _on_changed(self, changed: Changed) -> None:
+    def _on_changed(self, changed: RowChange) -> None:
         self._changed[changed.record_id] = changed.row
         self._wake.set()
 

@@ -24,7 +24,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict, NotPermitted, Unavailable
 from terrazzo.listeners import Listeners
-from terrazzo.ports.bus import Fate, MessageBus
+from terrazzo.ports.bus import DeliveryFate, MessageBus
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.sparse_log import SparseLog
@@ -326,9 +326,9 @@ class CommandDispatcher:
             self._send_log.error("a command for %s can't be sent: %r", command.terminal_id, error, exc_info=True)
             return False
 
-    def _on_fate(self, command: OpenCommand, fate: Fate) -> None:
+    def _on_fate(self, command: OpenCommand, fate: DeliveryFate) -> None:
         self._note(self._queues.on_fate(command, fate, self._clock()))
-        if fate is not Fate.LOST:  # what was lost goes out again with the terminal's next subscription
+        if fate is not DeliveryFate.LOST:  # what was lost goes out again with the terminal's next subscription
             self._advance(command.terminal_id)
 
     def _on_record(self, before: Terminal | None, after: Terminal | None) -> None:

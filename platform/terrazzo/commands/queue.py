@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 
 from terrazzo.domain.command import CommandState, CommandStep
-from terrazzo.ports.bus import Fate
+from terrazzo.ports.bus import DeliveryFate
 
 
 class OpenCommand(msgspec.Struct, kw_only=True, eq=False):
@@ -83,14 +83,14 @@ class CommandQueues:
                 return CommandStep(uid=uid, state=CommandState.FAILED, time_us=now_us, reason=reason)
         return None
 
-    def on_fate(self, command: OpenCommand, fate: Fate, now_us: int) -> CommandStep:
+    def on_fate(self, command: OpenCommand, fate: DeliveryFate, now_us: int) -> CommandStep:
         """Applies what became of a sent command: delivered and refused end it, lost has it wait again."""
-        if fate is Fate.LOST:
+        if fate is DeliveryFate.LOST:
             command.in_flight, command.is_doubtful = False, True
             reason = "the session ended before the terminal acknowledged it"
             return CommandStep(uid=command.uid, state=CommandState.QUEUED, time_us=now_us, reason=reason)
         self._remove(command)
-        if fate is Fate.REFUSED:
+        if fate is DeliveryFate.REFUSED:
             return CommandStep(
                 uid=command.uid, state=CommandState.FAILED, time_us=now_us, reason="refused by the terminal"
             )

@@ -40,7 +40,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     failure_minimum: int
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class RolloutVerdict(msgspec.Struct, frozen=True):
     """The final state that a campaign has reached, and why."""
 
     state: CampaignState
@@ -60,7 +60,7 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
     wave: int
     items: dict[str, Item]  # by uid
 
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> RolloutVerdict | None:
         """How a running campaign ends now: aborted at its limits, done when all terminals ended; None if it goes on."""
         counts = Counter(item.state for item in self.items.values())
         failed, ended = counts[ItemState.FAILED], counts[ItemState.FAILED] + counts[ItemState.DONE]
@@ -70,8 +70,8 @@ class Rollout(msgspec.Struct, kw_only=True, eq=False):
             and failed * 100 >= limits.failure_percent * ended
             and ended < len(self.items)
         ):
-            return Verdict(CampaignState.ABORTED, f"{failed} of the {ended} terminals that ended have failed")
-        return Verdict(CampaignState.DONE) if ended == len(self.items) else None
+            return RolloutVerdict(CampaignState.ABORTED, f"{failed} of the {ended} terminals that ended have failed")
+        return RolloutVerdict(CampaignState.DONE) if ended == len(self.items) else None
 
     def open_wave(self) -> bool:
         """Begins the next wave when all terminals of the earlier ones have ended; returns whether one has begun."""

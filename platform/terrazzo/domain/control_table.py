@@ -30,7 +30,7 @@ class ControlRow(NamedTuple):
     default: str
 
 
-class ObjectCommand(NamedTuple):
+class ControlRowCommand(NamedTuple):
     """The command for one terminal that a row leads to. ``point`` is None for a reserved command."""
 
     terminal_id: str
@@ -85,7 +85,7 @@ def plan_command(
     *,
     terminals: Sequence[str],
     is_known: Callable[[str], bool],
-) -> ObjectCommand:
+) -> ControlRowCommand:
     """The message for a command (rules 1, 2, 6 and 7): the request's value, or the row's default without one.
 
     Raises:
@@ -100,7 +100,7 @@ def plan_command(
         raise Skipped(f"command: {command!r:.80}: control point {error}") from None
     addresses_terminal = row.kind == ControlType.TERMINAL.value or not point.key
     if addresses_terminal and command in RESERVED:
-        return ObjectCommand(point.terminal_id, None, value or row.default)
+        return ControlRowCommand(point.terminal_id, None, value or row.default)
     if not point.key:
         raise Skipped(f"command: {command!r:.80}: control point {row.point!r:.80} names no point")
-    return ObjectCommand(point.terminal_id, point.key, value or row.default)
+    return ControlRowCommand(point.terminal_id, point.key, value or row.default)

@@ -15,10 +15,10 @@ import msgspec
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.]+)\}")
 
-Values = Mapping[str, Any]
+TemplateValues = Mapping[str, Any]
 
 
-def fill(template: Any, values: Values) -> Any:
+def fill(template: Any, values: TemplateValues) -> Any:
     """Fills in a template; a name without a value becomes empty text."""
     match template:
         case str():
@@ -31,7 +31,7 @@ def fill(template: Any, values: Values) -> Any:
     return template
 
 
-def fill_text(template: str, values: Values) -> str:
+def fill_text(template: str, values: TemplateValues) -> str:
     """Fills in a text; values become text."""
     return _PLACEHOLDER.sub(lambda found: as_text(values.get(found[1], "")), template)
 

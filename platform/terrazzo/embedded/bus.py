@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
-from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, Fate, Presence
+from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, DeliveryFate, Presence
 from terrazzo.terminals.presence import PROTOCOLS, PresenceRegister
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.hooks import Client, Outcome
@@ -29,7 +29,7 @@ class EmbeddedBus:
         """Names the broker; called once, before it listens."""
         self._broker = broker
 
-    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[Fate], None]) -> bool:
+    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[DeliveryFate], None]) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, sealed where the terminal's payloads are."""
         terminal = self._registry.terminal(uid)
         client = None if self._broker is None else self._broker.client(uid)
@@ -117,10 +117,10 @@ def _is_of(client: Client, terminal: Terminal) -> bool:
     return terminal.is_admitted and client.owner == terminal.owner
 
 
-def _fate(outcome: Outcome) -> Fate:
+def _fate(outcome: Outcome) -> DeliveryFate:
     if not outcome.acknowledged:
-        return Fate.LOST
-    return Fate.REFUSED if outcome.reason >= 0x80 else Fate.DELIVERED
+        return DeliveryFate.LOST
+    return DeliveryFate.REFUSED if outcome.reason >= 0x80 else DeliveryFate.DELIVERED
 
 
 def _connected(client: Client) -> ConnectedClient:

@@ -11,7 +11,7 @@ from terrazzo.expressions.source import NAMESPACE, expression_source, is_settled
 from terrazzo.expressions.tokens import ExpressionError
 from terrazzo.expressions.tree import Node, names_of
 
-Values = Mapping[str, Value]
+ExpressionValues = Mapping[str, Value]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Expression:
     text: str
     tree: Node = field(compare=False, repr=False)  # as deep as the text is long
     names: tuple[str, ...]
-    evaluate: Callable[[Values], Value] = field(compare=False)
+    evaluate: Callable[[ExpressionValues], Value] = field(compare=False)
     """``evaluate(values)``: names to values; a name that is absent or null makes the result null, and so do texts in
     arithmetic, a division by zero, and a result that no finite number holds."""
 

@@ -45,7 +45,7 @@ class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     is_active: bool
 
 
-class Bound:
+class BoundMapping:
     """An object bound to its mapping: its state, its labels and their rules."""
 
     __slots__ = ("company_id", "fed", "labels", "object_id", "recheck", "reports", "rules", "series", "since", "state")
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     """What a message of one terminal does for one object: the function to call, and the object as bound."""
 
     run: Run
-    bound: Bound
+    bound: BoundMapping
 
 
 class MappingLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class MappingCatalogue:
         self._mapped: defaultdict[int, set[int]] = defaultdict(set)  # mapping -> objects
         self._retainers: dict[int, RetainerSpec] = {}
         self._rules: defaultdict[int, dict[int, list[LabelRule]]] = defaultdict(dict)  # object -> retainer -> its rules
-        self._bound: dict[int, Bound] = {}
+        self._bound: dict[int, BoundMapping] = {}
         self._plans: dict[str, tuple[Plan, ...]] = {}
         self._lanes: dict[str, int | None] = {}
 
@@ -212,7 +212,7 @@ class MappingCatalogue:
             _log.exception("object %d takes nothing from %s: its plan can't be made", object_id, uid)
             return ()
 
-    def bound(self, object_id: int) -> Bound | None:
+    def bound(self, object_id: int) -> BoundMapping | None:
         """An object that is mapped, with its state; None for one that isn't."""
         bound = self._bound.get(object_id)
         if bound is None:
@@ -222,11 +222,11 @@ class MappingCatalogue:
                 return None
             rules, labels = self._rules_by_code(object_id), self.labels[object_id]
             labels.keep(rules)
-            bound = self._bound[object_id] = Bound(spec, self._state(object_id, table), labels, rules)
+            bound = self._bound[object_id] = BoundMapping(spec, self._state(object_id, table), labels, rules)
             self.save(bound)
         return bound
 
-    def save(self, bound: Bound) -> None:
+    def save(self, bound: BoundMapping) -> None:
         """From now on a fault takes the object back to how it is now; raises where that can't be written."""
         bound.state.save()
         bound.labels.note()

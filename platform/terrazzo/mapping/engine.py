@@ -18,7 +18,7 @@ from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.errors import NotFound
 from terrazzo.expressions.functions import Value, as_text
 from terrazzo.expressions.tree import X
-from terrazzo.mapping.catalogue import Bound, Kept, MappingCatalogue, MappingLimits, Plan
+from terrazzo.mapping.catalogue import BoundMapping, Kept, MappingCatalogue, MappingLimits, Plan
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key, LabelRule, Labels, decode_labels
 from terrazzo.mapping.plan import Run, changed_values
@@ -166,13 +166,13 @@ class MappingEngine:
         self._effects += self._happening
         self._happening.clear()
 
-    def _save(self, bound: Bound) -> None:
+    def _save(self, bound: BoundMapping) -> None:
         try:
             self.catalogue.save(bound)
         except Exception:  # noqa: BLE001 - a value that no note can hold: whichever message it came with didn't happen
             self._recover(bound, len(self.catalogue.reports))
 
-    def _recover(self, bound: Bound, until: int) -> None:
+    def _recover(self, bound: BoundMapping, until: int) -> None:
         """Takes an object back to where it was saved last; what fed it since then, up to ``until``, runs again.
 
         What fails in that is as if it hadn't been, and nothing happens twice.
@@ -189,13 +189,13 @@ class MappingEngine:
                 self._go_back(bound)
         bound.fed, bound.since, bound.reports = 0, len(reports), reports
 
-    def _go_back(self, bound: Bound) -> None:
+    def _go_back(self, bound: BoundMapping) -> None:
         self._happening.clear()
         bound.state.go_back()
         bound.labels.go_back()
         bound.recheck = bool(bound.rules)
 
-    def _repeat(self, bound: Bound, report: Record) -> None:
+    def _repeat(self, bound: BoundMapping, report: Record) -> None:
         """Runs a message again, for the object's state and labels only."""
         uid = uid_of(series_name_in(report.series))
         is_report = report.series.startswith("g/")  # and no reject
@@ -267,14 +267,14 @@ class MappingEngine:
                 self._changed[state.object_id] = state
         return found
 
-    def _raise(self, bound: Bound, uid: str, time_us: int) -> None:
+    def _raise(self, bound: BoundMapping, uid: str, time_us: int) -> None:
         state = bound.state
         for place in state.raised:
             row = state.table.rows[place]
             self._happening.append(_event(bound, row, state, uid, time_us))
         state.raised.clear()
 
-    def _see(self, bound: Bound, out: Mapping[str, Value], uid: str, time_us: int) -> None:
+    def _see(self, bound: BoundMapping, out: Mapping[str, Value], uid: str, time_us: int) -> None:
         """Shows the labels what changed; all variables after a retainer was started or changed."""
         codes = bound.rules if bound.recheck else out
         bound.recheck = False
@@ -282,7 +282,7 @@ class MappingEngine:
             for rule in bound.rules.get(code, ()):
                 self._look(bound, rule, uid, time_us)
 
-    def _look(self, bound: Bound, rule: LabelRule, uid: str, time_us: int) -> None:
+    def _look(self, bound: BoundMapping, rule: LabelRule, uid: str, time_us: int) -> None:
         labels, value = bound.labels, bound.state.value(rule.code)
         moment = labels.see(rule, value, time_us)
         self._labels[bound.object_id] = labels
@@ -410,7 +410,7 @@ def event_text(value: Value) -> str:
     return as_text(value)[:EVENT_CHARS].replace("\0", "\ufffd")
 
 
-def _event(bound: Bound, row: MappingRow, state: ObjectState, uid: str, time_us: int) -> EventRaised:
+def _event(bound: BoundMapping, row: MappingRow, state: ObjectState, uid: str, time_us: int) -> EventRaised:
     condition, expression = row.condition, row.expression
     assert condition is not None  # no EVNT row is without
     met = {name: event_text(state.value(row.code if name == X else name)) for name in condition.names}

@@ -17,7 +17,7 @@ from terrazzo.database.database import Database
 from terrazzo.expressions.functions import Value, as_number
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _AT_ONCE = 500  # objects in one query
@@ -73,13 +73,13 @@ class OfflineDataFeed:
         if self._task is not None:
             await self._task.stop()
 
-    def on_record(self, changed: Changed) -> None:
+    def on_record(self, changed: RowChange) -> None:
         """A record was made, changed or deleted."""
         before = self._object_of.get(changed.record_id)
         after = None if changed.row is None else changed.row["object_id"]
         self._mark(each for each in (before, after) if each is not None)
 
-    def on_project(self, changed: Changed) -> None:
+    def on_project(self, changed: RowChange) -> None:
         """A project was made, renamed or deleted."""
         self._mark(self._objects_of.get(changed.record_id, ()))
 

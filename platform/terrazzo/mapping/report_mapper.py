@@ -13,7 +13,7 @@ from terrazzo.mapping.catalogue import MappingLimits, ObjectSpec, RetainerSpec
 from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.metadata.entities import Entities
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.store import Notes, Record, TimeSeriesStore
 from terrazzo.times import now_us
 
@@ -61,7 +61,7 @@ class ReportMapper:
         for repository, hear in watched:
             repository.changes.listen(hear)
             async for row in repository.every():
-                hear(Changed(row["id"], row["uid"], row))
+                hear(RowChange(row["id"], row["uid"], row))
         engine.forget_unknown(now_us())
         return mapper
 
@@ -112,12 +112,12 @@ class ReportMapper:
         self.engine.collect(object_id, values, collected_us, now_us())
         self.wanted.tell()
 
-    def on_mapping(self, changed: Changed) -> None:
+    def on_mapping(self, changed: RowChange) -> None:
         """A mapping was made, changed or deleted."""
         row = changed.row
         self.engine.catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None)
 
-    def on_object(self, changed: Changed) -> None:
+    def on_object(self, changed: RowChange) -> None:
         """An object was made, changed or deleted."""
         if changed.row is None:
             self.engine.drop_object(changed.record_id, now_us())
@@ -125,7 +125,7 @@ class ReportMapper:
         else:
             self.engine.catalogue.put_object(_object_of(changed.row))
 
-    def on_retainer(self, changed: Changed) -> None:
+    def on_retainer(self, changed: RowChange) -> None:
         """A retainer script was made, changed, started, stopped or deleted."""
         if changed.row is None:
             self.engine.drop_retainer(changed.record_id, now_us())

@@ -14,12 +14,21 @@ from terrazzo.domain.template import as_text, fill, fill_text, flatten
 from terrazzo.messenger.masking import Mask, secrets_of, shown_url
 from terrazzo.messenger.message import Message, Receipt
 from terrazzo.messenger.signature import signed_headers
-from terrazzo.ports.providers import Attachment, HttpAnswer, HttpCall, HttpCaller, Mail, Mailer, Outcome, Verdict
+from terrazzo.ports.providers import (
+    Attachment,
+    HttpAnswer,
+    HttpCall,
+    HttpCaller,
+    Mail,
+    Mailer,
+    SendOutcome,
+    SendVerdict,
+)
 from terrazzo.times import now_us
 
 MOST_KEPT = 4_096  # characters of an answer
 _REFUSED_FOR_NOW = {408, 425, 429, 503}  # statuses that say that nothing was done
-_WORST = (Outcome.UNKNOWN, Outcome.FAILED, Outcome.LATER, Outcome.SENT)
+_WORST = (SendOutcome.UNKNOWN, SendOutcome.FAILED, SendOutcome.LATER, SendOutcome.SENT)
 
 
 class EmailChannel:
@@ -38,8 +47,8 @@ class EmailChannel:
         earlier = message.response if isinstance(message.response, dict) else {}
         told = {**earlier.get("recipients", {}), **{to: self._told(each) for to, each in verdicts.items()}}
         worst = min(verdicts.values(), key=lambda each: _WORST.index(each.outcome))
-        later = tuple(to for to, each in verdicts.items() if each.outcome is Outcome.LATER)
-        outcome = Outcome.LATER if later else _sum_up(told)
+        later = tuple(to for to, each in verdicts.items() if each.outcome is SendOutcome.LATER)
+        outcome = SendOutcome.LATER if later else _sum_up(told)
         request = {"to": list(mail.envelope), "subject": mail.subject, "files": [file.name for file in attachments]}
         return Receipt(
             outcome=outcome,
@@ -48,10 +57,10 @@ class EmailChannel:
             reason=_reason(outcome, told),
             request=request,
             response={"message_id": mail.message_id, "recipients": told},
-            pending=later or tuple(to for to, each in verdicts.items() if each.outcome is Outcome.UNKNOWN),
+            pending=later or tuple(to for to, each in verdicts.items() if each.outcome is SendOutcome.UNKNOWN),
         )
 
-    def _told(self, verdict: Verdict) -> dict[str, str]:
+    def _told(self, verdict: SendVerdict) -> dict[str, str]:
         message = self._mask.hide(verdict.message)[:MOST_KEPT]
         return {"outcome": verdict.outcome.value, "code": verdict.code, "message": message}
 
@@ -134,7 +143,7 @@ class WebhookChannel:
         """Makes one attempt: one request, signed anew, because the signature covers the time."""
         found = await self._secret_of(message.rule_id or 0)
         if found is None:
-            return Receipt(outcome=Outcome.FAILED, reason="the rule was deleted")
+            return Receipt(outcome=SendOutcome.FAILED, reason="the rule was deleted")
         url, secret = found
         body = msgspec.json.encode(message.content)
         headers = signed_headers(body, secret, time_s=self._clock() // 1_000_000, delivery=message.uid)
@@ -169,7 +178,7 @@ def judge(
         section: where the answer has its code and its message, and which codes mean success.
         request: what of the request is journaled, secrets masked.
     """
-    if answer.outcome is not Outcome.SENT:
+    if answer.outcome is not SendOutcome.SENT:
         reason = mask.hide(answer.reason)
         return Receipt(outcome=answer.outcome, svc_msg=reason, reason=reason, request=request, pending=message.pending)
     body = mask.hide(answer.body[:MOST_KEPT])
@@ -178,7 +187,13 @@ def judge(
     said = mask.hide(_member(content, section.message_field) or body)[:MOST_KEPT]
     is_accepted = 200 <= answer.status < 300
     is_success = is_accepted and (not section.success or code in section.success)
-    outcome = Outcome.SENT if is_success else Outcome.LATER if answer.status in _REFUSED_FOR_NOW else Outcome.FAILED
+    outcome = (
+        SendOutcome.SENT
+        if is_success
+        else SendOutcome.LATER
+        if answer.status in _REFUSED_FOR_NOW
+        else SendOutcome.FAILED
+    )
     return Receipt(
         outcome=outcome,
         svc_code=code[:64],
@@ -186,7 +201,7 @@ def judge(
         reason="" if is_success else f"the provider answered {answer.status}, code {code[:64]}",
         request=request,
         response={"status": answer.status, "body": body},
-        pending=message.pending if outcome is Outcome.LATER else (),
+        pending=message.pending if outcome is SendOutcome.LATER else (),
     )
 
 
@@ -208,13 +223,13 @@ def header_text(value: str) -> str:
     return "".join(character for character in value if character.isprintable())
 
 
-def _sum_up(told: Mapping[str, Mapping[str, str]]) -> Outcome:
+def _sum_up(told: Mapping[str, Mapping[str, str]]) -> SendOutcome:
     """The outcome for all recipients together: the worst that one of them has."""
-    return min((Outcome(each["outcome"]) for each in told.values()), key=_WORST.index)
+    return min((SendOutcome(each["outcome"]) for each in told.values()), key=_WORST.index)
 
 
-def _reason(outcome: Outcome, told: Mapping[str, Mapping[str, str]]) -> str:
-    if outcome is Outcome.SENT:
+def _reason(outcome: SendOutcome, told: Mapping[str, Mapping[str, str]]) -> str:
+    if outcome is SendOutcome.SENT:
         return ""
     missing = [
         f"{to}: {each['code']} {each['message']}".strip() for to, each in told.items() if each["outcome"] != "sent"

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from terrazzo.ports.providers import Attachment, Outcome
+from terrazzo.ports.providers import Attachment, SendOutcome
 
 
 class MessageState(Enum):
@@ -46,7 +46,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     ``svc_code`` and ``svc_msg`` are the provider's words; ``request`` and ``response`` are journaled, secrets masked.
     """
 
-    outcome: Outcome
+    outcome: SendOutcome
     svc_code: str = ""
     svc_msg: str = ""
     reason: str = ""

@@ -18,7 +18,7 @@ from terrazzo.messenger.message import Message, MessageChannel, Receipt
 from terrazzo.messenger.project_sender import ProjectSender, SenderStats
 from terrazzo.messenger.projects import Project, Projects
 from terrazzo.messenger.rate import RateWindow
-from terrazzo.ports.providers import Outcome
+from terrazzo.ports.providers import SendOutcome
 from terrazzo.ports.tasks import Tasks
 from terrazzo.times import now_us
 
@@ -151,7 +151,7 @@ class Messenger:
             sender = self._sender(message.project_id, {}, RateWindow(0), 1)
         _log.warning("message %s: %s", message.uid, _INTERRUPTED)
         reason = _INTERRUPTED
-        await sender.settle(message, Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending))
+        await sender.settle(message, Receipt(outcome=SendOutcome.UNKNOWN, reason=reason, pending=message.pending))
 
     def _sender(
         self, number: int, channels: Mapping[str, MessageChannel], window: RateWindow, attempts: int

@@ -16,7 +16,7 @@ from terrazzo.errors import Unavailable
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.message import Message, MessageChannel, MessageState, Receipt
 from terrazzo.messenger.rate import RateWindow
-from terrazzo.ports.providers import Attachment, Outcome
+from terrazzo.ports.providers import Attachment, SendOutcome
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
@@ -33,7 +33,11 @@ BETWEEN_ATTEMPTS = Retry(first_s=5.0, most_s=900.0, factor=4.0)
 
 _INTERRUPTED = "the attempt was interrupted: it may have arrived"
 _NOT_SENT = "interrupted before it was sent"
-_ENDS = {Outcome.SENT: MessageState.SENT, Outcome.FAILED: MessageState.FAILED, Outcome.UNKNOWN: MessageState.UNKNOWN}
+_ENDS = {
+    SendOutcome.SENT: MessageState.SENT,
+    SendOutcome.FAILED: MessageState.FAILED,
+    SendOutcome.UNKNOWN: MessageState.UNKNOWN,
+}
 
 
 class SenderStats(msgspec.Struct):
@@ -178,7 +182,7 @@ class ProjectSender:
         """Journals the outcome of the task's attempt; unknown where there is no receipt."""
         attempt = self._under_way[number]
         message = attempt.message
-        receipt = attempt.receipt or Receipt(outcome=Outcome.UNKNOWN, reason=_INTERRUPTED, pending=message.pending)
+        receipt = attempt.receipt or Receipt(outcome=SendOutcome.UNKNOWN, reason=_INTERRUPTED, pending=message.pending)
         try:
             await self._insist(lambda: self.settle(message, receipt))
         except Exception:
@@ -197,19 +201,19 @@ class ProjectSender:
             known = self._not_journaled | {each.message.id for each in self._under_way.values()}
             for message in await self._journal.interrupted():
                 if message.project_id == self.project_id and message.id not in known:
-                    await self.settle(message, Receipt(outcome=Outcome.LATER, reason=_NOT_SENT))
+                    await self.settle(message, Receipt(outcome=SendOutcome.LATER, reason=_NOT_SENT))
 
     async def _send(self, message: Message, attachments: tuple[Attachment, ...]) -> Receipt:
         channel = self._channels.get(message.channel)
         if channel is None:
             reason = f"the configuration has no {message.channel} in project {message.project_id}"
-            return Receipt(outcome=Outcome.FAILED, reason=reason)
+            return Receipt(outcome=SendOutcome.FAILED, reason=reason)
         try:
             return await channel.send(message, attachments)
         except Exception:  # noqa: BLE001 - nobody can say how far it got
             _log.exception("message %s: the attempt failed", message.uid)
             reason = "internal error during the attempt; the log has it"
-            return Receipt(outcome=Outcome.UNKNOWN, reason=reason, pending=message.pending)
+            return Receipt(outcome=SendOutcome.UNKNOWN, reason=reason, pending=message.pending)
 
     async def _insist(self, write: Callable[[], Awaitable[None]]) -> None:
         """Repeats ``write`` until the database takes it: the outcome is known nowhere else."""
@@ -223,15 +227,15 @@ class ProjectSender:
 
     def _judge(self, message: Message, receipt: Receipt, now: int) -> tuple[MessageState, int, Receipt]:
         channel = self._channels.get(message.channel)
-        is_safe = receipt.outcome is Outcome.LATER or (
-            receipt.outcome is Outcome.UNKNOWN and channel is not None and channel.resend_unknown
+        is_safe = receipt.outcome is SendOutcome.LATER or (
+            receipt.outcome is SendOutcome.UNKNOWN and channel is not None and channel.resend_unknown
         )
         if not is_safe:
             return _ENDS[receipt.outcome], now, receipt
         next_us = now + int((BETWEEN_ATTEMPTS.pause_s(message.attempts) or 0.0) * 1e6)
         if message.attempts < self._attempts and next_us < message.expires_us:
             return MessageState.QUEUED, next_us, receipt
-        state = MessageState.UNKNOWN if receipt.outcome is Outcome.UNKNOWN else MessageState.FAILED
+        state = MessageState.UNKNOWN if receipt.outcome is SendOutcome.UNKNOWN else MessageState.FAILED
         reason = f"given up after {message.attempts} attempts: {receipt.reason}"
         return state, now, msgspec.structs.replace(receipt, reason=reason)
 

@@ -14,7 +14,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
 from terrazzo.metadata.definitions.registry import ENTITIES, OBJECT, TERMINAL
-from terrazzo.metadata.repositories.repository import Changed, EntityRepository
+from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 _AT_ONCE = 100  # terminals of a company that is opened or closed
 
@@ -72,7 +72,7 @@ class RegistryFeed:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
 
-    def on_terminal(self, changed: Changed) -> None:
+    def on_terminal(self, changed: RowChange) -> None:
         """A terminal was created, changed or deleted."""
         before = self._registry.terminal(changed.uid)
         if changed.row is None:
@@ -84,7 +84,7 @@ class RegistryFeed:
         if before is None or msgspec.structs.replace(before, activated_us=after.activated_us) != after:
             self._registry.put_terminal(after)
 
-    def on_company(self, changed: Changed) -> None:
+    def on_company(self, changed: RowChange) -> None:
         """A company was created, changed or deleted: its terminals follow, some at each turn of the loop."""
         is_available = changed.row is None or bool(changed.row["is_available"])
         if is_available != self._registry.is_company_available(changed.record_id):
@@ -102,7 +102,7 @@ class RegistryFeed:
         if len(uids) > _AT_ONCE:
             asyncio.get_running_loop().call_soon(self._follow, uids[_AT_ONCE:])
 
-    def on_object(self, changed: Changed) -> None:
+    def on_object(self, changed: RowChange) -> None:
         """An object was created, changed or deleted."""
         if changed.row is None:
             self._registry.drop_object(changed.record_id)

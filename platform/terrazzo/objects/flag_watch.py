@@ -18,7 +18,7 @@ import msgspec
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.registry import Registry
 from terrazzo.listeners import Listeners
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.objects.flags import ObjectFlagReader, ObjectFlags
 from terrazzo.ports.bus import Presence
 from terrazzo.ports.store import Record
@@ -146,13 +146,13 @@ class FlagWatch:
         if self._is_wanted:
             self._mark([each.row["object_id"] for each in happened if each.kind != "event"])
 
-    def on_object(self, changed: Changed) -> None:
+    def on_object(self, changed: RowChange) -> None:
         """Marks an object whose record was created, changed or deleted; called after the registry knows it."""
         if self._is_wanted:
             self._by_report.clear()
             self._mark([changed.record_id])
 
-    def on_mapping(self, changed: Changed) -> None:
+    def on_mapping(self, changed: RowChange) -> None:
         """Marks all objects when a mapping has changed: whether they have a variable ``BOOT`` may be different."""
         if self._is_wanted:
             self._by_report.clear()

@@ -22,7 +22,7 @@ class Presence(msgspec.Struct, frozen=True, kw_only=True):
     disconnect_reason: str = ""
 
 
-class Fate(Enum):
+class DeliveryFate(Enum):
     """What became of a message that was sent to a terminal."""
 
     DELIVERED = "delivered"  # acknowledged by the terminal
@@ -33,7 +33,7 @@ class Fate(Enum):
 class MessageBus(Protocol):
     """Sends messages to terminals, and knows who is connected. Everything is called on the platform's event loop."""
 
-    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[Fate], None]) -> bool:
+    def send(self, uid: str, payload: bytes, *, correlation: bytes, on_fate: Callable[[DeliveryFate], None]) -> bool:
         """Publishes on ``p2p/<uid>`` at QoS 1, with Correlation Data and Response Topic ``g/<uid>/n`` for MQTT 5.
 
         False when the terminal is not connected or not subscribed: nothing was sent. Otherwise ``on_fate`` is called

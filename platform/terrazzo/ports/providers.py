@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 
-class Outcome(Enum):
+class SendOutcome(Enum):
     """The outcome of one attempt."""
 
     SENT = "sent"
@@ -43,10 +43,10 @@ class Mail(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class Verdict(msgspec.Struct, frozen=True):
+class SendVerdict(msgspec.Struct, frozen=True):
     """A server's answer for one recipient, or for the whole message."""
 
-    outcome: Outcome
+    outcome: SendOutcome
     code: str = ""  # of SMTP
     message: str = ""
 
@@ -54,7 +54,7 @@ class Verdict(msgspec.Struct, frozen=True):
 class Mailer(Protocol):
     """A mail server, as the messenger uses it."""
 
-    async def send(self, mail: Mail) -> Mapping[str, Verdict]:
+    async def send(self, mail: Mail) -> Mapping[str, SendVerdict]:
         """Sends an e-mail; returns a verdict for each address in ``envelope``. Never raises for a server's failures."""
 
 
@@ -72,7 +72,7 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
 class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """``SENT``: there was an answer, whatever its ``status``; otherwise ``reason`` says why there was none."""
 
-    outcome: Outcome
+    outcome: SendOutcome
     status: int = 0
     body: str = ""  # at most its first 64 KiB
     reason: str = ""

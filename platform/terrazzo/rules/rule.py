@@ -9,7 +9,7 @@ import msgspec
 
 from terrazzo.database.entity import COMPANY
 from terrazzo.domain.happened import Happened
-from terrazzo.metadata.repositories.repository import Changed
+from terrazzo.metadata.repositories.repository import RowChange
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class ActiveRules:
         self._rules: dict[int, Rule] = {}
         self._by_company: dict[int, dict[int, Rule]] = {}
 
-    def on_changed(self, changed: Changed) -> None:
+    def on_changed(self, changed: RowChange) -> None:
         """``RuleRepository.changes`` tells this: a rule was created, changed, started, stopped or deleted."""
         before = self._rules.pop(changed.record_id, None)
         if before is not None:

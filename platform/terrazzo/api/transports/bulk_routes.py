@@ -18,7 +18,7 @@ from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.bulk import BULK, BulkUpload, ExportOptions, ImportOptions
-from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound
+from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.bulk.exporting import MEDIA_TYPES
 from terrazzo.errors import BadParameter
@@ -78,7 +78,7 @@ class BulkRoutes:
 
     async def _read(self, request: web.Request, caller: Caller) -> bytes:
         body = bytearray()
-        bound = Bound(self.upload_bytes, "limits.import_bytes")
+        bound = BodyBound(self.upload_bytes, "limits.import_bytes")
         async with aclosing(self.bodies.pieces(request, caller, bound)) as pieces:
             async for piece in pieces:
                 body += piece

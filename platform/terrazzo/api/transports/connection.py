@@ -18,7 +18,7 @@ from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.idle_clock import IdleClock
 from terrazzo.api.transports.json_response import write_answer
 from terrazzo.api.transports.known_heads import KnownHead, KnownHeads
-from terrazzo.api.transports.peers.shares import Full, Slot
+from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
 from terrazzo.api.transports.peers.unread_clock import UnreadClock
 from terrazzo.api.transports.request_bounds import RequestBounds
 from terrazzo_broker.peer_address import TrustedProxies
@@ -92,8 +92,8 @@ class HttpConnection(asyncio.Protocol):
         self._is_closing = False
         self._is_refused = False
         self._is_saying_goodbye = False
-        self._own_slot: Slot | None = None
-        self._request_slot: Slot | Full | None = None  # of the client for whom a proxy asks
+        self._own_slot: ConnectionSlot | None = None
+        self._request_slot: ConnectionSlot | Full | None = None  # of the client for whom a proxy asks
         self.is_in_reserve = False  # nothing but health is answered
         self.is_proxied = False  # the peer is a trusted proxy
         self.is_upgraded = False
@@ -124,7 +124,7 @@ class HttpConnection(asyncio.Protocol):
     def _enter(self) -> Full | None:
         limiter, port = self._port.connection_limiter, self._port.name
         place = limiter.enter(port, self._address, give_way=self._give_way, is_idle=self._is_idle)
-        if isinstance(place, Slot):
+        if isinstance(place, ConnectionSlot):
             self._own_slot = place
             return None
         if place is Full.ALL and self._port.has_health:
@@ -148,9 +148,9 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     @property
-    def slot(self) -> Slot | None:
+    def slot(self) -> ConnectionSlot | None:
         """The place of whoever asks, to be kept when they show a good token."""
-        return self._request_slot if isinstance(self._request_slot, Slot) else self._own_slot
+        return self._request_slot if isinstance(self._request_slot, ConnectionSlot) else self._own_slot
 
     def enter_request(self, address: str) -> None:
         """A request of the client at ``address`` begins, which the peer, a trusted proxy, hands on."""
@@ -165,7 +165,7 @@ class HttpConnection(asyncio.Protocol):
         return self._port.connection_limiter.why(Full.ALL) if self.is_in_reserve else ""
 
     def _leave_request(self) -> None:
-        if isinstance(self._request_slot, Slot):
+        if isinstance(self._request_slot, ConnectionSlot):
             self._request_slot.leave()
         self._request_slot = None
 

@@ -10,7 +10,7 @@ from enum import Enum
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from terrazzo.api.transports.peers.shares import Full, Shares, Slot
+from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.peer_address import TrustedProxies, share_of
 
@@ -61,20 +61,20 @@ class ConnectionLimiter(Collector):
 
     def enter(
         self, port: str, address: str, *, give_way: Callable[[], None], is_idle: Callable[[], bool]
-    ) -> Slot | Full:
+    ) -> ConnectionSlot | Full:
         """A place for a connection; who gets one calls ``leave`` in the end."""
         share = "" if address in self._proxies else share_of(address)
         return self._counted(port, address, self._shares.enter(share, give_way=give_way, is_idle=is_idle))
 
     def enter_behind_proxy(
         self, address: str, *, give_way: Callable[[], None], is_idle: Callable[[], bool]
-    ) -> Slot | Full:
+    ) -> ConnectionSlot | Full:
         """A place for one client's request on a proxy's connection; who gets one calls its ``leave`` in the end."""
         share = share_of(address)
         place = self._shares.enter(share, weight=0, give_way=give_way, is_idle=is_idle)
         return self._counted("", address, place)
 
-    def enter_reserve(self, port: str, address: str, *, give_way: Callable[[], None]) -> Slot | None:
+    def enter_reserve(self, port: str, address: str, *, give_way: Callable[[], None]) -> ConnectionSlot | None:
         """A place in which health alone is answered, where there is no other."""
         share = "" if address in self._proxies else share_of(address)
         slot = self._shares.enter_reserve(share, give_way=give_way)
@@ -82,7 +82,7 @@ class ConnectionLimiter(Collector):
             self._by_port[port] += 1
         return slot
 
-    def _counted(self, port: str, address: str, place: Slot | Full) -> Slot | Full:
+    def _counted(self, port: str, address: str, place: ConnectionSlot | Full) -> ConnectionSlot | Full:
         if isinstance(place, Full):
             self.cut(Cut.CONNECTIONS if place is Full.ALL else Cut.ADDRESS, address, self.why(place))
         elif port:
@@ -98,12 +98,12 @@ class ConnectionLimiter(Collector):
             f"(limits.unauthenticated_connections), or {self._shares.most_of_address} in all (limits.connections)"
         )
 
-    def leave(self, port: str, slot: Slot) -> None:
+    def leave(self, port: str, slot: ConnectionSlot) -> None:
         """A connection has ended."""
         slot.leave()
         self._by_port[port] -= 1
 
-    def _on_gave_way(self, slot: Slot) -> None:
+    def _on_gave_way(self, slot: ConnectionSlot) -> None:
         self.cut(Cut.GAVE_WAY, slot.share, "gave way to another address: no token came on it (limits.connections)")
 
     def begin_goodbye(self) -> bool:

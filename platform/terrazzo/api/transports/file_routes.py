@@ -19,8 +19,8 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, FileUpload
 from terrazzo.api.transports.bodies.forms import MULTIPART, form_events
-from terrazzo.api.transports.bodies.multipart import BadForm, Event, Part
-from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound
+from terrazzo.api.transports.bodies.multipart import BadForm, Event, FormPart
+from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import BadParameter
 
@@ -52,7 +52,7 @@ class FileRoutes:
         yield DOWNLOAD.address(self.prefixes), {"GET": self._download}
 
     async def _upload(self, request: web.Request) -> web.StreamResponse:
-        caller, bound = self.caller_of(request), Bound(self.upload_bytes, "limits.file_bytes")
+        caller, bound = self.caller_of(request), BodyBound(self.upload_bytes, "limits.file_bytes")
         slack = _FORM_SLACK if request.content_type == MULTIPART else 0
         pieces = self.bodies.pieces(request, caller, bound._replace(slack_bytes=slack))
         body = UploadBody(request, pieces, bound, self.timeout_s)
@@ -96,7 +96,7 @@ class UploadBody:
     """A request's file, as long as it may be, and no slower than it may be."""
 
     def __init__(
-        self, request: web.Request, pieces: AsyncGenerator[bytes, None], bound: Bound, timeout_s: float
+        self, request: web.Request, pieces: AsyncGenerator[bytes, None], bound: BodyBound, timeout_s: float
     ) -> None:
         self._request = request
         self._timed = _timed(pieces, timeout_s)
@@ -115,7 +115,7 @@ class UploadBody:
         self._events = form_events(self._timed, self._request.headers[hdrs.CONTENT_TYPE])
         with self._refusals():
             async for event in self._events:
-                if isinstance(event, Part) and event.file_name is not None:
+                if isinstance(event, FormPart) and event.file_name is not None:
                     return event.file_name
         raise BadParameter("file", "the form has no file")
 
@@ -140,7 +140,7 @@ class UploadBody:
             return
         is_file = True
         async for event in self._events:
-            if isinstance(event, Part):
+            if isinstance(event, FormPart):
                 is_file = False
             elif is_file:
                 yield event

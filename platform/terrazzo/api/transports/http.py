@@ -28,7 +28,7 @@ from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.bodies.forms import MULTIPART, URLENCODED, Form, read_multipart, read_urlencoded
 from terrazzo.api.transports.bodies.multipart import BadForm
-from terrazzo.api.transports.bodies.reader import BodyReader, BodyRefused, Bound, on_expect
+from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused, on_expect
 from terrazzo.api.transports.bulk_routes import BulkRoutes
 from terrazzo.api.transports.connection import connection_of
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
@@ -181,7 +181,7 @@ def _with_place(handler: Handler) -> Handler:
 
 
 def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits) -> Handler:
-    bound = Bound(limits.body_bytes)
+    bound = BodyBound(limits.body_bytes)
 
     async def handle_gateway(request: web.Request) -> web.StreamResponse:
         _check_media_type(request)
@@ -269,8 +269,8 @@ def _file_routes(services: Services, performer: Performer, validator: Validator,
 
 def _component_handler(components: Components, path: Operation, services: Services, bodies: BodyReader) -> Handler:
     limits = services.limits
-    plain = Bound(limits.body_bytes)
-    with_files = Bound(
+    plain = BodyBound(limits.body_bytes)
+    with_files = BodyBound(
         limits.body_bytes + services.messenger.attachment_bytes, "limits.body_bytes + messenger.attachment_bytes"
     )
 

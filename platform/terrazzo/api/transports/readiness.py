@@ -16,7 +16,7 @@ CHECK_TIMEOUT_S = 2.0
 _log = SparseLog(logging.getLogger(__name__))
 
 
-class Part(msgspec.Struct, omit_defaults=True):
+class ReadinessPart(msgspec.Struct, omit_defaults=True):
     """One part's state; ``reason`` says why it isn't ready."""
 
     ready: bool
@@ -31,7 +31,7 @@ class Readiness(msgspec.Struct, omit_defaults=True):
     """
 
     ready: bool
-    parts: dict[str, Part]
+    parts: dict[str, ReadinessPart]
     degraded: dict[str, str] = {}
 
 
@@ -44,12 +44,12 @@ async def check_readiness(checks: Mapping[str, ReadinessCheck], tasks: TaskHealt
     parts = {name: task.result() for name, task in asked.items()}
     down = tasks.not_ready() if tasks is not None else {}
     if down:
-        parts["tasks"] = Part(False, ", ".join(f"{name}: {error}" for name, error in down.items()))
+        parts["tasks"] = ReadinessPart(False, ", ".join(f"{name}: {error}" for name, error in down.items()))
     degraded = tasks.degraded() if tasks is not None else {}
     return Readiness(all(part.ready for part in parts.values()), parts, degraded)
 
 
-async def _check(name: str, check: ReadinessCheck) -> Part:
+async def _check(name: str, check: ReadinessCheck) -> ReadinessPart:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_S):
             await check()
@@ -58,6 +58,6 @@ async def _check(name: str, check: ReadinessCheck) -> Part:
     except Exception as error:  # noqa: BLE001 - whatever a part raises means that it isn't ready, and is shown
         reason = str(error) or type(error).__name__
     else:
-        return Part(True)
+        return ReadinessPart(True)
     _log.warning("%s is not ready: %s", name, reason)
-    return Part(False, reason)
+    return ReadinessPart(False, reason)

@@ -17,7 +17,7 @@ from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.lines import Lines, LineTooLong
-from terrazzo.api.transports.peers.shares import Full, Slot
+from terrazzo.api.transports.peers.shares import ConnectionSlot, Full
 from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
@@ -54,7 +54,7 @@ class TcpConnection(asyncio.Protocol):
         self._partial_since_s: float | None = None
         self._loop = asyncio.get_running_loop()
         self.address = ""
-        self.slot: Slot | None = None
+        self.slot: ConnectionSlot | None = None
         self._on_gone: Callable[[], None] | None = None
 
     # What the event loop calls

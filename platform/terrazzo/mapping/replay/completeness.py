@@ -11,7 +11,7 @@ from typing import Any
 
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.domain.mapping_table import MappingTable
-from terrazzo.mapping.catalogue import Bound
+from terrazzo.mapping.catalogue import BoundMapping
 from terrazzo.mapping.labels import Key, LabelRule
 
 _UNKNOWN: Any = None
@@ -25,7 +25,7 @@ class Completeness:
         bound: the object, with the state that the run changes.
     """
 
-    def __init__(self, bound: Bound, terminals: Sequence[str]) -> None:
+    def __init__(self, bound: BoundMapping, terminals: Sequence[str]) -> None:
         table = bound.state.table
         self._bound = bound
         self._fed = table.bind(terminals)

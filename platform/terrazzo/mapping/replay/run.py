@@ -45,7 +45,7 @@ class Disturbed(Exception):
     """Reports of the range were stored while it was replayed: the replay begins anew."""
 
 
-class Recompute(Protocol):
+class RecomputeStatistics(Protocol):
     """The port to the analysis, which computes statistics again."""
 
     async def compute_again(self, spans: list[tuple[int, int, int]]) -> None:
@@ -58,7 +58,7 @@ class ReplayParts(NamedTuple):
     store: TimeSeriesStore
     database: Database
     live: RunningObjects
-    analysis: Recompute
+    analysis: RecomputeStatistics
     clock: Callable[[], int]
     quotas: EventQuotas
     registry: Registry

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from terrazzo.errors import Unavailable
-from terrazzo.mapping.catalogue import Bound, MappingCatalogue
+from terrazzo.mapping.catalogue import BoundMapping, MappingCatalogue
 from terrazzo.mapping.labels import Labels
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.mapping.state import ObjectState
@@ -29,7 +29,7 @@ class Subject:
     """An object as it is mapped at one moment. ``rules``: the retainers that run on it."""
 
     object_id: int
-    bound: Bound
+    bound: BoundMapping
     terminals: tuple[str, ...]
     rules: frozenset[int]
     catalogue: MappingCatalogue

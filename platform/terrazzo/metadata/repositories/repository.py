@@ -38,7 +38,7 @@ _CHUNK = 10_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 
 
-class Changed(NamedTuple):
+class RowChange(NamedTuple):
     """A record as it is after a change, internal columns and clear secrets included; ``row`` None: deleted."""
 
     record_id: int
@@ -46,7 +46,7 @@ class Changed(NamedTuple):
     row: Row | None
 
 
-ChangeListener = Callable[[Changed], None]
+ChangeListener = Callable[[RowChange], None]
 Draft = dict[str, Any]
 """Parsed values that are about to be stored, by column."""
 
@@ -58,7 +58,7 @@ class _Unit:
     connection: AsyncConnection
     actor: Actor
     use: UseMeter
-    changed: list[Changed] = field(default_factory=list)
+    changed: list[RowChange] = field(default_factory=list)
     entries: list[AuditEntry] = field(default_factory=list)
 
 
@@ -93,7 +93,7 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         self._rows = self._rows_query()
         self._turn = asyncio.Lock()
-        self.changes: Listeners[Changed] = Listeners(f"records of {entity.name}")
+        self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
 
     # The port
@@ -156,7 +156,7 @@ class EntityRepository:
             async with self._database.reading() as connection:
                 found = (await connection.execute(query)).mappings().all()
             rows = {row["id"]: self._codec.decode(row) for row in found}
-            told = [Changed(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
+            told = [RowChange(change.record_id, change.uid, rows.get(change.record_id)) for change in changes]
             self._remember(told)
             for changed in told:
                 self.changes.tell(changed)
@@ -227,7 +227,7 @@ class EntityRepository:
                     raise Conflict(f"{self.entity.name}: contradicts what is stored: {reason_of(error)}") from error
                 await self._tell(unit.changed)
 
-    async def _tell(self, changes: Sequence[Changed]) -> None:
+    async def _tell(self, changes: Sequence[RowChange]) -> None:
         """Updates the cache and calls the watchers, in order of the commits; yields to the event loop now and then."""
         self._remember(changes)
         for number, changed in enumerate(changes, 1):
@@ -349,12 +349,12 @@ class EntityRepository:
         row: Row = after or before or {}
         record_id, uid = row["id"], row[self.entity.uid_name]
         await record_change(unit.connection, MetadataChange(self.entity.name, record_id, uid))
-        unit.changed.append(Changed(record_id, uid, after))
+        unit.changed.append(RowChange(record_id, uid, after))
         entry = entry_of(unit.actor, self.entity, before, after)
         if entry is not None:
             unit.entries.append(entry)
 
-    def _remember(self, changes: Iterable[Changed]) -> None:
+    def _remember(self, changes: Iterable[RowChange]) -> None:
         for changed in changes:
             self._cache.change(changed.record_id, changed.row)
 

@@ -17,7 +17,7 @@ from terrazzo.domain.report_topic import MARK
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
-from terrazzo.metadata.repositories.repository import Changed, Draft, EntityRepository
+from terrazzo.metadata.repositories.repository import Draft, EntityRepository, RowChange
 
 _AT_ONCE = 1_000  # first logins in one statement
 
@@ -85,7 +85,7 @@ class TerminalRepository(EntityRepository):
         former |= {"terminal_id": row["id"], "company_id": row[COMPANY], "series": row["series"] or row["uid"]}
         await connection.execute(FORMER_TERMINAL.insert().values(**former, deleted=self._clock()))
 
-    def _forget_deleted(self, changed: Changed) -> None:
+    def _forget_deleted(self, changed: RowChange) -> None:
         if changed.row is None:
             self._activated.discard(changed.uid)
 

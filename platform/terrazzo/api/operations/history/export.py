@@ -27,7 +27,7 @@ from terrazzo.ports.store import Record, TimeSeriesStore, Value
 from terrazzo.times import now_us
 
 
-class ExportOptions(msgspec.Struct, kw_only=True):
+class HistoryExportOptions(msgspec.Struct, kw_only=True):
     """``start`` and ``end`` are inclusive: from the first record, until now. ``keys``: only records that have one."""
 
     format: FileFormat = "csv"
@@ -36,13 +36,13 @@ class ExportOptions(msgspec.Struct, kw_only=True):
     keys: Names = msgspec.field(default_factory=Names)
 
 
-class MosaicExport(ExportOptions):
+class MosaicExport(HistoryExportOptions):
     """An object's records."""
 
     object_id: Key
 
 
-class GridExport(ExportOptions):
+class GridExport(HistoryExportOptions):
     """A terminal's records; CSV has a column for each key, or one with the whole payload."""
 
     terminal_id: Key
@@ -122,7 +122,7 @@ def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
     return Row(record.time_us, {"topic": topic, **found}, {"topic": topic, "payload": found})
 
 
-def _span(request: ExportOptions) -> tuple[int, int]:
+def _span(request: HistoryExportOptions) -> tuple[int, int]:
     """What comes while the export goes on is not in it, so that it has an end."""
     end_us = now_us() if request.end is None else min(request.end.time_us, now_us())
     if request.end is not None and request.start.time_us > request.end.time_us:

@@ -48,7 +48,7 @@ class Keys(Names):
         return cls(tuple(dict.fromkeys(keys.names)))
 
 
-class Duration(Parsed):
+class DurationText(Parsed):
     """A length of time; empty text is none."""
 
     schema: ClassVar[dict[str, Any]] = {
@@ -97,7 +97,7 @@ class MosaicRange(MosaicQuery):
 class MosaicBuckets(MosaicRange):
     """``resample``: the length of buckets; empty: records as they are. ``fn``: mean unless given, and last of texts."""
 
-    resample: Duration = msgspec.field(default_factory=Duration)
+    resample: DurationText = msgspec.field(default_factory=DurationText)
     fn: Fn | None = None
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl
 
 from terrazzo.api.kernel.attachments import MOST_FILES
-from terrazzo.api.transports.bodies.multipart import BadForm, Event, MultipartParser, Part, boundary_of
+from terrazzo.api.transports.bodies.multipart import BadForm, Event, FormPart, MultipartParser, boundary_of
 from terrazzo.ports.providers import Attachment
 
 MULTIPART = "multipart/form-data"
@@ -47,9 +47,9 @@ def read_multipart(body: bytes, content_type: str, *, takes_files: bool) -> Form
         BadForm: it is none.
     """
     parser = MultipartParser(boundary_of(content_type))
-    parts: list[tuple[Part, bytearray]] = []
+    parts: list[tuple[FormPart, bytearray]] = []
     for event in parser.feed(body):
-        if isinstance(event, Part):
+        if isinstance(event, FormPart):
             parts.append((event, bytearray()))
         else:
             parts[-1][1].extend(event)
@@ -79,7 +79,7 @@ def _form(fields: list[tuple[str, str]], files: tuple[Attachment, ...]) -> Form:
     return Form([field for field in fields if field[0] != "data"], data.encode(), files)
 
 
-def _text(part: Part, content: bytearray) -> str:
+def _text(part: FormPart, content: bytearray) -> str:
     charset = _known(part.charset)
     try:
         return content.decode(charset)
@@ -95,7 +95,7 @@ def _known(charset: str) -> str:
     return charset
 
 
-def _attachment(part: Part, content: bytearray) -> Attachment:
+def _attachment(part: FormPart, content: bytearray) -> Attachment:
     return Attachment(clean_name(part.file_name or ""), _media_type(part), bytes(content))
 
 
@@ -105,6 +105,6 @@ def clean_name(name: str) -> str:
     return "".join(c for c in last if c.isprintable())[:255] or "file"
 
 
-def _media_type(part: Part) -> str:
+def _media_type(part: FormPart) -> str:
     given = part.media_type
     return given if _MEDIA_TYPE.fullmatch(given) and len(given) <= 128 else "application/octet-stream"

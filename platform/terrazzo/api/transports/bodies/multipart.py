@@ -22,7 +22,7 @@ class BadForm(Exception):
     """Not a form; ``str()`` says why."""
 
 
-class Part(NamedTuple):
+class FormPart(NamedTuple):
     """A part begins; its bytes follow."""
 
     name: str
@@ -31,7 +31,7 @@ class Part(NamedTuple):
     charset: str
 
 
-Event = Part | bytes
+Event = FormPart | bytes
 
 
 class _State(Enum):
@@ -151,7 +151,7 @@ class MultipartParser:
         return part
 
 
-def _part(headers: str) -> Part:
+def _part(headers: str) -> FormPart:
     values: dict[str, str] = {}
     for line in headers.split("\r\n"):
         name, _, value = line.partition(":")
@@ -165,7 +165,7 @@ def _part(headers: str) -> Part:
     media_type, of_media = parse_parameters(values.get("content-type", ""))
     if media_type.startswith("multipart/"):
         raise BadForm("a part has parts of its own")
-    return Part(name, _file_name(parameters), media_type, of_media.get("charset", ""))
+    return FormPart(name, _file_name(parameters), media_type, of_media.get("charset", ""))
 
 
 def _file_name(parameters: Mapping[str, str]) -> str | None:

@@ -37,7 +37,7 @@ class BodyRefused(Exception):
         self.code = code
 
 
-class Bound(NamedTuple):
+class BodyBound(NamedTuple):
     """How long a body may be when it is inflated, the configuration key that says so, and what may be around it."""
 
     most_bytes: int
@@ -62,7 +62,7 @@ class BodyReader:
         self._timeout_s = timeout_s
         self._threads = InflateThreads()
 
-    async def whole(self, request: web.Request, caller: Caller, bound: Bound) -> bytes:
+    async def whole(self, request: web.Request, caller: Caller, bound: BodyBound) -> bytes:
         """All of a body.
 
         Raises:
@@ -83,7 +83,7 @@ class BodyReader:
             reason = f"body: not complete within {self._timeout_s} s (limits.request_timeout_s)"
             raise web.HTTPRequestTimeout(text=reason) from None
 
-    async def pieces(self, request: web.Request, caller: Caller, bound: Bound) -> AsyncGenerator[bytes, None]:
+    async def pieces(self, request: web.Request, caller: Caller, bound: BodyBound) -> AsyncGenerator[bytes, None]:
         """A body as it comes, inflated; nothing is timed. Raises ``BodyRefused`` as ``whole`` does."""
         coding = _coding_of(request)
         bound.check(request.content_length or 0)

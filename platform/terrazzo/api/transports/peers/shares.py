@@ -20,7 +20,7 @@ class Full(Enum):
     ADDRESS = "address"  # those of this address
 
 
-class Slot:
+class ConnectionSlot:
     """One place.
 
     Args:
@@ -65,7 +65,7 @@ class Shares:
         on_gave_way: told of each that gives way.
     """
 
-    def __init__(self, most: int, unproven_of_address: int, on_gave_way: Callable[[Slot], None]) -> None:
+    def __init__(self, most: int, unproven_of_address: int, on_gave_way: Callable[[ConnectionSlot], None]) -> None:
         self.most = most
         self.most_of_address = most - most // 4
         self.open = 0
@@ -73,32 +73,32 @@ class Shares:
         self._unproven_of_address = unproven_of_address
         self._on_gave_way = on_gave_way
         self._of_address: Counter[str] = Counter()
-        self._waiting: dict[str, dict[Slot, None]] = {}  # unproven ones by share, the oldest first
+        self._waiting: dict[str, dict[ConnectionSlot, None]] = {}  # unproven ones by share, the oldest first
         self._by_count: list[dict[str, None]] = [{} for _ in range(unproven_of_address + 1)]
-        self._reserve: dict[str, Slot] = {}
+        self._reserve: dict[str, ConnectionSlot] = {}
 
     def enter(
         self, share: str, *, weight: int = 1, give_way: Callable[[], None], is_idle: Callable[[], bool]
-    ) -> Slot | Full:
+    ) -> ConnectionSlot | Full:
         """A place, for which an unproven one may have had to give way: of this address, or of the one with most."""
         if share and not self._has_share(share):
             return Full.ALL if self.open >= self.most else Full.ADDRESS
         if weight and self.open >= self.most and not self._make_room(len(self._waiting.get(share, ()))):
             return Full.ALL
-        slot = Slot(self, share, weight, give_way, is_idle)
+        slot = ConnectionSlot(self, share, weight, give_way, is_idle)
         self.open += weight
         if share:
             self._of_address[share] += 1
             self._wait(slot)
         return slot
 
-    def enter_reserve(self, share: str, *, give_way: Callable[[], None]) -> Slot | None:
+    def enter_reserve(self, share: str, *, give_way: Callable[[], None]) -> ConnectionSlot | None:
         """A place in which health is asked for, for an address that does not have half of all others itself."""
         if share in self._reserve or (share and 2 * self._of_address[share] >= self.most):
             return None
         if len(self._reserve) >= RESERVE:
             self._end(next(iter(self._reserve.values())))
-        slot = self._reserve[share] = Slot(self, share, 0, give_way, lambda: True)
+        slot = self._reserve[share] = ConnectionSlot(self, share, 0, give_way, lambda: True)
         slot.is_proven = True  # it has no share, and gives way to the next
         return slot
 
@@ -122,20 +122,20 @@ class Shares:
                 return True
         return False
 
-    def _end(self, slot: Slot) -> None:
+    def _end(self, slot: ConnectionSlot) -> None:
         slot.leave()
         self._on_gave_way(slot)
         slot.give_way()
 
-    def _wait(self, slot: Slot) -> None:
+    def _wait(self, slot: ConnectionSlot) -> None:
         waiting = self._waiting.setdefault(slot.share, {})
         self._by_count[len(waiting)].pop(slot.share, None)
         waiting[slot] = None
         self._by_count[len(waiting)][slot.share] = None
         self.unproven += 1
 
-    def on_proven(self, slot: Slot) -> None:
-        """For ``Slot``: it no longer counts to its address's unproven ones."""
+    def on_proven(self, slot: ConnectionSlot) -> None:
+        """For ``ConnectionSlot``: it no longer counts to its address's unproven ones."""
         waiting = self._waiting.get(slot.share, {})
         if slot not in waiting:
             return
@@ -147,8 +147,8 @@ class Shares:
         else:
             del self._waiting[slot.share]
 
-    def on_left(self, slot: Slot) -> None:
-        """For ``Slot``: it counts nowhere any more."""
+    def on_left(self, slot: ConnectionSlot) -> None:
+        """For ``ConnectionSlot``: it counts nowhere any more."""
         if self._reserve.get(slot.share) is slot:
             del self._reserve[slot.share]
             return

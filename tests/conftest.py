@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ from postgresql_server import PostgreSQL, metadata_in, running_postgresql
 settings.register_profile("any load", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("any load")
 
+gc.set_threshold(100_000, 20, 50)  # as in a platform that serves: tests leave a large heap, which each collection walks
+
 LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "resumes", "supervised")
 """Words in the names of files that have few tests and take long."""
 
@@ -21,6 +24,12 @@ LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Long files first, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: not any(word in item.path.name for word in LONG))
+
+
+def pytest_collection_finish() -> None:
+    """Takes modules and tests, which live to the end, out of garbage collection."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,21 +16,25 @@ FUNCTION_LINES_MAX = 60
 
 TABLE = read_table()
 MODULES = modules_of(ROOT, TABLE)
-ARROWS = arrows_of(MODULES, ROOT)
+
+
+@pytest.fixture(scope="module")
+def arrows() -> list[Arrow]:
+    return arrows_of(MODULES, ROOT)
 
 
 def test_each_module_has_one_place() -> None:
     assert unplaced(MODULES, TABLE) == []
 
 
-def test_arrows_point_down() -> None:
-    broken = broken_arrows(ARROWS, TABLE)
+def test_arrows_point_down(arrows: list[Arrow]) -> None:
+    broken = broken_arrows(arrows, TABLE)
     assert not broken, "\n".join(broken)
 
 
-def test_nothing_goes_in_circles() -> None:
-    found = circles(ARROWS)
-    new = [circle_text(circle, ARROWS) for circle in found if not _is_known(circle)]
+def test_nothing_goes_in_circles(arrows: list[Arrow]) -> None:
+    found = circles(arrows)
+    new = [circle_text(circle, arrows) for circle in found if not _is_known(circle)]
     assert not new, "\n".join(new)
     undone = [package for package in TABLE.known_circles if not any(_lies_in(package, circle) for circle in found)]
     assert undone == [], "no circle is left there: take the entry out of docs/layers.toml"

@@ -26,8 +26,12 @@ from waiting import close, until
 
 JSON = {"Content-Type": "application/json"}
 PATHS = ("/apiproxy/api", "/retainer/api", "/object/api/v1/file/discard", "/api/send/send-email", "/bulk/terminals")
-BOMB = gzip.compress(bytes(200 * 2**20), 9, mtime=0)
-"""200 MiB in 200 KiB."""
+
+
+@pytest.fixture(scope="module")
+def bomb() -> bytes:
+    """200 MiB in 200 KiB."""
+    return gzip.compress(bytes(200 * 2**20), 9, mtime=0)
 
 
 def bearer(rig: Rig, who: str) -> dict[str, str]:
@@ -40,11 +44,11 @@ async def post(rig: Rig, path: str, data: Any, headers: dict[str, str]) -> tuple
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_a_compressed_body_without_a_token_is_not_inflated(rig: Rig, path: str) -> None:
-    assert len(BOMB) < BODY_BYTES
+async def test_a_compressed_body_without_a_token_is_not_inflated(rig: Rig, bomb: bytes, path: str) -> None:
+    assert len(bomb) < BODY_BYTES
     tracemalloc.start()
     try:
-        status, answer = await post(rig, path, BOMB, {**JSON, "Content-Encoding": "gzip"})
+        status, answer = await post(rig, path, bomb, {**JSON, "Content-Encoding": "gzip"})
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -53,11 +57,11 @@ async def test_a_compressed_body_without_a_token_is_not_inflated(rig: Rig, path:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_with_a_token_it_is_inflated_in_bounds(rig: Rig, path: str) -> None:
+async def test_with_a_token_it_is_inflated_in_bounds(rig: Rig, bomb: bytes, path: str) -> None:
     tracemalloc.start()
     try:
         headers = {**JSON, **bearer(rig, "admin"), "Content-Encoding": "gzip"}
-        status, answer = await post(rig, path, BOMB, headers)
+        status, answer = await post(rig, path, bomb, headers)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

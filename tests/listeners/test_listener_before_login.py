@@ -317,7 +317,7 @@ def test_the_cost_does_not_grow_with_the_addresses():
     for n in range(20_000):
         peers.add(counted(f"10.{n >> 16}.{n >> 8 & 255}.{n & 255}"))
     gc.collect()
-    began_s = time.perf_counter()
+    began_s = time.thread_time()
     for n in range(20_000):
         gone = peers.next_to_go("192.0.2.1")
         assert gone is not None
@@ -326,5 +326,5 @@ def test_the_cost_does_not_grow_with_the_addresses():
         peers.add(held[-1])
         peers.hold(held[-1], n + 1)
         peers.hold(peers.largest_holder(), 0)
-    assert time.perf_counter() - began_s < 2
+    assert time.thread_time() - began_s < 2
     assert peers.count == 20_000

@@ -241,10 +241,10 @@ def test_the_longest_headers_take_no_time():
     """Byte by byte, as long as they may be: what was read is not read again and again."""
     line, binary = b"PROXY UNKNOWN " + b"x" * 91 + b"\r\n", SIGNATURE + b"\x21\x11\x10\x00" + bytes(4096)
     assert parse_header(line).size == len(line) == 107
-    began_s = time.perf_counter()
+    began_s = time.thread_time()
     seen = bytearray()
     for byte in binary:
         assert parse_header(seen) is None
         seen.append(byte)
     assert parse_header(seen).size == len(binary)
-    assert time.perf_counter() - began_s < 0.5
+    assert time.thread_time() - began_s < 0.5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -104,7 +105,8 @@ class Provider:
         if self.hangs:
             await self.released.wait()
         status, body = self.answers.pop(0) if self.answers else (200, {"code": 0, "msg": "taken"})
-        return web.json_response(body, status=status, headers=self.headers)
+        headers = {"Content-Type": "application/json", **self.headers}
+        return web.Response(body=json.dumps(body), status=status, headers=headers)
 
     @asynccontextmanager
     async def running(self, ssl_context: Any = None) -> AsyncIterator[Provider]:

@@ -189,6 +189,18 @@ async def test_allowed_ones_are_called_and_redirects_are_not_followed() -> None:
     assert (len(outer.requests), len(inner.requests)) == (1, 0)
 
 
+@pytest.mark.parametrize(
+    "media_type",
+    ["a/]x;D*", "text/html; charset=none", "text/plain; charset=punycode", "text/plain; charset=utf-8\u00e9"],
+)
+async def test_an_answer_may_say_anything_of_itself(media_type: str) -> None:
+    """What the message's outcome hangs on has come with the status."""
+    async with Provider(headers={"Content-Type": media_type}).running() as provider:
+        answer = await GuardedHttp(Guard(LOOPBACK)).call(call(provider.url))
+    assert (answer.outcome, answer.status) == (SendOutcome.SENT, 200)
+    assert answer.body == '{"code": 0, "msg": "taken"}'
+
+
 async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that is public when it is looked at and loopback a moment later is resolved only once."""
     asked: list[str] = []

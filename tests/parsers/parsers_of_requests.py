@@ -17,6 +17,7 @@ from terrazzo.api.transports.byte_ranges import choose_range
 from terrazzo.bulk.rows import read_upload
 from terrazzo.errors import BadParameter
 from terrazzo.files.folder import _NAME
+from terrazzo_adapters.messenger.http import _CHARSET
 from terrazzo_broker.listeners.proxy_protocol import SIGNATURE_2, ProxyError, parse_header
 
 
@@ -110,6 +111,12 @@ PARSERS_OF_TEXT += [
             lambda n: "x;a=" * (n // 4),
         ),
         samples=('form-data; name="a"; filename="b.txt"', "multipart/form-data; boundary=xyz", 'x; a="\\""; b=c'),
+    ),
+    Parser(
+        covers=("terrazzo_adapters.messenger.http:_CHARSET",),
+        run=_CHARSET.search,
+        worst=(lambda n: "charset" * (n // 7), lambda n: "charset=" * (n // 8), lambda n: 'charset="' * (n // 9)),
+        samples=("text/html; charset=gbk", 'text/html; charset="utf-8"'),
     ),
     Parser(
         covers=("terrazzo.files.folder:_NAME",),

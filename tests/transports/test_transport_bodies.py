@@ -204,6 +204,13 @@ async def test_who_breaks_off_leaves_no_traceback(ports: Gateway, caplog: pytest
     assert [record for record in caplog.records if record.exc_info] == []
 
 
+@pytest.mark.parametrize("path", ["/apiproxy/api", *PATHS, "/object/api/v1/file/upload"])
+@pytest.mark.parametrize("media_type", ["/]09x;D*", "a/]x;D*=1", "a/[;;=", "a/b; c*0*=", 'a/b; c="'])
+async def test_a_malformed_media_type_is_no_internal_error(rig: Rig, path: str, media_type: str) -> None:
+    status, answer = await post(rig, path, b"{}", {"Content-Type": media_type, **bearer(rig, "admin")})
+    assert status < 500, answer
+
+
 FORM_PATHS = (*PATHS, "/object/api/v1/file/upload", "/grid/api/v1/x")
 
 TYPES = st.one_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -15,6 +16,8 @@ from terrazzo_adapters.messenger.addresses import AddressRefused, Guard, Guarded
 
 MOST_BYTES = 65_536  # of an answer; the rest is left
 _CONNECT_S = 10.0
+_CHARSET = re.compile(r"""charset="?([\w.:-]{1,40})""", re.IGNORECASE)
+_CHARSETS = {"us-ascii", "iso-8859-1", "windows-1252", "gb2312", "gbk", "gb18030", "big5"}  # some others are costly
 
 
 @dataclass
@@ -78,8 +81,15 @@ class GuardedHttp:
             ) as response,
         ):
             body = await response.content.read(MOST_BYTES)
-            text = body.decode(response.get_encoding() if response.charset else "utf-8", "replace")
+            text = _text(body, response.headers.get(aiohttp.hdrs.CONTENT_TYPE, ""))
             return HttpAnswer(outcome=SendOutcome.SENT, status=response.status, body=text)
+
+
+def _text(body: bytes, content_type: str) -> str:
+    """The body as text, whatever the answer says of itself; what is no known charset is read as UTF-8."""
+    said = _CHARSET.search(content_type)
+    charset = said[1].lower() if said else ""
+    return body.decode(charset if charset in _CHARSETS else "utf-8", "replace")
 
 
 async def _on_headers_sent(_session: Any, context: SimpleNamespace, _params: Any) -> None:

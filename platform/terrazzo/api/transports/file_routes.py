@@ -19,6 +19,7 @@ from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.api.operations.files import DOWNLOAD, UPLOAD, FileUpload
 from terrazzo.api.transports.bodies.forms import MULTIPART, form_events
+from terrazzo.api.transports.bodies.media_type import media_type_of
 from terrazzo.api.transports.bodies.multipart import BadForm, Event, FormPart
 from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
 from terrazzo.domain.stored_file import StoredFile
@@ -53,7 +54,7 @@ class FileRoutes:
 
     async def _upload(self, request: web.Request) -> web.StreamResponse:
         caller, bound = self.caller_of(request), BodyBound(self.upload_bytes, "limits.file_bytes")
-        slack = _FORM_SLACK if request.content_type == MULTIPART else 0
+        slack = _FORM_SLACK if media_type_of(request).name == MULTIPART else 0
         pieces = self.bodies.pieces(request, caller, bound._replace(slack_bytes=slack))
         body = UploadBody(request, pieces, bound, self.timeout_s)
 
@@ -110,7 +111,7 @@ class UploadBody:
         Raises:
             BadParameter: the form has none, or is malformed.
         """
-        if self._request.content_type != MULTIPART:
+        if media_type_of(self._request).name != MULTIPART:
             return ""
         self._events = form_events(self._timed, self._request.headers[hdrs.CONTENT_TYPE])
         with self._refusals():

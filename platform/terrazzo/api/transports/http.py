@@ -27,6 +27,7 @@ from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.bodies.forms import MULTIPART, URLENCODED, Form, read_multipart, read_urlencoded
+from terrazzo.api.transports.bodies.media_type import media_type_of
 from terrazzo.api.transports.bodies.multipart import BadForm
 from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused, on_expect
 from terrazzo.api.transports.bulk_routes import BulkRoutes
@@ -275,7 +276,7 @@ def _component_handler(components: Components, path: Operation, services: Servic
     )
 
     async def read(request: web.Request, caller: Caller) -> Form:
-        media_type = request.content_type
+        media_type, charset = media_type_of(request)
         if media_type not in (MULTIPART, URLENCODED):
             if request.can_read_body:
                 _check_media_type(request)
@@ -284,7 +285,7 @@ def _component_handler(components: Components, path: Operation, services: Servic
         body = await bodies.whole(request, caller, with_files if takes_files else plain)
         if media_type == MULTIPART:
             return read_multipart(body, request.headers[hdrs.CONTENT_TYPE], takes_files=takes_files)
-        return read_urlencoded(body, request.charset or "")
+        return read_urlencoded(body, charset)
 
     async def handle_component(request: web.Request) -> web.Response:
         fields, form, caller = list(request.query.items()), Form([], b"", ()), _caller(request)
@@ -338,8 +339,8 @@ def _check_media_type(request: web.Request) -> None:
     """JSON in UTF-8; a request that says nothing is taken to be that."""
     if request.headers.get(hdrs.CONTENT_TYPE, _JSON) == _JSON:
         return
-    charset = (request.charset or "utf-8").lower()
-    if request.content_type != _JSON or charset not in ("utf-8", "utf8", "us-ascii"):
+    name, charset = media_type_of(request)
+    if name != _JSON or charset not in ("", "utf-8", "utf8", "us-ascii"):
         raise web.HTTPUnsupportedMediaType
 
 

@@ -74,6 +74,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "idle_timeout_s": 300,
         "live_frames": 10_000,
         "live_bytes": 67_108_864,
+        "live_feeds": 1_000,
         "live_resume_s": 300,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,

@@ -41,6 +41,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout_s: Seconds = 300
     live_frames: Count = 10_000
     live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
+    live_feeds: Count = 1_000
     live_resume_s: Seconds = 300
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300

@@ -9,14 +9,16 @@ from bisect import bisect_right
 from typing import NamedTuple, Protocol
 
 from terrazzo.domain.actor import Actor
-from terrazzo.live.frames import End, FrameEntry, Framing, Gap, Lost, Style, gap_frame
-from terrazzo.live.selector import Selector
+from terrazzo.live.frames import End, FrameEntry, Framing, Gap, Lost, Selectable, Style, gap_frame
+from terrazzo.live.selector import EVERY_KEY, Selector
 from terrazzo.live.stats import LiveStats
 
 _MOST_CUTS = 64  # kept for readers at the same place
 _MOST_STYLES = 64
 _COMPACT = 256  # entries that are gone before the list is made shorter
 BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
+_KEY_BYTES = 100  # of a selected variable beside its name
+_LOOKED_AT = 200  # entries at a time, to find those with the variables that a subscription selects
 
 
 class FrameBatch(NamedTuple):
@@ -24,8 +26,8 @@ class FrameBatch(NamedTuple):
 
     data: bytes
     place: int
-    seq: int  # of the last frame
-    frames: int
+    seq: int  # of the last entry
+    frames: int  # those in ``data``
 
 
 class Feed:
@@ -46,8 +48,19 @@ class Feed:
         self._entries: list[FrameEntry] = []
         self._head = 0  # index of the oldest entry
         self._first = 0  # its place
-        self._styles: dict[tuple[int, Framing], Style] = {}
+        self._styles: dict[tuple[int, Framing, frozenset[str]], Style] = {}
         self._cuts: dict[tuple[int, Style], FrameBatch] = {}
+        self._selectables: dict[FrameEntry, Selectable] = {}  # read once for all who select some variables
+
+    @property
+    def owner(self) -> int | None:
+        """The company that it is kept for; None: the platform's administrators."""
+        return self.selector.company_id
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there are entries before the newest."""
+        return len(self._entries) - self._head > 1
 
     @property
     def first(self) -> int:
@@ -71,6 +84,7 @@ class Feed:
         if self._head == len(self._entries):
             return 0
         entry = self._entries[self._head]
+        self._entries[self._head] = _GONE  # which frees it
         self._head += 1
         self._first += 1
         self.gone_seq = entry.seq
@@ -85,29 +99,34 @@ class Feed:
         index = bisect_right(self._entries, seq, lo=self._head, key=lambda entry: entry.seq)
         return self._first + index - self._head
 
-    def cut(self, place: int, *, label: int, framing: Framing, most_bytes: int) -> FrameBatch:
+    def cut(self, place: int, style: Style, *, most_bytes: int) -> FrameBatch:
         """The frames from a place on, up to about ``most_bytes``; readers at the same place share the work."""
-        style = self._style(label, framing)
         found = self._cuts.get((place, style))
         if found is None:
             if len(self._cuts) >= _MOST_CUTS:
                 self._cuts.clear()
-            found = self._cut(place, style, most_bytes)
-            if found.frames:  # where there was nothing, there may be something in a moment
+            found = self._cut_selected(place, style, most_bytes) if style.keys else self._cut(place, style, most_bytes)
+            if found.place > place:  # where there was nothing, there may be something in a moment
                 self._cuts[place, style] = found
         return found
 
     def forget_cuts(self) -> None:
-        """Frees the batches that readers at the same place shared."""
+        """Frees what readers at the same place shared."""
         self._cuts.clear()
+        self._selectables.clear()
 
-    def _style(self, label: int, framing: Framing) -> Style:
+    def forget_styles(self) -> None:
+        """Frees what the last readers asked for: there are none now."""
+        self.forget_cuts()
+        self._styles.clear()
+
+    def style(self, label: int, framing: Framing, keys: frozenset[str]) -> Style:
         """The one object for equal styles, which entries compare by identity."""
-        found = self._styles.get((label, framing))
+        found = self._styles.get((label, framing, keys))
         if found is None:
             if len(self._styles) >= _MOST_STYLES:
                 self._styles.clear()
-            found = self._styles[label, framing] = Style(label, framing)
+            found = self._styles[label, framing, keys] = Style(label, framing, keys)
         return found
 
     def _cut(self, place: int, style: Style, most_bytes: int) -> FrameBatch:
@@ -121,6 +140,29 @@ class Feed:
             if size >= most_bytes:
                 break
         return FrameBatch(b"".join(parts), place + len(parts), entry.seq if entry else self.gone_seq, len(parts))
+
+    def _cut_selected(self, place: int, style: Style, most_bytes: int) -> FrameBatch:
+        """As ``_cut``, of the variables that the style selects; looks at so much, whether or not it finds any."""
+        parts: list[bytes] = []
+        begin, seq, size = self._head + place - self._first, self.gone_seq, 0
+        for entry in self._entries[begin : begin + _LOOKED_AT]:
+            place, seq = place + 1, entry.seq
+            size += len(entry.tail)
+            tail = self._selectable(entry).select(style.keys)
+            if tail is not None:
+                parts.append(style.frame_of(tail))
+            if size >= most_bytes:
+                break
+        return FrameBatch(b"".join(parts), place, seq, len(parts))
+
+    def _selectable(self, entry: FrameEntry) -> Selectable:
+        found = self._selectables.get(entry)
+        if found is None:
+            found = self._selectables[entry] = Selectable(entry)
+        return found
+
+
+_GONE = FrameEntry("", None, size=0)
 
 
 class Sink(Protocol):
@@ -157,6 +199,11 @@ class FrameConnection(Protocol):
         """Ends a subscription from this side."""
 
 
+def key_bytes_of(keys: frozenset[str]) -> int:
+    """The memory that a selection of variables takes, roughly, in bytes."""
+    return sum(map(len, keys)) + _KEY_BYTES * len(keys)
+
+
 class Subscription:
     """One client's reading of a feed, at its own place.
 
@@ -164,12 +211,24 @@ class Subscription:
         number: its number on the connection, from 1.
         actor: the user whose rights it was made with.
         seq: the last number that counts as seen.
+        keys: of mosaic records only these variables; empty: all.
     """
 
-    __slots__ = ("_gap", "_place", "actor", "connection", "feed", "number", "seq")
+    __slots__ = ("_gap", "_place", "actor", "connection", "feed", "key_bytes", "keys", "number", "seq")
 
-    def __init__(self, connection: FrameConnection, number: int, actor: Actor, feed: Feed, *, seq: int) -> None:
+    def __init__(
+        self,
+        connection: FrameConnection,
+        number: int,
+        actor: Actor,
+        feed: Feed,
+        *,
+        seq: int,
+        keys: frozenset[str] = EVERY_KEY,
+    ) -> None:
         self.connection = connection
+        self.keys = keys
+        self.key_bytes = key_bytes_of(keys)
         self.number = number
         self.actor = actor
         self.feed = feed
@@ -202,15 +261,18 @@ class Subscription:
         self.seq = max(since, feed.gone_seq)
 
     def take(self, framing: Framing, stats: LiveStats) -> bytes:
-        """The next frames as bytes, about ``BATCH_BYTES`` at most; first a gap frame, where entries are missing."""
+        """The next frames as bytes, about ``BATCH_BYTES`` at most; first a gap frame, where entries are missing.
+
+        Empty where the entries that it looked at have none of the variables that it selects.
+        """
         feed, data = self.feed, b""
         self._note_overwritten(stats)
         if self._gap is not None:
             data = framing(gap_frame(self.number, self._gap))
             self._gap = None
             stats.gaps += 1
-        batch = feed.cut(self._place, label=self.number, framing=framing, most_bytes=BATCH_BYTES)
-        if batch.frames:
+        batch = feed.cut(self._place, feed.style(self.number, framing, self.keys), most_bytes=BATCH_BYTES)
+        if batch.place > self._place:
             self._place, self.seq = batch.place, batch.seq
             stats.frames_sent += batch.frames
         return data + batch.data if data else batch.data
@@ -222,7 +284,8 @@ class Subscription:
             return
         stats.frames_dropped += lost
         if self._gap is None:
-            self._gap = Gap(since=self.seq, seq=feed.gone_seq, lost=lost, reason=Lost.SLOW)
+            known = None if self.keys else lost  # of a selection nobody has counted
+            self._gap = Gap(since=self.seq, seq=feed.gone_seq, lost=known, reason=Lost.SLOW)
         else:  # nothing was sent since that one: it grows
             self._gap = Gap(since=self._gap.since, seq=feed.gone_seq, lost=None, reason=self._gap.reason)
         self._place, self.seq = feed.first, feed.gone_seq

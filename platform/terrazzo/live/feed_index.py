@@ -8,7 +8,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.live.feed import Feed
 from terrazzo.live.selector import ALL, OF_TERMINALS, FeedKey
 
-_MOST_KNOWN = 100_000  # answers kept
+_MOST_KNOWN = 100_000  # answers kept, and feeds in them
 
 
 class FeedIndex:
@@ -19,6 +19,7 @@ class FeedIndex:
         self._registry = registry
         self._feeds: dict[FeedKey, dict[Feed, None]] = {}
         self._known: dict[tuple[str, int, int | None, str | None], tuple[Feed, ...]] = {}
+        self._known_size = 0  # answers, and feeds in them
         registry.sharing_changes.listen(lambda uids: self._forget())
 
     def add(self, feed: Feed) -> None:
@@ -42,9 +43,11 @@ class FeedIndex:
         source = kind, company_id, object_id, terminal_id
         found = self._known.get(source)
         if found is None:
-            if len(self._known) >= _MOST_KNOWN:
+            if self._known_size >= _MOST_KNOWN:
                 self._known.clear()
+                self._known_size = 0
             found = self._known[source] = tuple(self._find(*source))
+            self._known_size += 1 + len(found)
         return found
 
     def _find(self, kind: str, company_id: int, object_id: int | None, terminal_id: str | None) -> Iterator[Feed]:
@@ -62,4 +65,5 @@ class FeedIndex:
 
     def _forget(self) -> None:
         self._known.clear()
+        self._known_size = 0
         self.version += 1

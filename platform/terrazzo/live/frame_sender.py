@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain, zip_longest
 from time import perf_counter, thread_time
 
 from terrazzo.live.feed import Feed, Subscription
@@ -37,6 +38,7 @@ class FrameSender:
         self._marked: dict[Feed, None] = {}
         self._behind: dict[Subscription, None] = {}  # they can be sent more at once
         self._blocked: dict[Subscription, None] = {}  # their connections had no room
+        self._looked_s = 0.0  # at these
         self._wake = asyncio.Event()
         self._supervisor = tasks
         self._tasks: list[Task] = []
@@ -69,14 +71,18 @@ class FrameSender:
         while True:
             await self._wait()
             await self._make_way()
-            feeds = list(self._marked)
-            self._marked.clear()
-            readers = self._behind | self._blocked
-            self._behind, self._blocked = {}, {}
-            for feed in feeds:
-                readers.update(feed.subscriptions)
-            await self._serve(readers)
-            self._forget_cuts(readers)
+            await self._serve(self._readers())
+
+    def _readers(self) -> list[Subscription]:
+        """Who may be behind: those that were not served yet come first, and companies take turns."""
+        readers, self._behind = self._behind, {}
+        if self._blocked and perf_counter() - self._looked_s >= POLL_S:
+            readers.update(self._blocked)
+            self._blocked, self._looked_s = {}, perf_counter()
+        for feed in self._marked:
+            readers.update(feed.subscriptions)
+        self._marked.clear()
+        return in_turn(readers)
 
     async def _wait(self) -> None:
         if self._marked or self._behind:
@@ -89,19 +95,22 @@ class FrameSender:
         except TimeoutError:
             return
 
-    async def _serve(self, readers: Collection[Subscription]) -> None:
-        """Sends one batch to each subscription; lets others run after every ``SLICE_S``."""
-        for subscription in readers:
+    async def _serve(self, readers: list[Subscription]) -> None:
+        """Sends one batch to each subscription for ``SLICE_S``; who is left is served next, after others had the loop.
+
+        Those whose turn is later get what came meanwhile too.
+        """
+        for number, subscription in enumerate(readers, 1):
             try:
                 await self._send(subscription)
             except Exception:  # noqa: BLE001 - one subscription's fault is not the others'
                 _log.exception("a live subscription failed and is ended")
                 subscription.connection.end(subscription, End(code=_INTERNAL, info="internal error"))
             if perf_counter() - self._began_s >= SLICE_S:
-                self._account()
-                await asyncio.sleep(0)
-                if await self._make_way():
-                    self._forget_cuts(readers)  # so that those whose turn is later get what came meanwhile
+                self._behind = dict.fromkeys(readers[number:]) | self._behind
+                break
+        for feed in {reader.feed: None for reader in readers[:number]} if readers else ():
+            feed.forget_cuts()
         self._account()
 
     async def _send(self, subscription: Subscription) -> None:
@@ -111,7 +120,8 @@ class FrameSender:
         if not sink.has_room:
             self._blocked[subscription] = None
         elif await connection.may_go_on(subscription):
-            sink.write(subscription.take(sink.framing, self._hub.stats))
+            if data := subscription.take(sink.framing, self._hub.stats):
+                sink.write(data)
             if subscription.is_behind:
                 self._behind[subscription] = None
 
@@ -123,9 +133,9 @@ class FrameSender:
         self._hub.stats.send_seconds += own_s
         self._budget.note(self._clocks.now(), own_s=own_s, is_behind=self._is_behind())
 
-    async def _make_way(self) -> bool:
-        """Waits until the budget allows sending, ``LONGEST_S`` at most, and begins a slice; True when it waited."""
-        budget, deadline_s, has_paused = self._budget, perf_counter() + LONGEST_S, False
+    async def _make_way(self) -> None:
+        """Waits until the budget allows sending, ``LONGEST_S`` at most, and begins a slice."""
+        budget, deadline_s = self._budget, perf_counter() + LONGEST_S
         budget.note(self._clocks.now(), is_behind=self._is_behind())
         while (pause_s := budget.pause_s) > 0:
             left_s = deadline_s - perf_counter()
@@ -134,17 +144,20 @@ class FrameSender:
                 break
             await asyncio.sleep(min(pause_s, left_s))
             budget.note(self._clocks.now(), is_behind=self._is_behind())
-            has_paused = True
         self._begin()
-        return has_paused
-
-    @staticmethod
-    def _forget_cuts(readers: Iterable[Subscription]) -> None:
-        for feed in {reader.feed: None for reader in readers}:
-            feed.forget_cuts()
 
     async def _sweep(self) -> None:
         self._hub.end_idle(perf_counter())
         for connection in {each.connection: None for each in self._hub.every()}:
             await connection.check_all()
             await asyncio.sleep(0)
+
+
+def in_turn(readers: Iterable[Subscription]) -> list[Subscription]:
+    """One of each company, then the next of each; a company's own stay in order."""
+    companies: dict[int, list[Subscription]] = {}
+    for reader in readers:
+        companies.setdefault(reader.actor.company_id, []).append(reader)
+    if len(companies) == 1:
+        return next(iter(companies.values()))
+    return [reader for reader in chain.from_iterable(zip_longest(*companies.values())) if reader is not None]

@@ -8,11 +8,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo.live.selector import EVERY_KEY, LiveKind
+
 Framing = Callable[[bytes], bytes]
 """Wraps one frame for a transport: ``as_line`` or ``as_message``."""
 
 _TEXT = 0x81  # FIN and opcode 1 [RFC 6455, 5.2]
+_ENTRY_BYTES = 400  # of an entry beside its data, which is kept twice once it was sent: for all, and as it was framed
 _encode = msgspec.json.Encoder().encode
+_values_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Lost(Enum):
@@ -53,14 +57,18 @@ class _EndFrame(msgspec.Struct):
 
 
 class FrameEntry:
-    """One publication in a feed; its JSON is encoded when it is first sent, once for all subscribers."""
+    """One publication in a feed; its JSON is encoded when it is first sent, once for all subscribers.
+
+    Args:
+        size: bytes of the data, roughly.
+    """
 
     __slots__ = ("_data", "_encoded", "_tail", "framed", "kind", "seq", "size", "style")
 
     def __init__(self, kind: str, data: Callable[[], Any] | None, *, size: int, encoded: bytes = b"") -> None:
         self.kind = kind
         self.seq = 0  # set when it is published
-        self.size = size  # bytes, roughly: what a feed counts
+        self.size = 2 * size + _ENTRY_BYTES  # what a feed counts: the memory that it takes, roughly
         self._data = data
         self._encoded = encoded
         self._tail: bytes | None = None
@@ -71,7 +79,7 @@ class FrameEntry:
     def of(cls, kind: str, data: Any) -> FrameEntry:
         """An entry whose data is encoded now, because it may change afterwards."""
         encoded = _encode(data)
-        return cls(kind, None, size=len(encoded) + 100, encoded=encoded)
+        return cls(kind, None, size=len(encoded), encoded=encoded)
 
     @property
     def tail(self) -> bytes:
@@ -83,17 +91,50 @@ class FrameEntry:
         return self._tail
 
 
+class Selectable:
+    """A frame's tail as far as it has to be read to leave variables of a mosaic record out."""
+
+    __slots__ = ("_data", "_frame", "_tail", "_values")
+
+    def __init__(self, entry: FrameEntry) -> None:
+        self._tail = entry.tail
+        self._values: dict[str, msgspec.Raw] | None = None
+        if entry.kind == LiveKind.MOSAIC.value:
+            self._frame = _values_of(b'{"resp":"live"' + entry.tail)
+            self._data = _values_of(self._frame["data"])
+            self._values = _values_of(self._data["value"])
+
+    def select(self, keys: frozenset[str]) -> bytes | None:
+        """The tail with only these variables, where it is a mosaic record; None if it has none of them."""
+        values = self._values
+        if values is None:
+            return self._tail
+        codes = [code for code in keys if code in values]
+        if len(codes) > 1:
+            codes = [code for code in values if code in keys]  # in the record's order
+        if not codes:
+            return None
+        data = {**self._data, "value": msgspec.Raw(_encode({code: values[code] for code in codes}))}
+        head = {"kind": self._frame["kind"], "seq": self._frame["seq"], "data": msgspec.Raw(_encode(data))}
+        return b"," + _encode(head)[1:]
+
+
 class Style(NamedTuple):
     """What makes one subscriber's frames differ from another's."""
 
     label: int  # the number of the subscription
     framing: Framing
+    keys: frozenset[str] = EVERY_KEY
 
     def frame(self, entry: FrameEntry) -> bytes:
         """An entry as a frame of this style; the entry keeps it for the next subscriber of the same style."""
-        entry.framed = self.framing(b'{"resp":"live","subscription":%d' % self.label + entry.tail)
+        entry.framed = self.frame_of(entry.tail)
         entry.style = self
         return entry.framed
+
+    def frame_of(self, tail: bytes) -> bytes:
+        """A frame of this style with what all styles have in common."""
+        return self.framing(b'{"resp":"live","subscription":%d' % self.label + tail)
 
 
 def gap_frame(subscription: int, gap: Gap) -> bytes:

@@ -5,20 +5,23 @@ Publishing never waits and never sends; it costs the same for one subscriber and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 import msgspec
 
 from terrazzo.domain.registry import Registry
+from terrazzo.errors import Conflict
 from terrazzo.listeners import Listeners
-from terrazzo.live.feed import Feed, Subscription
+from terrazzo.live.feed import Feed, Subscription, key_bytes_of
 from terrazzo.live.feed_index import FeedIndex
 from terrazzo.live.frames import FrameEntry
-from terrazzo.live.selector import LiveKind, Selector
+from terrazzo.live.selector import Selector
+from terrazzo.live.shares import FeedShares
 from terrazzo.live.stats import LiveStats
 
-MOST_IDLE = 1_000  # feeds that nobody reads at the moment
+_KEYS_PART = 16  # of ``limits.live_bytes``, one part is what a company's selections of variables may take
 
 
 class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +29,7 @@ class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     frames: int = 10_000  # of one feed
     bytes: int = 64 * 2**20  # of all feeds, roughly
+    feeds: int = 1_000  # of a company
     resume_s: int = 300  # after the last subscriber of a feed has gone
 
 
@@ -52,13 +56,16 @@ class LiveHub:
         self.started_seq = self.seq = started_us
         self._limits = limits or LiveLimits()
         self._feeds: dict[Selector, Feed] = {}
+        self._key_bytes: Counter[int] = Counter()  # of the selections of variables, by company
+        self._kinds: Counter[str] = Counter()  # feeds that take each
+        self._shares = FeedShares(most_bytes=self._limits.bytes)
         self._idle: dict[Feed, None] = {}  # the longest idle first
         self._frame_sender: FeedReader | None = None
         self.feed_changes: Listeners[[]] = Listeners("live feeds")
 
     def wants(self, kind: str) -> bool:
         """Whether any feed takes a kind (a value of ``LiveKind``)."""
-        return any(kind in feed.selector.kinds for feed in self._feeds.values())
+        return self._kinds[kind] > 0
 
     def attach(self, frame_sender: FeedReader) -> None:
         """Sets the sender that is told of new entries."""
@@ -82,7 +89,7 @@ class LiveHub:
 
         Args:
             data: whatever JSON can say, a Struct included; encoded at once, and only if somebody subscribes. Of kind
-                ``mosaic`` it is a mapping that has the variables, code to value, in ``value``.
+                ``mosaic`` it has the variables, code to value, in ``value``, of which subscriptions may select some.
             terminal_id: its uid. What carries one reaches the subscribers of the terminal; of kind ``grid``,
                 ``terminal`` and ``command`` also those of the objects that it serves.
         """
@@ -91,58 +98,70 @@ class LiveHub:
         feeds = self.index.find(kind, company_id, object_id, terminal_id)
         if not feeds:
             return
-        if kind == LiveKind.MOSAIC.value and any(feed.selector.keys for feed in feeds):
-            self.append_selected(feeds, data)
-        else:
-            self.append(feeds, FrameEntry.of(kind, data))
+        self.append(feeds, FrameEntry.of(kind, data))
 
     def append(self, feeds: Iterable[Feed], entry: FrameEntry) -> None:
         """Adds one entry to the feeds that the index found for it."""
         self.seq += 1
         entry.seq = self.seq
-        stats, most = self.stats, self._limits.bytes
-        stats.frames_published += 1
+        self.stats.frames_published += 1
         for feed in feeds:
             before = feed.size
             feed.append(entry)
-            stats.bytes_kept += feed.size - before
-            while stats.bytes_kept > most and feed.end - feed.first > 1:
-                stats.bytes_kept -= feed.drop_oldest()
+            self._shares.grow(feed, feed.size - before)
             if feed.subscriptions and self._frame_sender is not None:
                 self._frame_sender.mark(feed)
-
-    def append_selected(self, feeds: Iterable[Feed], data: Any) -> None:
-        """Appends a mosaic record (``data``, as ``publish`` has it) to each feed, reduced to the variables it selects.
-
-        A feed that selects none of the record's variables gets nothing.
-        """
-        by_keys: dict[frozenset[str], list[Feed]] = {}
-        for feed in feeds:
-            by_keys.setdefault(feed.selector.keys, []).append(feed)
-        for keys, alike in by_keys.items():
-            value = {code: found for code, found in data["value"].items() if not keys or code in keys}
-            if value or not keys:
-                self.append(alike, FrameEntry.of(LiveKind.MOSAIC.value, {**data, "value": value}))
+        self.stats.bytes_kept = self._shares.total_bytes
 
     def every(self) -> list[Subscription]:
         """All subscriptions."""
         return [subscription for feed in self._feeds.values() for subscription in feed.subscriptions]
 
     def open_feed(self, selector: Selector) -> Feed:
-        """The feed of a selector; a new one keeps what is published from now on."""
+        """The feed of a selector; a new one keeps what is published from now on.
+
+        Raises:
+            Conflict: the company has as many as it may have, and all are read.
+        """
         feed = self._feeds.get(selector)
         if feed is None:
+            self._make_way(selector.company_id)
             feed = self._feeds[selector] = Feed(selector, seq=self.seq, frames=self._limits.frames)
+            self._kinds.update(selector.kinds)
+            self._shares.add(feed)
             self.stats.feeds += 1
             self.index.add(feed)
             self.feed_changes.tell()
         return feed
+
+    def check_keys(self, company_id: int, keys: frozenset[str]) -> None:
+        """Whether a company may subscribe to a selection of variables, beside those that it has.
+
+        Raises:
+            Conflict: all of them would take too much memory.
+        """
+        most = self._limits.bytes // _KEYS_PART
+        if keys and self._key_bytes[company_id] + key_bytes_of(keys) > most:
+            self.stats.refused += 1
+            raise Conflict(f"keys: those of your company's subscriptions take {most} bytes (limits.live_bytes)")
+
+    def _make_way(self, owner: int | None) -> None:
+        """Ends the feed that nobody has read for the longest, where the owner has as many as it may have."""
+        most = self._limits.feeds
+        if self._shares.feeds_of(owner) < most:
+            return
+        idle = next((feed for feed in self._idle if feed.owner == owner), None)
+        if idle is None:
+            self.stats.refused += 1
+            raise Conflict(f"subscriptions: your company has {most} different ones (limits.live_feeds)")
+        self._end(idle)
 
     def join(self, subscription: Subscription) -> None:
         """Adds a subscription to its feed's readers."""
         feed = subscription.feed
         feed.subscriptions[subscription] = None
         feed.idle_since_s = None
+        self._key_bytes[subscription.actor.company_id] += subscription.key_bytes
         self._idle.pop(feed, None)
         self.stats.subscriptions += 1
         if subscription.is_behind and self._frame_sender is not None:
@@ -152,11 +171,11 @@ class LiveHub:
         """Removes a subscription; its feed is kept for ``resume_s``, for a client that comes back."""
         feed = subscription.feed
         del feed.subscriptions[subscription]
+        self._key_bytes[subscription.actor.company_id] -= subscription.key_bytes
         self.stats.subscriptions -= 1
         if not feed.subscriptions:
+            feed.forget_styles()
             self._idle[feed] = None
-            if len(self._idle) > MOST_IDLE:
-                self._end(next(iter(self._idle)))
 
     def end_idle(self, now_s: float) -> None:
         """Ends feeds that nobody has read for ``resume_s``; ``now_s``: monotonic seconds."""
@@ -170,6 +189,8 @@ class LiveHub:
         del self._idle[feed]
         del self._feeds[feed.selector]
         self.index.remove(feed)
+        self._kinds.subtract(feed.selector.kinds)
+        self._shares.remove(feed)
         self.stats.feeds -= 1
-        self.stats.bytes_kept -= feed.size
+        self.stats.bytes_kept = self._shares.total_bytes
         self.feed_changes.tell()

@@ -22,6 +22,10 @@ OF_TERMINALS = frozenset({LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind
 """Kinds that an object takes part in through the terminals of its ``terminal_list``."""
 
 
+EVERY_KEY: frozenset[str] = frozenset()
+"""The variables of mosaic records that a subscription selects which selects none: all."""
+
+
 class Selector(NamedTuple):
     """Selects publications of some kinds: about a terminal, an object, or a whole company.
 
@@ -32,7 +36,6 @@ class Selector(NamedTuple):
     company_id: int | None  # None: of all companies, for super users
     object_id: int | None = None
     terminal_id: str | None = None  # its uid
-    keys: frozenset[str] = frozenset()  # of mosaic records; empty: all
 
     def feed_key(self, kind: str) -> FeedKey:
         """The key under which ``FeedIndex`` has this selector's feed for a kind."""

@@ -10,7 +10,7 @@ from terrazzo.errors import BadParameter, Conflict
 from terrazzo.live.feed import Sink, Subscription
 from terrazzo.live.frames import End, end_frame
 from terrazzo.live.hub import LiveHub
-from terrazzo.live.selector import Selector
+from terrazzo.live.selector import EVERY_KEY, Selector
 from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
@@ -41,21 +41,26 @@ class LiveSession:
         """How many subscriptions there are."""
         return len(self._subscriptions)
 
-    def subscribe(self, actor: Actor, selector: Selector, *, since: int | None = None) -> Subscription:
+    def subscribe(
+        self, actor: Actor, selector: Selector, *, keys: frozenset[str] = EVERY_KEY, since: int | None = None
+    ) -> Subscription:
         """Subscribes; frames follow after whatever the caller writes on the connection before it next awaits.
 
-        ``since``: the number of the last frame that the client has seen, to continue after it.
+        Args:
+            keys: of mosaic records only these variables; empty: all.
+            since: the number of the last frame that the client has seen, to continue after it.
 
         Raises:
-            Conflict: there are ``most`` already.
+            Conflict: there are ``most`` already, or as many as the company may have.
         """
         if len(self._subscriptions) >= self._most:
             self._hub.stats.refused += 1
             _log.warning("%s has %d live subscriptions and is refused another", actor.username, self._most)
             raise Conflict(f"subscriptions: this connection has {self._most} (limits.ws_subscriptions)")
-        self._numbered += 1
+        self._hub.check_keys(actor.company_id, keys)
         feed = self._hub.open_feed(selector)
-        subscription = Subscription(self, self._numbered, actor, feed, seq=self._hub.seq)
+        self._numbered += 1
+        subscription = Subscription(self, self._numbered, actor, feed, seq=self._hub.seq, keys=keys)
         self._subscriptions[self._numbered] = subscription
         if since is not None:
             subscription.resume(since, first=self._hub.started_seq, last=self._hub.seq)

@@ -79,11 +79,9 @@ class RecordSource:
         return ()
 
     def _publish(self, feeds: tuple[Feed, ...], record: Record) -> None:
-        size = len(record.body) + 200
+        size = len(record.body) + 100
         if record.series.startswith("g/"):
             self._hub.append(feeds, FrameEntry(LiveKind.GRID.value, partial(self._grid, record), size=size))
-        elif any(feed.selector.keys for feed in feeds):
-            self._hub.append_selected(feeds, self._mosaic(record))
         else:
             self._hub.append(feeds, FrameEntry(LiveKind.MOSAIC.value, partial(self._mosaic, record), size=size))
 

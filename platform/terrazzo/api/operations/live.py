@@ -92,7 +92,8 @@ async def handle_subscribe(services: Services, subscriber: Subscriber, request: 
     if request.keys.names and LiveKind.MOSAIC.value not in request.kinds.names:
         raise BadParameter("keys", "goes with the kind mosaic")
     selector = await _selector(services, subscriber.actor, request)
-    subscription = subscriber.live.subscribe(subscriber.actor, selector, since=request.since)
+    keys = frozenset(request.keys.names)
+    subscription = subscriber.live.subscribe(subscriber.actor, selector, keys=keys, since=request.since)
     return Subscribed(subscription.number, subscription.seq)
 
 
@@ -109,7 +110,6 @@ async def _selector(services: Services, actor: Actor, request: Subscribe) -> Sel
         company_id=None if actor.is_super else actor.company_id,
         object_id=None if request.object_id is None else await _find_object(services, actor, request.object_id),
         terminal_id=terminal_id,
-        keys=frozenset(request.keys.names),
     )
 
 

@@ -61,7 +61,9 @@ def _start_live(
 ) -> LiveHub:
     """The live hub, fed by what the parts tell, and the started task that sends its frames."""
     registry, zone, limits = metadata.registry, config.zone, config.limits
-    kept = LiveLimits(frames=limits.live_frames, bytes=limits.live_bytes, resume_s=limits.live_resume_s)
+    kept = LiveLimits(
+        frames=limits.live_frames, bytes=limits.live_bytes, feeds=limits.live_feeds, resume_s=limits.live_resume_s
+    )
     live = LiveHub(registry, started_us=clock(), limits=kept)
     frame_sender = FrameSender(live, lifetime.tasks, is_behind=lambda: messaging.ingest.is_behind)
     frame_sender.start()

@@ -127,6 +127,7 @@ class Follower(asyncio.Protocol):
         self.latencies_ms: list[float] = []
         self._token = token
         self._object_id = object_id
+        self._has_asked = False
         self._buffer = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -135,12 +136,13 @@ class Follower(asyncio.Protocol):
             "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
             f"Authorization: Bearer {self._token}\r\n\r\n"
         )
-        request = json.dumps({"action": "subscribe", "kinds": ["grid"], "object_id": self._object_id}).encode()
-        masked = bytes((0x81, 0x80 | len(request))) + bytes(4) + request  # with zeros
-        transport.write(head.encode() + masked)  # type: ignore[attr-defined]
+        self._transport = transport
+        transport.write(head.encode())  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         data = self._buffer + data
+        if not self._has_asked and b"\r\n\r\n" in data:
+            self._ask()
         if not self.subscribed.done():
             answer = data.find(b'"resp":"subscribe"')
             if answer >= 0 and b"}}" in data[answer:]:
@@ -148,6 +150,13 @@ class Follower(asyncio.Protocol):
         at = max(data.rfind(FRAME), 0)
         self._count(data[:at])  # these are whole
         self._buffer = self._rest(data[at:])
+
+    def _ask(self) -> None:
+        """Subscribes: frames have to wait for the answer to the upgrade."""
+        self._has_asked = True
+        request = json.dumps({"action": "subscribe", "kinds": ["grid"], "object_id": self._object_id}).encode()
+        masked = bytes((0x81, 0x80 | len(request))) + bytes(4) + request  # with zeros
+        self._transport.write(masked)  # type: ignore[attr-defined]
 
     def finish(self) -> None:
         """Counts what came last."""

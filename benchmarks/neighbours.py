@@ -1,0 +1,267 @@
+"""What one company notices of another one's attacks from inside.
+
+``python benchmarks/neighbours.py [--seconds S] [--settle S] [--only 3,7] [--json FILE] [--store postgresql]`` starts a
+platform for each attack of ``attacks/table.py``; company A does it from a process of its own while company B works
+(``bystanders.py``). Row 0 is B alone. Prints B's waits in milliseconds, live frames that it lost, the server's
+resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to
+and what the platform says held its loop. ``--store postgresql`` keeps the metadata in a PostgreSQL server of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+
+import psutil
+import uvloop
+from attacks.attack import Attack
+from attacks.attacker import Target
+from attacks.company import Company
+from attacks.table import ATTACKS
+from bystanders import Bystander, Waits
+
+from postgresql_server import metadata_in, running_postgresql
+from running import Platform, answers, wait_for
+from support import free_port
+from terrazzo.config.limits import LimitsSection
+
+ATTACKER = Path(__file__).parent / "attacks" / "attacker.py"
+MEMORY_MIB = 256
+P99_MS, MOST_MS = 100.0, 500.0
+MEMORY_MB, KEPT_MB = 400.0, 50.0
+READY_S = 10.0  # after the attack
+MIB = 1e6
+
+
+class Alone(Attack):
+    """No attack: what the machine itself does to B."""
+
+    number = 0
+    name = "nobody"
+
+
+@dataclass
+class Row:
+    """What came of one attack; memory in MB."""
+
+    number: int
+    name: str
+    waits: Waits
+    memory_before: float
+    memory_most: float
+    memory_later: float
+    is_alive: bool
+    unready: list[str]
+    attack: dict[str, int]
+    held: list[str]
+
+    @property
+    def beyond(self) -> list[str]:
+        """What is beyond its bound."""
+        waits = self.waits
+        found = [
+            f"{name} {what}"
+            for name, times in (("PUBACK", waits.puback), ("ping", waits.ping))
+            for what, is_beyond in (
+                ("p99", at(times, 0.99) > P99_MS),
+                ("maximum", at(times, 1.0) > MOST_MS),
+            )
+            if is_beyond
+        ]
+        found += ["frames"] * (waits.lost_frames > 0) + ["commands"] * (waits.answered < waits.commands)
+        found += ["memory"] * (self.memory_most > MEMORY_MB)
+        found += ["memory kept"] * (self.memory_later > self.memory_before + KEPT_MB)
+        found += ["requests or reports failed"] * bool(waits.failed)
+        return found + ["ended"] * (not self.is_alive) + ["not ready"] * bool(self.unready)
+
+    def to_markdown(self) -> str:
+        """A line of the table."""
+        waits = self.waits
+        times = (waits.puback, waits.ping, waits.page)
+        cells = [str(self.number), self.name, *(f"{at(each, 0.99):,.0f} / {at(each, 1.0):,.0f}" for each in times)]
+        cells += [f"{waits.lost_frames:,} of {waits.reports:,}", f"{waits.answered} of {waits.commands}"]
+        cells += [f"{self.memory_before:,.0f} → {self.memory_most:,.0f} → {self.memory_later:,.0f}"]
+        state = ", ".join(self.unready) or "ready"
+        cells += [state if self.is_alive else "ended", ", ".join(self.beyond) or "within"]
+        return "| " + " | ".join(cells) + " |"
+
+    def to_json(self) -> dict[str, Any]:
+        """With all single times."""
+        return {**asdict(self), "beyond": self.beyond}
+
+
+HEAD = (
+    "| | attack | PUBACK p99 / max | ping p99 / max | page p99 / max | frames lost | commands answered | "
+    "memory before → most → later | afterwards | beyond its bound |\n"
+    "| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- | --- |"
+)
+
+
+def at(times: list[float], share: float) -> float:
+    """The time that such a share of all is below."""
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else float("inf")
+
+
+class Memory:
+    """The most that a process and its children have resident, looked at ten times a second."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+        self._stopped = threading.Event()
+        self.most = 0.0
+        self._thread = threading.Thread(target=self._look, name="memory", daemon=True)
+        self._thread.start()
+
+    def now(self) -> float:
+        """In MB; of the children what isn't shared. 0 when it has ended."""
+        with suppress(psutil.Error):
+            children = [child.memory_info() for child in self._process.children(recursive=True)]
+            return (self._process.memory_info().rss + sum(each.rss - each.shared for each in children)) / MIB
+        return 0.0
+
+    def stop(self) -> float:
+        """The most there was."""
+        self._stopped.set()
+        self._thread.join()
+        return self.most
+
+    def _look(self) -> None:
+        while not self._stopped.wait(0.1):
+            self.most = max(self.most, self.now())
+
+
+@contextmanager
+def attacking(target: Target) -> Iterator[dict[str, int]]:
+    """The attack, in a process of its own; afterwards what came of it."""
+    process = subprocess.Popen(
+        [sys.executable, str(ATTACKER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    counts: dict[str, int] = {}
+    try:
+        process.stdin.write(target.to_json() + "\n")
+        process.stdin.flush()
+        if process.stdout.readline() != "ready\n":
+            raise SystemExit(f"the attack {target.number} could not begin")
+        yield counts
+        counts.update(json.loads(process.communicate("", timeout=30)[0]))
+    finally:
+        process.kill()
+        process.wait()
+
+
+def limits() -> dict[str, str]:
+    """The ceiling of memory, where the platform has one."""
+    known = "memory_mib" in LimitsSection.__struct_fields__
+    return {"TERRAZZO_LIMITS__MEMORY_MIB": str(MEMORY_MIB)} if known else {}
+
+
+@contextmanager
+def started(attack: Attack) -> Iterator[tuple[Platform, dict[str, int]]]:
+    """A platform, and its ports by name."""
+    far_side = free_port()
+    with tempfile.TemporaryDirectory(prefix="neighbours-") as name:
+        folder = Path(name)
+        arguments: tuple[str, ...] = ()
+        if attack.config:
+            (folder / "terrazzo.toml").write_text(attack.config.replace("{far_side}", str(far_side)))
+            arguments = ("--config", str(folder / "terrazzo.toml"))
+        with Platform(folder / "data", env=limits(), arguments=arguments) as platform:
+            ports = {"http": platform.http, "mqtt": platform.mqtt, "websocket": platform.websocket}
+            yield platform.login(), {**ports, "far_side": far_side}
+
+
+def measure(attack: Attack, seconds: float, settle_s: float) -> Row:
+    """One attack on a platform of its own."""
+    with started(attack) as (platform, ports), ExitStack() as meanwhile:
+        attacker, other = Company(platform, "a"), Company(platform, "b")
+        bystander = Bystander(other)
+        facts = attack.prepare(attacker)
+        uvloop.run(bystander.run(min(3.0, seconds)))  # so that what is made at first use is there
+        memory = Memory(platform.pid)
+        before = memory.now()
+        target = Target(attack.number, ports, attacker.tokens, facts)
+        counts = meanwhile.enter_context(attacking(target) if attack.number else nullcontext({}))
+        uvloop.run(bystander.run(seconds))
+        meanwhile.close()
+        is_alive, unready = state_of(platform)
+        time.sleep(settle_s if is_alive else 0)
+        held = [line for line in platform.log.read_text().splitlines() if "event loop was held" in line]
+        return Row(
+            attack.number,
+            attack.name,
+            bystander.waits,
+            memory_before=before,
+            memory_most=memory.stop(),
+            memory_later=memory.now(),
+            is_alive=platform.process.poll() is None,
+            unready=unready,
+            attack=counts,
+            held=held,
+        )
+
+
+def state_of(platform: Platform) -> tuple[bool, list[str]]:
+    """Whether it lives, and what is not ready some seconds after the attack."""
+    try:
+        wait_for(lambda: answers(f"{platform.url}/readyz"), "ready", timeout_s=READY_S)
+    except AssertionError:
+        if platform.process.poll() is not None:
+            return False, []
+        with suppress(OSError):
+            return True, platform.unready_parts()
+        return True, ["no answer"]
+    return True, []
+
+
+def tell(row: Row) -> None:
+    """What the table doesn't say, to standard error."""
+    waits = row.waits
+    print(f"\n{row.number} {row.name}: attack {row.attack}", file=sys.stderr)
+    print(f"  this process came up to {waits.own_delay_ms:.0f} ms late to its own work", file=sys.stderr)
+    for text, count in waits.failed.items():
+        print(f"  {text}: {count}", file=sys.stderr)
+    for line in row.held:
+        print(f"  {line}", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Prints a Markdown table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--settle", type=float, default=60.0, help="seconds after which memory is looked at again")
+    parser.add_argument("--only", default="", help="numbers of attacks, with commas")
+    parser.add_argument("--json", type=Path, help="a file for all figures")
+    parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
+    options = parser.parse_args()
+    attacks = {0: Alone(), **ATTACKS}
+    chosen = [int(number) for number in options.only.split(",") if number] or sorted(attacks)
+    rows = []
+    print(HEAD, flush=True)
+    with ExitStack() as servers:
+        if options.store == "postgresql":
+            servers.enter_context(metadata_in(servers.enter_context(running_postgresql())))
+        for number in chosen:
+            rows.append(measure(attacks[number], options.seconds, options.settle))
+            print(rows[-1].to_markdown(), flush=True)
+            tell(rows[-1])
+            if options.json:
+                options.json.write_text(json.dumps([row.to_json() for row in rows]))
+
+
+if __name__ == "__main__":
+    main()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import time
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 from terrazzo.domain.payload import Reject, RejectKind
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.sealing import Seal, derive_key
+from terrazzo.ingest.sealing import Seal, derive_key, parse_private_key
 from terrazzo_simulators.sealing import Seal as TerminalSeal
 
 PLAIN = b'{"temperature":21.5}'
@@ -96,6 +97,31 @@ def test_a_record_with_an_unreadable_rsa_key_rejects_and_still_seals_commands():
     seal = Seal(msgspec.structs.replace(TERMINAL, rsa_privatekey="not a key"))
     refuse(seal, seal_with({"alg": "dir", "enc": "A256GCM"}, derive_key(TERMINAL)), "rsa_privatekey")
     assert TerminalSeal(pin=TERMINAL.pin, uid=TERMINAL.uid).open(seal.seal(PLAIN)) == PLAIN
+
+
+def test_reading_a_long_key_takes_no_time():
+    """The interpreter's lock isn't released there: proving that a key's factors are primes took everybody's 300 ms."""
+    key = rsa.generate_private_key(public_exponent=65537, key_size=4096)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    began_s = time.thread_time()
+    parse_private_key(pem)
+    assert time.thread_time() - began_s < 0.05
+
+
+@pytest.mark.parametrize(
+    "text", ["", "no key", "päss", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"]
+)
+def test_what_is_no_private_key_is_refused(text):
+    with pytest.raises(ValueError, match="rsa_privatekey: not a PEM private key"):
+        parse_private_key(text)
+
+
+def test_a_public_key_and_a_short_one_are_refused(rsa_key):
+    short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
+    with pytest.raises(ValueError, match="not a PEM private key"):
+        parse_private_key(public_pem(rsa_key))
+    with pytest.raises(ValueError, match="at least 2048 bits"):
+        parse_private_key(short.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode())
 
 
 headers = st.recursive(

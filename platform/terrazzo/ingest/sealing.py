@@ -6,8 +6,11 @@ A terminal with an RSA key seals with RSA-OAEP-256; one without seals with the k
 
 from __future__ import annotations
 
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from joserfc import jwe
 from joserfc.errors import JoseError
 from joserfc.jwk import OctKey, RSAKey
@@ -35,25 +38,28 @@ def derive_key(terminal: Terminal) -> bytes:
 
 
 def parse_private_key(text: str) -> RSAKey:
-    """An ``rsa_privatekey`` as it is recorded: PEM. It takes long: up to seconds for a long key.
+    """An ``rsa_privatekey`` as it is recorded: PEM.
+
+    That its factors are primes is not proven: it takes up to seconds for a long key, in which the interpreter's lock
+    is held, and a key that isn't what it says harms the terminal's own company alone.
 
     Raises:
         ValueError: it is not an RSA private key; the message says so without showing it.
     """
     try:
-        key = RSAKey.import_key(text)
-    except (JoseError, ValueError, TypeError):
+        key = load_pem_private_key(text.encode(), password=None, unsafe_skip_rsa_key_validation=True)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         raise ValueError("rsa_privatekey: not a PEM private key") from None
-    if not key.is_private or key.raw_value.key_size < 2048:
+    if not isinstance(key, RSAPrivateKey) or key.key_size < 2048:
         raise ValueError("rsa_privatekey: not an RSA private key of at least 2048 bits")
-    return key
+    return RSAKey(key, key)
 
 
 class Seal:
     """Decrypts what one terminal sends, and encrypts what is sent to it.
 
-    ``is_slow``: a payload takes up to tens of milliseconds to open, and the first one longer, as the key is read then:
-    not for the event loop. ``before``: the seal of the record as it was; the key that it has read is taken over.
+    ``is_slow``: a payload takes up to tens of milliseconds to open: not for the event loop. ``before``: the seal of the
+    record as it was; the key that it has read is taken over.
     """
 
     __slots__ = ("_key", "_open_key", "_registry", "_text", "is_slow")

@@ -3,8 +3,10 @@
 ``python benchmarks/neighbours.py [--seconds S] [--settle S] [--only 3,7] [--json FILE] [--store postgresql]`` starts a
 platform for each attack of ``attacks/table.py``; company A does it from a process of its own while company B works
 (``bystanders.py``). Row 0 is B alone. Prints B's waits in milliseconds, live frames that it lost, the server's
-resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to
-and what the platform says held its loop. ``--store postgresql`` keeps the metadata in a PostgreSQL server of its own.
+resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to,
+what the platform says held its loop, and how long other programs kept both from a processor: run it alone, or with
+``chrt -r 1`` in front, which attackers don't inherit. ``--store postgresql`` keeps the metadata in a PostgreSQL server
+of its own.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ class Row:
     memory_before: float
     memory_most: float
     memory_later: float
+    waited_s: float  # by the server's first thread for a processor that others had
     is_alive: bool
     unready: list[str]
     attack: dict[str, int]
@@ -193,14 +196,18 @@ def measure(attack: Attack, seconds: float, settle_s: float) -> Row:
         facts = attack.prepare(attacker)
         uvloop.run(bystander.run(min(3.0, seconds)))  # so that what is made at first use is there
         memory = Memory(platform.pid)
-        before = memory.now()
+        logged = platform.log.stat().st_size
+        before, waited_s = memory.now(), processor_waits_s(platform.pid)
         target = Target(attack.number, ports, attacker.tokens, facts)
         counts = meanwhile.enter_context(attacking(target) if attack.number else nullcontext({}))
         uvloop.run(bystander.run(seconds))
+        waited_s = processor_waits_s(platform.pid) - waited_s
         meanwhile.close()
         is_alive, unready = state_of(platform)
+        print(f"{attack.number} settles", file=sys.stderr, flush=True)
         time.sleep(settle_s if is_alive else 0)
-        held = [line for line in platform.log.read_text().splitlines() if "event loop was held" in line]
+        said = platform.log.read_bytes()[logged:].decode(errors="replace")
+        held = [line for line in said.splitlines() if "event loop was held" in line]
         return Row(
             attack.number,
             attack.name,
@@ -208,11 +215,19 @@ def measure(attack: Attack, seconds: float, settle_s: float) -> Row:
             memory_before=before,
             memory_most=memory.stop(),
             memory_later=memory.now(),
+            waited_s=waited_s,
             is_alive=platform.process.poll() is None,
             unready=unready,
             attack=counts,
             held=held,
         )
+
+
+def processor_waits_s(pid: int) -> float:
+    """How long a process's first thread was ready to run and did not, so far; 0 where nothing says so."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    return 0.0
 
 
 def state_of(platform: Platform) -> tuple[bool, list[str]]:
@@ -232,7 +247,8 @@ def tell(row: Row) -> None:
     """What the table doesn't say, to standard error."""
     waits = row.waits
     print(f"\n{row.number} {row.name}: attack {row.attack}", file=sys.stderr)
-    print(f"  this process came up to {waits.own_delay_ms:.0f} ms late to its own work", file=sys.stderr)
+    print(f"  this process came up to {waits.own_delay_ms:.0f} ms late to its own work,", file=sys.stderr)
+    print(f"  the server's first thread waited {row.waited_s:.1f} s for a processor", file=sys.stderr)
     for text, count in waits.failed.items():
         print(f"  {text}: {count}", file=sys.stderr)
     for line in row.held:

@@ -37,10 +37,23 @@ class Below(asyncio.Transport):
 
 
 class Above(asyncio.Protocol):
-    """What a protocol is handed."""
+    """What a handler is handed."""
 
     def __init__(self) -> None:
         self.data = b""
+        self.excess: list[int] = []  # how much it had when a head was too long
+
+    def new_handler(self) -> asyncio.Protocol:
+        return self
+
+    def on_connected(self, reading: BoundedReading) -> None:
+        assert not self.data
+
+    def on_excess(self, reading: BoundedReading) -> None:
+        self.excess.append(len(self.data))
+
+    def on_gone(self, reading: BoundedReading) -> None:
+        raise AssertionError("it stays")
 
     def data_received(self, data: bytes) -> None:
         assert data
@@ -53,7 +66,7 @@ def reading(head_bytes: int) -> tuple[BoundedReading, Below, Above, Admission]:
     peer = admission.enter("192.0.2.1")
     assert peer is not None
     above, below = Above(), Below()
-    between = BoundedReading(above, peer, admission, head_bytes)
+    between = BoundedReading(above, peer, ("192.0.2.1", 1), admission=admission, head_bytes=head_bytes)
     between.connection_made(below)
     return between, below, above, admission
 
@@ -66,7 +79,7 @@ def reading(head_bytes: int) -> tuple[BoundedReading, Below, Above, Admission]:
 )
 def test_all_of_it_in_its_order(parts, spare, more, login_after):
     between, below, above, admission = reading(len(HEAD) + spare)
-    peer = between._peer
+    peer = between.peer
     between.data_received(HEAD)
     upgrade_after, sent = login_after // 2, HEAD
     for n, part in enumerate(parts):
@@ -94,11 +107,9 @@ def test_all_of_it_in_its_order(parts, spare, more, login_after):
 
 def test_a_head_beyond_the_bound():
     between, below, above, admission = reading(30)
-    refused = []
-    between.on_excess = lambda: refused.append(len(above.data))
     for _ in range(5):
         between.data_received(b"X-A: aaaa\r\n")
-    assert refused
-    assert set(refused) <= {22, 30}
+    assert above.excess
+    assert set(above.excess) <= {22, 30}
     assert admission.half_open.held_bytes <= 30
     assert below.is_read

@@ -29,12 +29,16 @@ class Peer:
         self.is_open = True
         self.is_half_open = False
         self.is_served = False
-        self.give_way: Callable[[], object] = _nothing_yet  # ends it at once; set by whoever has its socket
-        self.on_logged_in: Callable[[], object] = _nothing_yet
+        self.give_way: Callable[[], object] = _nothing  # ends it at once; set by whoever has its socket
+        self.on_logged_in: Callable[[], object] = _nothing
+
+    def forget_socket(self) -> None:
+        """Lets go of whoever had its socket and refers to this peer: while both do, neither is freed."""
+        self.give_way = self.on_logged_in = _nothing
 
 
-def _nothing_yet() -> None:
-    """For a peer whose socket nobody has yet."""
+def _nothing() -> None:
+    """For a peer whose socket nobody has, yet or any more."""
 
 
 class _Share:

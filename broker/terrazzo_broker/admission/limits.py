@@ -152,6 +152,7 @@ class Admission:
         if peer.is_open:
             peer.is_open = False
             self.sockets -= 1
+            peer.forget_socket()
 
     # Clients
 

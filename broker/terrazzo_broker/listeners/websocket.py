@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass
-from typing import Any
 
 from aiohttp import hdrs, web
 
@@ -37,21 +35,6 @@ _EARLY_BYTES = 64 << 10  # of packets that a client sends after its CONNECT with
 _HEAD_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
 
-@dataclass(slots=True)
-class _PendingUpgrade:
-    """An HTTP connection that hasn't upgraded to WebSocket yet; ``deadline`` when it is set up."""
-
-    peer: Peer
-    source: Address
-    reading: BoundedReading
-    deadline: asyncio.TimerHandle | None = None
-
-    def end(self) -> None:
-        """Ends its deadline."""
-        if self.deadline is not None:
-            self.deadline.cancel()
-
-
 class WebSocketListener:
     """An ``OpenListener`` for HTTP: one path upgrades to WebSocket, all other requests are refused and closed."""
 
@@ -71,8 +54,8 @@ class WebSocketListener:
         origins = core.settings.allowed_origins
         self._origins = None if origins is None else AllowedOrigins(origins)
         self._admission = core.admission.listener("ws" if certificates is None else "wss")
-        self._pending_upgrades: dict[web.RequestHandler, _PendingUpgrade] = {}
-        self._server = _Server(self, lingering_time=0, access_log=None, logger=_http_log)
+        self._pending_upgrades: set[BoundedReading] = set()
+        self._server = web.Server(self.answer, lingering_time=0, access_log=None, logger=_http_log)
         handshakes = Handshakes(
             core, self._admission, self, certificates=certificates, proxies=proxies, may_forward=True
         )
@@ -85,8 +68,8 @@ class WebSocketListener:
     async def close(self) -> None:
         """Stops accepting, and closes connections that haven't upgraded."""
         await self._acceptor.close()
-        for protocol in list(self._pending_upgrades):
-            protocol.force_close()
+        for pending in list(self._pending_upgrades):
+            pending.transport.close()
 
     async def finish(self) -> None:
         """Ends the HTTP server."""
@@ -97,43 +80,57 @@ class WebSocketListener:
 
     def make(self, peer: Peer, source: Address) -> asyncio.Protocol:
         """The protocol of an HTTP connection; what it sends before its login is bounded."""
-        protocol = self._server()
-        reading = BoundedReading(protocol, peer, self._core.admission, self._core.settings.connect_bytes)
-        self._pending_upgrades[protocol] = _PendingUpgrade(peer, source, reading)
-        return reading
+        core = self._core
+        return BoundedReading(self, peer, source, admission=core.admission, head_bytes=core.settings.connect_bytes)
 
     def discard(self, protocol: asyncio.Protocol) -> None:
-        """Forgets a connection whose TLS handshake failed."""
-        if isinstance(protocol, BoundedReading) and isinstance(protocol.protocol, web.RequestHandler):
-            self.on_gone(protocol.protocol)
+        """Does nothing: nobody knows of it yet."""
 
-    def on_http_connection(self, protocol: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Starts the deadline and the bound of what may come before the upgrade."""
-        pending, settings = self._pending_upgrades[protocol], self._core.settings
-        pending.peer.give_way = transport.abort
-        left_s = max(0.0, pending.peer.born_s + settings.connect_timeout_s - self._core.clock())
-        pending.deadline = asyncio.get_running_loop().call_later(left_s, self._give_up, pending, transport)
-        pending.reading.on_excess = lambda: self._refuse_head(pending, transport)
+    def new_handler(self) -> asyncio.Protocol:
+        """aiohttp's protocol for a connection that has begun to speak."""
+        return self._server()
 
-    def _give_up(self, pending: _PendingUpgrade, transport: asyncio.Transport) -> None:
+    def on_connected(self, pending: BoundedReading) -> None:
+        """Starts the deadline of what may come before the upgrade."""
+        self._pending_upgrades.add(pending)
+        pending.peer.give_way = pending.transport.abort
+        left_s = max(0.0, pending.peer.born_s + self._core.settings.connect_timeout_s - self._core.clock())
+        pending.deadline = asyncio.get_running_loop().call_later(left_s, self._give_up, pending)
+
+    def _give_up(self, pending: BoundedReading) -> None:
         self._core.stats.connect_timeouts += 1
         log.warning("%s:%d: no WebSocket on %s in time", *pending.source, self._admission.name)
-        transport.abort()
+        pending.transport.abort()
 
-    def _refuse_head(self, pending: _PendingUpgrade, transport: asyncio.Transport) -> None:
-        if transport.is_closing():
+    def on_excess(self, pending: BoundedReading) -> None:
+        """Refuses a request whose head is too large."""
+        if pending.transport.is_closing():
             return
         self._core.stats.upgrades_refused += 1
         log.warning("%s:%d: refused on %s: its request is too large", *pending.source, self._admission.name)
-        transport.write(_HEAD_TOO_LARGE)
-        transport.close()
+        pending.transport.write(_HEAD_TOO_LARGE)
+        pending.transport.close()
 
-    def on_gone(self, protocol: web.RequestHandler) -> None:
+    def on_gone(self, pending: BoundedReading) -> None:
         """Removes an HTTP connection that has ended; does nothing after an upgrade."""
-        pending = self._pending_upgrades.pop(protocol, None)
-        if pending is not None:
-            pending.end()
+        if self._end_waiting(pending):
             self._core.admission.leave(pending.peer)
+
+    def _end_waiting(self, pending: BoundedReading) -> bool:
+        """Whether it has waited for an upgrade until now."""
+        if pending not in self._pending_upgrades:
+            return False
+        self._pending_upgrades.remove(pending)
+        if pending.deadline is not None:
+            pending.deadline.cancel()
+        return True
+
+    def _pending_of(self, request: web.BaseRequest) -> BoundedReading | None:
+        """The connection of a request that waits for its upgrade; None when it is gone."""
+        protocol = None if request.transport is None else request.transport.get_protocol()
+        if isinstance(protocol, BoundedReading) and protocol in self._pending_upgrades:
+            return protocol
+        return None
 
     # The upgrade
 
@@ -149,18 +146,18 @@ class WebSocketListener:
         if refusal is not None:
             return self._refuse(request, refusal)
         await websocket.prepare(request)
-        below, pending = request.transport, self._pending_upgrades.pop(request.protocol, None)
-        if pending is None or below is None:  # gone while it was answered
+        pending = self._pending_of(request)
+        if pending is None:  # gone while it was answered
             return websocket
-        pending.end()
+        self._end_waiting(pending)
         connection = admitted_connection(self._core, self._admission, pending.peer, pending.source)
-        pending.reading.on_upgrade(self._core.settings.connect_bytes + _EARLY_BYTES)
-        await WebSocketTransport(websocket, below).serve(connection)
+        pending.on_upgrade(self._core.settings.connect_bytes + _EARLY_BYTES)
+        await WebSocketTransport(websocket, pending.transport).serve(connection)
         return websocket
 
     def _take_source(self, request: web.BaseRequest) -> bool:
         """Counts a connection under the address that a trusted proxy has named; False: there is no room for it."""
-        pending = self._pending_upgrades.get(request.protocol)
+        pending = self._pending_of(request)
         if pending is None:
             return False
         peer = pending.source[0]
@@ -197,7 +194,7 @@ class WebSocketListener:
 
     def _refuse(self, request: web.BaseRequest, refusal: web.Response) -> web.Response:
         self._core.stats.upgrades_refused += 1
-        pending = self._pending_upgrades.get(request.protocol)
+        pending = self._pending_of(request)
         source = pending.source[0] if pending is not None else request.remote
         log.warning("%s: refused on %s: %s", source, self._admission.name, refusal.text)
         return refusal
@@ -207,22 +204,6 @@ def _refused(status: int, text: str, headers: dict[str, str] | None = None) -> w
     response = web.Response(status=status, text=text + "\n", headers=headers)
     response.force_close()
     return response
-
-
-class _Server(web.Server):
-    """aiohttp's server, which tells the listener of connections and their end."""
-
-    def __init__(self, listener: WebSocketListener, **options: Any) -> None:
-        super().__init__(listener.answer, **options)
-        self._listener = listener
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        super().connection_made(handler, transport)
-        self._listener.on_http_connection(handler, transport)
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
-        self._listener.on_gone(handler)
 
 
 def listen_websocket(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
@@ -50,11 +51,14 @@ class Port:
 class HttpConnection(asyncio.Protocol):
     """Stands before aiohttp's protocol and hands it what it receives, but for requests whose head is known.
 
+    That protocol is made for the first bytes that need it: who connects and says nothing costs little, and leaves
+    nothing for the garbage collector, as nothing here refers to itself when the connection is lost.
+
     One too many is refused, and a head that takes too long or is too long ends the connection, as does idleness after
     ``limits.idle_timeout_s``. Bodies are timed by whoever reads them.
 
     Args:
-        reader: aiohttp's protocol for this connection. It is given the transport itself.
+        make_reader: makes aiohttp's protocol for this connection, which is given the transport itself.
         connections: of the port; this one is among them while it is open.
     """
 
@@ -70,6 +74,7 @@ class HttpConnection(asyncio.Protocol):
         "_is_closing",
         "_is_refused",
         "_is_saying_goodbye",
+        "_make_reader",
         "_own_slot",
         "_port",
         "_reader",
@@ -82,9 +87,12 @@ class HttpConnection(asyncio.Protocol):
         "is_upgraded",
     )
 
-    def __init__(self, port: Port, reader: asyncio.Protocol, connections: set[HttpConnection]) -> None:
+    def __init__(
+        self, port: Port, make_reader: Callable[[], asyncio.Protocol], connections: set[HttpConnection]
+    ) -> None:
         self._port = port
-        self._reader = reader
+        self._make_reader = make_reader
+        self._reader: asyncio.Protocol | None = None
         self._connections = connections
         self._transport: asyncio.Transport | None = None  # where it was admitted and is open
         self._address = ""
@@ -119,7 +127,6 @@ class HttpConnection(asyncio.Protocol):
         self._transport = opened
         self._connections.add(self)
         self._idle = IdleClock(self._port.limits.idle_timeout_s, opened.close)
-        self._reader.connection_made(opened)
 
     def _enter(self) -> Full | None:
         limiter, port = self._port.connection_limiter, self._port.name
@@ -203,10 +210,10 @@ class HttpConnection(asyncio.Protocol):
             self._hold(data)
         elif self._is_proven:
             self._frames = None
-            self._reader.data_received(data)
+            self._read(data)
         else:
             passed = frames.feed(data)
-            self._reader.data_received(data[:passed])
+            self._read(data[:passed])
             if passed < len(data):
                 self._hold(data[passed:])
                 self._judge_long_message(_PROOF_TRIES)
@@ -223,7 +230,7 @@ class HttpConnection(asyncio.Protocol):
         if self._is_proven:
             self._frames, data, self._held = None, self._held, b""
             transport.resume_reading()
-            self._reader.data_received(data)
+            self._read(data)
         elif tries:
             asyncio.get_running_loop().call_later(_PROOF_S, self._judge_long_message, tries - 1)
         else:
@@ -249,7 +256,14 @@ class HttpConnection(asyncio.Protocol):
             info = f"headers: not complete within {timeout_s} s (limits.request_timeout_s)"
             loop = asyncio.get_running_loop()
             self._head_timer = loop.call_later(timeout_s, self._refuse_head, Cut.HEAD_TIMEOUT, 408, info)
-        self._reader.data_received(data)
+        self._read(data)
+
+    def _read(self, data: bytes) -> None:
+        if self._reader is None and self._transport is not None:
+            self._reader = self._make_reader()
+            self._reader.connection_made(self._transport)
+        if self._reader is not None:
+            self._reader.data_received(data)
 
     async def _answer(self, known: KnownHead, body: bytes) -> None:
         """Answers a request that aiohttp doesn't see; it goes on waiting for this connection's next one."""
@@ -329,8 +343,13 @@ class HttpConnection(asyncio.Protocol):
     # The connection's end:
 
     def close(self) -> asyncio.Task[None] | None:
-        """No further request goes past aiohttp. Returns the one that is being answered, after which it closes."""
+        """No further request goes past aiohttp, and who has asked nothing of it is gone.
+
+        Returns the request that is being answered, after which it closes.
+        """
         self._is_closing = True
+        if self._answering is None and self._reader is None and self._transport is not None:
+            self._transport.close()
         return self._answering
 
     def _refuse_head(self, why: Cut, status: int, info: str) -> None:
@@ -358,7 +377,9 @@ class HttpConnection(asyncio.Protocol):
         self._connections.discard(self)
         if self._own_slot is not None:
             self._port.connection_limiter.leave(self._port.name, self._own_slot)
-        self._reader.connection_lost(exc)
+            self._own_slot = None  # which knows how to end this connection
+        if self._reader is not None:
+            self._reader.connection_lost(exc)
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -369,14 +390,15 @@ class HttpConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool | None:
         """The peer says no more."""
-        return self._reader.eof_received() if self._transport is not None else None
+        return self._reader.eof_received() if self._reader is not None else None
 
     def pause_writing(self) -> None:
         """The peer does not take what it is sent."""
         if self._transport is not None:
             self._writable = asyncio.Event()
             self._unread = UnreadClock(self._transport, self._port.limits.request_timeout_s, self._cut_unread)
-            self._reader.pause_writing()
+            if self._reader is not None:
+                self._reader.pause_writing()
 
     def resume_writing(self) -> None:
         """It does again."""
@@ -384,7 +406,8 @@ class HttpConnection(asyncio.Protocol):
             self._writable.set()
             self._writable = None
             self._stop_unread_clock()
-            self._reader.resume_writing()
+            if self._reader is not None:
+                self._reader.resume_writing()
 
     def _stop_unread_clock(self) -> None:
         if self._unread is not None:

@@ -69,9 +69,12 @@ class HttpServer:
         await self._runner.cleanup()
 
     def _new_connection(self) -> HttpConnection:
+        return HttpConnection(self._port, self._new_reader, self._connections)
+
+    def _new_reader(self) -> _RequestReader:
         server = self._runner.server
         assert server is not None
-        return HttpConnection(self._port, _RequestReader(server, self._port.connection_limiter), self._connections)
+        return _RequestReader(server, self._port.connection_limiter)
 
 
 class _RequestReader(web.RequestHandler):

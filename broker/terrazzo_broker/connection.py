@@ -23,6 +23,7 @@ from .delivery.acknowledgements import Acknowledgements, DurableBatch, Segment
 from .delivery.routing import Route
 from .hooks import Challenge, ConnectRequest, PublishGrant
 from .limited_log import limited_logger
+from .scheduling.turns import Steps
 
 log = logging.getLogger(__name__)
 fault_log = limited_logger("terrazzo_broker.faults")
@@ -53,6 +54,7 @@ class Connection(ConnectionWriter):
         "holds",
         "is_bridge",
         "is_deciding",
+        "is_waiting",
         "keep_alive_s",
         "level",
         "listener",
@@ -64,6 +66,7 @@ class Connection(ConnectionWriter):
         "request",
         "routes",
         "seen_s",
+        "steps",
         "tokens",
         "version",
         "waiting",
@@ -90,6 +93,8 @@ class Connection(ConnectionWriter):
         self.needed = 0
         self.burst = 0  # bytes read since the others had their turn
         self.holds = ReadHold(0)
+        self.steps: Steps[None] | None = None  # what is left of the work on a packet
+        self.is_waiting = False  # for its turn
 
         self.keep_alive_s = 0
         self.will: mqtt5.Will | None = None
@@ -124,6 +129,8 @@ class Connection(ConnectionWriter):
             self._let_others()
         if self.state is ConnectionState.DECIDING:
             return self._await_decision(data)
+        if self.is_waiting:  # the transport had read it already
+            return self._append(data)
         if self.partial is not None:
             self.partial += data
             if len(self.partial) < self.needed:
@@ -149,9 +156,13 @@ class Connection(ConnectionWriter):
 
     def _await_decision(self, data: bytes) -> None:
         """Keeps what a client sends before its CONNACK (section 3.1.4), up to the limit of this time and one read."""
-        self.partial = (self.partial or bytearray()) + data
-        if len(self.partial) > self.packet_limit:
+        self._append(data)
+        if self.partial is not None and len(self.partial) > self.packet_limit:
             self.hold(ReadHold.DECIDING)
+
+    def _append(self, data: bytes) -> None:
+        self.partial = self.partial or bytearray()
+        self.partial += data
         self._note_kept()
 
     def _note_kept(self) -> None:
@@ -164,8 +175,13 @@ class Connection(ConnectionWriter):
 
         [MQTT-4.13.1-1]; [MQTT-4.8.0-1] of 3.1.1
         """
+        turns = self.core.turns
+        was_inside = turns.is_inside
         try:
-            self.handle_packets(self, data)
+            if self.steps is None or self._do_steps(self.steps):
+                self.handle_packets(self, data)
+            else:
+                self.wait_for_turn(data)
         except PacketError as error:
             self.core.stats.protocol_errors += 1
             self.acknowledge_so_far()  # the packets before the bad one count
@@ -174,6 +190,9 @@ class Connection(ConnectionWriter):
             self.core.stats.internal_errors += 1
             fault_log.exception("%s: internal error", self)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
+        finally:
+            if turns.is_inside and not was_inside:
+                turns.leave()
         if self.write_paused and self.is_stuck:
             self.hold(ReadHold.ANSWERS)
 
@@ -190,6 +209,52 @@ class Connection(ConnectionWriter):
         self.release(ReadHold.DECIDING)
         if data and self.state is not ConnectionState.CLOSED:
             self.process(bytes(data))
+
+    # Work that takes turns
+
+    @property
+    def owner(self) -> str:
+        """Whose it is; empty before the login."""
+        return "" if self.client is None else self.client.owner
+
+    def work(self, steps: Steps[None]) -> None:
+        """Does the work on a packet, within a slice: as much as it allows, and the rest in later turns of the loop. The
+        packets behind it wait, and nothing is read meanwhile."""
+        self.steps = steps
+        self._do_steps(steps)
+
+    def _do_steps(self, steps: Steps[None]) -> bool:
+        """Whether all of it is done, or nobody is left to do it for."""
+        for _ in steps:
+            if self.steps is not steps:  # the connection has ended
+                steps.close()
+                return True
+            if self.core.turns.is_over:
+                return False
+        self.steps = None
+        return True
+
+    def wait_for_turn(self, rest: bytes) -> None:
+        """Goes on with the work, and then with ``rest``, when it is the connection's turn."""
+        if self.state is ConnectionState.CLOSED:
+            return
+        self.keep(rest, 0)
+        self.is_waiting = True
+        self.hold(ReadHold.WORK)
+        self.core.turns.later(self.owner, self._go_on)
+
+    def _go_on(self) -> None:
+        self.is_waiting = False
+        if self.state is ConnectionState.CLOSED:
+            return
+        data, self.partial = bytes(self.partial or b""), None
+        self.core.reading = self
+        try:
+            self.process(data)
+        finally:
+            self.core.reading = None
+        if not self.is_waiting:
+            self.release(ReadHold.WORK)
 
     # Acknowledgements of publishes
 
@@ -384,7 +449,7 @@ class Connection(ConnectionWriter):
 
     def ended(self, why: str) -> None:
         """Detaches the session and drops all caches; happens once, when the connection has ended."""
-        self.partial = self.waiting = self.batch = self.retained = None
+        self.partial = self.waiting = self.batch = self.retained = self.steps = None
         self.out.clear()
         self.acks.clear()
         self.routes.clear()

@@ -26,6 +26,7 @@ class ReadHold(IntFlag):
     TURN = 32  # the others' turn: it has been read a lot at once
     SUBSCRIBER = 64  # it feeds a subscriber that is behind
     BATCH = 128  # what it has sent takes long
+    WORK = 256  # one of its packets is worked on, or waits for its turn
 
 
 class Withheld(IntEnum):

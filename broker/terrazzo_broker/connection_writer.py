@@ -14,7 +14,6 @@ from .delivery.retained_delivery import RetainedDelivery
 from .delivery.session import Session
 from .hooks import Client
 from .message import ApplicationMessage
-from .topics.tree import TopicSubscription
 
 _QUEUED_BYTES = 1 << 20  # with more of them waiting for the client, retained messages are not added
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
@@ -192,14 +191,21 @@ class ConnectionWriter(asyncio.Protocol):
         session.pump(self.encoder, self.out, self.core.now_us())
         self._sent(before)
 
-    def deliver_retained(self, subscription: TopicSubscription) -> None:
-        """Sends what a new subscription finds retained, as fast as the client takes it."""
+    def deliver_retained(self, patterns: Sequence[str]) -> None:
+        """Sends what new subscriptions find retained, as fast as the client takes it."""
         session = self.session
-        assert session is not None
+        if session is None or not patterns:
+            return
         if self.retained is None:
-            find = partial(self.core.retained_for, session)
-            self.retained = RetainedDelivery(find, self._send_retained, self._takes_retained, session.subscriptions)
-        self.retained.add(subscription)
+            self.retained = RetainedDelivery(
+                partial(self.core.retained_for, session),
+                self._send_retained,
+                self._takes_retained,
+                session.subscriptions,
+                turns=self.core.turns,
+                owner=session.owner,
+            )
+        self.retained.add(patterns)
         self.retained.step()
 
     def _send_retained(self, message: ApplicationMessage) -> None:

@@ -22,6 +22,7 @@ from .delivery.session import Session
 from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive
 from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
+from .scheduling.turns import Turns
 from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings
 from .stats import Stats
 from .storage import Storage
@@ -62,6 +63,7 @@ class BrokerCore:
         self.router = Router(self.tree, self.hooks.may_receive)
         self.clock = time.monotonic
         self.admission = Admission(settings, self.stats, lambda: self.clock())
+        self.turns = Turns(self.stats)
         self.connections = Connections(self.stats, self.admission)
         self.peer_tasks = PeerTasks(self.stats)
         self.back_pressure = BackPressure(settings.queued_bytes, self.stats, self.clock, _call_later)

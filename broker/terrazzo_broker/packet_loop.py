@@ -23,6 +23,7 @@ from .limited_log import limited_logger
 log = limited_logger("terrazzo_broker.listeners")
 
 _PROTOCOL_BYTES = 7  # of a CONNECT of 3.1.1 and 5.0, up to the protocol level
+_LEAVES_THE_REST = (ConnectionState.DECIDING, ConnectionState.CLOSED)
 _PROXY_HEADERS = (b"PROXY ", b"\r\n\r\n\0")  # what versions 1 and 2 of the PROXY protocol start with
 
 
@@ -42,7 +43,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     if back_pressure.fed:  # by something else than this read
         back_pressure.fed.clear()
     tree, limit = core.tree, connection.packet_limit
-    position, size, needed = 0, len(data), 0
+    position, size, needed, is_late = 0, len(data), 0, False
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
         raise _no_connect(connection, data)
     while position < size:
@@ -70,9 +71,13 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         if header in ACKS and end - start == 2 and connection.session is not None:
             position = _handle_plain_acks(connection, data, position)
             continue
+        core.turns.enter(connection.owner)
+        is_late = core.turns.is_over
+        if is_late:
+            break
         position = end
         handle_packet(connection, header, data, start, end, now_us)
-        if connection.state in (ConnectionState.DECIDING, ConnectionState.CLOSED):
+        if connection.steps is not None or connection.state in _LEAVES_THE_REST:
             break  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
     if back_pressure.fed:
         back_pressure.settle(connection, size)
@@ -84,7 +89,9 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
     if position:  # part of a packet shows no life [MQTT-3.1.2-22]
         connection.seen_s = core.clock()
-    connection.keep(data[position:], needed)
+    if is_late or connection.steps is not None:
+        return connection.wait_for_turn(data[position:])
+    return connection.keep(data[position:], needed)
 
 
 def _no_connect(connection: Connection, data: bytes) -> PacketError:

@@ -70,6 +70,7 @@ class Stats:
     storage_commits: int = 0
     storage_failures: int = 0  # commits that the disk refused
     storage_refusals: int = 0  # publishes and subscriptions refused meanwhile
+    work_deferred: int = 0  # pieces of work over what clients sent that were left for the loop's next turn
     rate_limited: int = 0  # times a client was read more slowly
     publishers_slowed: int = 0  # times a client wasn't read for a while, as a subscriber that it feeds was behind
     hook_failures: int = 0  # exceptions from the embedding program's hooks

@@ -180,11 +180,14 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
     Parser(
         covers=(
             "terrazzo_broker.codec.reader:parse_packet",
+            "terrazzo_broker.codec.reader:read_packet",
             "terrazzo_broker.codec.reader:parse_connect",
             "terrazzo_broker.codec.publish:parse_publish",
+            "terrazzo_broker.codec.publish:read_publish",
             "terrazzo_broker.codec.properties:parse_properties",
-            "terrazzo_broker.codec.subscribe:parse_subscribe",
-            "terrazzo_broker.codec.subscribe:parse_unsubscribe",
+            "terrazzo_broker.codec.properties:read_properties",
+            "terrazzo_broker.codec.subscribe:read_subscribe",
+            "terrazzo_broker.codec.subscribe:read_unsubscribe",
             "terrazzo_broker.codec.wire:parse_frame",
             "terrazzo_broker.codec.wire:decode_string",
         ),

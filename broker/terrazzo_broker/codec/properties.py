@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from ..scheduling.turns import Steps
 from .errors import malformed, protocol_error
 from .wire import Cursor
 
@@ -102,23 +103,49 @@ def parse_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None 
     Raises:
         PacketError: 0x81 for an identifier that may not stand here, 0x82 for one that stands twice.
     """
+    outer_end, allowed = _begin(cursor), ALLOWED[packet]
+    values: dict[str, Any] = {}
+    while cursor.position < cursor.end:
+        _read_one(cursor, allowed, values, forwarded)
+    cursor.end = outer_end
+    return values
+
+
+def read_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None = None) -> Steps[dict[str, Any]]:
+    """``parse_properties`` in steps.
+
+    Raises:
+        PacketError: as there.
+    """
+    outer_end, allowed = _begin(cursor), ALLOWED[packet]
+    values: dict[str, Any] = {}
+    while cursor.position < cursor.end:
+        _read_one(cursor, allowed, values, forwarded)
+        yield
+    cursor.end = outer_end
+    return values
+
+
+def _begin(cursor: Cursor) -> int:
+    """Ends the cursor with the properties; where it ended before."""
     length = cursor.length()  # there also where it is 0 [MQTT-2.2.2-1]
     outer_end, cursor.end = cursor.end, cursor.position + length
     if cursor.end > outer_end:
         raise malformed("the properties are longer than the packet")
-    allowed = ALLOWED[packet]
-    values: dict[str, Any] = {}
-    while cursor.position < cursor.end:
-        start = cursor.position
-        number = cursor.length()
-        row = allowed.get(number)
-        if row is None:
-            raise malformed(f"property 0x{number:02x} in {packet}")
-        _put(values, row, row.read(cursor))
-        if forwarded is not None and number in FORWARDED:
-            forwarded.append(cursor.buffer[start : cursor.position])  # in their order [MQTT-3.3.2-18]
-    cursor.end = outer_end
-    return values
+    return outer_end
+
+
+def _read_one(
+    cursor: Cursor, allowed: Mapping[int, Property], values: dict[str, Any], forwarded: list[bytes] | None
+) -> None:
+    start = cursor.position
+    number = cursor.length()
+    row = allowed.get(number)
+    if row is None:
+        raise malformed(f"property 0x{number:02x} may not stand here")
+    _put(values, row, row.read(cursor))
+    if forwarded is not None and number in FORWARDED:
+        forwarded.append(cursor.buffer[start : cursor.position])  # in their order [MQTT-3.3.2-18]
 
 
 def _put(values: dict[str, Any], row: Property, value: Any) -> None:

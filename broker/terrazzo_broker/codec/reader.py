@@ -15,10 +15,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import mqtt5
 
+from ..scheduling.turns import Steps, finish
 from ..topics.names import is_topic_name
 from .errors import PacketError, UnsupportedProtocol, malformed, protocol_error
-from .properties import parse_properties
-from .subscribe import SubscribePacket, UnsubscribePacket, parse_subscribe, parse_unsubscribe
+from .properties import parse_properties, read_properties
+from .subscribe import SubscribePacket, UnsubscribePacket, read_subscribe, read_unsubscribe
 from .wire import Cursor
 
 CONNECT, CONNACK, PUBLISH, PUBACK, PUBREC, PUBREL, PUBCOMP, SUBSCRIBE = range(1, 9)
@@ -30,13 +31,24 @@ _FLAGS = {PUBREL: 2, SUBSCRIBE: 2, UNSUBSCRIBE: 2}
 _NO_FLAGS = 0  # [MQTT-3.14.1-1] [MQTT-3.15.1-1]; [MQTT-3.14.1-1] of 3.1.1
 
 _Code = TypeVar("_Code", bound=int)
+Packet = mqtt5.Packet | SubscribePacket | UnsubscribePacket
+_Reader = Callable[[Cursor, int], Steps[Any]]
 
 
-def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | SubscribePacket | UnsubscribePacket:
+def parse_packet(header: int, cursor: Cursor, version: int) -> Packet:
     """Reads the packet whose first byte is ``header`` and whose body is the cursor's; ``version`` is 3, 4 or 5.
 
     Raises:
         PacketError: 0x81 where it can't be read, 0x82 where it may not be sent by a client.
+    """
+    return finish(read_packet(header, cursor, version))
+
+
+def read_packet(header: int, cursor: Cursor, version: int) -> Steps[Packet]:
+    """``parse_packet`` in steps.
+
+    Raises:
+        PacketError: as there.
     """
     kind = header >> 4
     read = _READERS.get(kind)
@@ -46,7 +58,7 @@ def parse_packet(header: int, cursor: Cursor, version: int) -> mqtt5.Packet | Su
         raise protocol_error(f"packet type {kind} from a client")
     if header & 15 != _FLAGS.get(kind, _NO_FLAGS) and version > 3:  # [MQTT-2.2.2-2] of 3.1.1; DUP may be set in 3.1
         raise malformed(f"the flags of packet type {kind} are {header & 15}")
-    packet = read(cursor, version)
+    packet: Packet = yield from read(cursor, version)
     cursor.finish()
     return packet
 
@@ -160,45 +172,46 @@ def _code(codes: Callable[[int], _Code], value: int) -> _Code:
         raise malformed(f"reason code 0x{value:02x}") from None
 
 
-def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]) -> Callable[..., mqtt5.Packet]:
-    def read(cursor: Cursor, version: int) -> mqtt5.Packet:
+def _ack_reader(packet: Callable[..., mqtt5.Packet], codes: Callable[[int], Any]) -> _Reader:
+    def read(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
         packet_id = cursor.packet_id()
         if version < 5 or cursor.position == cursor.end:
             return packet(packet_id)
         reason = _code(codes, cursor.integer(1))
-        values = parse_properties(cursor, "ack") if cursor.position < cursor.end else {}
+        values = (yield from read_properties(cursor, "ack")) if cursor.position < cursor.end else {}
         return packet(packet_id, reason_code=reason, **values)
 
     return read
 
 
-def _pingreq(cursor: Cursor, version: int) -> mqtt5.Packet:
+def _pingreq(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
+    yield from ()
     return mqtt5.PingReqPacket()
 
 
-def _disconnect(cursor: Cursor, version: int) -> mqtt5.Packet:
+def _disconnect(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
     if version < 5 or cursor.position == cursor.end:
         return mqtt5.DisconnectPacket()
     reason = _code(mqtt5.DisconnectReasonCode, cursor.integer(1))
-    values = parse_properties(cursor, "disconnect") if cursor.position < cursor.end else {}
+    values = (yield from read_properties(cursor, "disconnect")) if cursor.position < cursor.end else {}
     return mqtt5.DisconnectPacket(reason_code=reason, **values)
 
 
-def _auth(cursor: Cursor, version: int) -> mqtt5.Packet:
+def _auth(cursor: Cursor, version: int) -> Steps[mqtt5.Packet]:
     if cursor.position == cursor.end:
         return mqtt5.AuthPacket()
     reason = _code(mqtt5.AuthReasonCode, cursor.integer(1))
-    values = parse_properties(cursor, "auth") if cursor.position < cursor.end else {}
+    values = (yield from read_properties(cursor, "auth")) if cursor.position < cursor.end else {}
     return mqtt5.AuthPacket(reason_code=reason, **values)
 
 
-_READERS: dict[int, Callable[[Cursor, int], mqtt5.Packet | SubscribePacket | UnsubscribePacket]] = {
+_READERS: dict[int, _Reader] = {
     PUBACK: _ack_reader(mqtt5.PubAckPacket, mqtt5.PubAckReasonCode),
     PUBREC: _ack_reader(mqtt5.PubRecPacket, mqtt5.PubRecReasonCode),
     PUBREL: _ack_reader(mqtt5.PubRelPacket, mqtt5.PubRelReasonCode),
     PUBCOMP: _ack_reader(mqtt5.PubCompPacket, mqtt5.PubCompReasonCode),
-    SUBSCRIBE: parse_subscribe,
-    UNSUBSCRIBE: parse_unsubscribe,
+    SUBSCRIBE: read_subscribe,
+    UNSUBSCRIBE: read_unsubscribe,
     PINGREQ: _pingreq,
     DISCONNECT: _disconnect,
     AUTH: _auth,

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import msgspec
 
+from ..scheduling.turns import Steps
 from .errors import malformed, protocol_error
-from .properties import parse_properties
+from .properties import read_properties
 from .wire import Cursor
 
 
@@ -37,17 +38,18 @@ class UnsubscribePacket(msgspec.Struct, frozen=True):
     user_properties: list[tuple[str, str]] = []
 
 
-def parse_subscribe(cursor: Cursor, version: int) -> SubscribePacket:
+def read_subscribe(cursor: Cursor, version: int) -> Steps[SubscribePacket]:
     """Reads the body of a SUBSCRIBE.
 
     Raises:
         PacketError: 0x81 or 0x82.
     """
     packet_id = cursor.packet_id()
-    values = parse_properties(cursor, "subscribe") if version == 5 else {}
+    values = (yield from read_properties(cursor, "subscribe")) if version == 5 else {}
     requested = []
     while cursor.position < cursor.end:
         requested.append(_requested_filter(cursor, version))
+        yield
     if not requested:
         raise protocol_error("a SUBSCRIBE without topic filters")  # [MQTT-3.8.3-2]; [MQTT-3.8.3-3] of 3.1.1
     return SubscribePacket(packet_id, requested, values.get("subscription_id", 0), values.get("user_properties", []))
@@ -64,17 +66,18 @@ def _requested_filter(cursor: Cursor, version: int) -> RequestedFilter:
     return RequestedFilter(pattern, options & 3, bool(options & 4), bool(options & 8), options >> 4 & 3)
 
 
-def parse_unsubscribe(cursor: Cursor, version: int) -> UnsubscribePacket:
+def read_unsubscribe(cursor: Cursor, version: int) -> Steps[UnsubscribePacket]:
     """Reads the body of an UNSUBSCRIBE.
 
     Raises:
         PacketError: 0x81 or 0x82.
     """
     packet_id = cursor.packet_id()
-    values = parse_properties(cursor, "unsubscribe") if version == 5 else {}
+    values = (yield from read_properties(cursor, "unsubscribe")) if version == 5 else {}
     patterns = []
     while cursor.position < cursor.end:
         patterns.append(_pattern(cursor))
+        yield
     if not patterns:
         raise protocol_error("an UNSUBSCRIBE without topic filters")  # [MQTT-3.10.3-2] of both
     return UnsubscribePacket(packet_id, patterns, values.get("user_properties", []))

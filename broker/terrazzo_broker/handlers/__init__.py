@@ -8,12 +8,14 @@ from typing import Any
 import mqtt5
 
 from ..codec.errors import protocol_error
-from ..codec.reader import CONNECT, PUBLISH, parse_packet
+from ..codec.publish import parse_publish, read_publish
+from ..codec.reader import CONNECT, PUBLISH, Packet, parse_packet, read_packet
 from ..codec.subscribe import SubscribePacket, UnsubscribePacket
 from ..codec.wire import Cursor
 from ..codec.writer import PUBACK, PUBCOMP, PUBREC, PUBREL
 from ..connection import Connection
 from ..connection_state import ConnectionState
+from ..scheduling.turns import Steps
 from .acks import handle_acks
 from .auth import handle_auth
 from .connect import handle_connect
@@ -26,9 +28,13 @@ from .unsubscribe import handle_unsubscribe
 ACKS = (PUBACK, PUBREC, PUBREL, PUBCOMP)
 _ACK_PACKETS = (mqtt5.PubAckPacket, mqtt5.PubRecPacket, mqtt5.PubRelPacket, mqtt5.PubCompPacket)
 
-_HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
+_LARGE_BYTES = 2_048  # of a packet whose reading alone may take long
+
+_IN_STEPS: dict[type, Callable[[Connection, Any], Steps[None]]] = {
     SubscribePacket: handle_subscribe,
     UnsubscribePacket: handle_unsubscribe,
+}
+_HANDLERS: dict[type, Callable[[Connection, Any], None]] = {
     mqtt5.PingReqPacket: handle_pingreq,
     mqtt5.DisconnectPacket: handle_disconnect,
     mqtt5.AuthPacket: handle_auth,
@@ -39,19 +45,43 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
     """Handles the packet with the first byte ``header`` and the body ``data[start:end]``."""
     if connection.state is ConnectionState.OPEN:
         if header >> 4 == PUBLISH:
-            return handle_publish(connection, header, Cursor(data, start, end), now_us)
+            cursor = Cursor(data, start, end)
+            if end - start > _LARGE_BYTES and connection.version == 5:
+                return connection.work(_read_and_publish(connection, header, cursor, now_us))
+            return handle_publish(connection, parse_publish(header, cursor, connection.version), now_us)
         return _handle_open(connection, header, Cursor(data, start, end))
     if connection.state is ConnectionState.NEW:
         return handle_connect(connection, header, Cursor(data, start, end))
     return _handle_challenged(connection, header, Cursor(data, start, end))
 
 
+def _read_and_publish(connection: Connection, header: int, cursor: Cursor, now_us: int) -> Steps[None]:
+    publish = yield from read_publish(header, cursor, connection.version)
+    handle_publish(connection, publish, now_us)
+
+
 def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
     if header >> 4 == CONNECT:
         raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2] of both
-    packet = parse_packet(header, cursor, connection.level)
+    if cursor.end - cursor.position > _LARGE_BYTES:
+        return connection.work(_read_and_handle(connection, header, cursor))
+    return _handle_packet(connection, header, parse_packet(header, cursor, connection.level))
+
+
+def _read_and_handle(connection: Connection, header: int, cursor: Cursor) -> Steps[None]:
+    packet = yield from read_packet(header, cursor, connection.level)
+    if type(packet) in _IN_STEPS:
+        yield from _IN_STEPS[type(packet)](connection, packet)
+    else:
+        _handle_packet(connection, header, packet)
+
+
+def _handle_packet(connection: Connection, header: int, packet: Packet) -> None:
     if isinstance(packet, _ACK_PACKETS):
         return handle_acks(connection, ACKS[(header >> 4) - 4], (packet.packet_id,), int(packet.reason_code))
+    handle_in_steps = _IN_STEPS.get(type(packet))
+    if handle_in_steps is not None:
+        return connection.work(handle_in_steps(connection, packet))
     return _HANDLERS[type(packet)](connection, packet)
 
 

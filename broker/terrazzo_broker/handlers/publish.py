@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from mqtt5 import DisconnectReasonCode
 
 from ..codec.errors import PacketError, protocol_error
-from ..codec.publish import Publish, parse_publish
+from ..codec.publish import Publish
 from ..codec.scan import QOS0, QOS1, QOS2, PublishRun, scan_publishes
-from ..codec.wire import Cursor, decode_string
+from ..codec.wire import decode_string
 from ..codec.writer import PUBACK, PUBREC, ack
 from ..connection import Connection
 from ..delivery.qos import RECEIVER, ReceiverStep
@@ -131,9 +131,8 @@ def _deliver(
 # One
 
 
-def handle_publish(connection: Connection, header: int, cursor: Cursor, now_us: int) -> None:
+def handle_publish(connection: Connection, publish: Publish, now_us: int) -> None:
     """Handles one publish: passes it on and acknowledges it, or has it made durable first."""
-    publish = parse_publish(header, cursor, connection.version)
     topic = _resolve_alias(connection, publish)
     _count(connection, 1, publish.qos)
     # At QoS 1 each is a new one [MQTT-4.3.2-5]; at QoS 2 it is answered whatever became of the message [MQTT-4.3.3-13].

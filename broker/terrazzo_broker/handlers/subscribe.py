@@ -7,31 +7,34 @@ from mqtt5 import SubAckReasonCode
 
 from ..codec.subscribe import RequestedFilter, SubscribePacket
 from ..connection import Connection
+from ..scheduling.turns import Steps
 from ..topics.names import is_topic_filter, split_shared
 from ..topics.tree import TopicSubscription
 
 
-def handle_subscribe(connection: Connection, packet: SubscribePacket) -> None:
-    """Grants or refuses each filter, sends SUBACK, then the retained messages."""
-    granted: list[tuple[TopicSubscription, bool]] = []
+def handle_subscribe(connection: Connection, packet: SubscribePacket) -> Steps[None]:
+    """Grants or refuses each filter, sends SUBACK, then the retained messages: of a filter that it repeats they are
+    sent once, as its last place asks for them."""
+    granted: dict[str, bool] = {}  # by filter, whether it is owed retained messages
     reasons: list[SubAckReasonCode] = []
     for wanted in packet.requested:  # one after the other [MQTT-3.8.4-5]; [MQTT-3.8.4-4] of 3.1.1
         reason = _refusal(connection, wanted.pattern)
         if reason is None:
-            granted.append(_subscribe(connection, wanted, packet.identifier))
+            is_owed = _subscribe(connection, wanted, packet.identifier)
+            granted[wanted.pattern] = granted.get(wanted.pattern, False) or is_owed
             reason = SubAckReasonCode(wanted.qos)  # [MQTT-3.2.2-10] [MQTT-3.8.4-7]
         else:
             connection.core.stats.subscribes_refused += 1
+            if connection.level == 3:  # it has no code for a refusal: the QoS that was asked for, as Mosquitto does it
+                reason = SubAckReasonCode(wanted.qos)
         reasons.append(reason)  # [MQTT-3.8.4-6] [MQTT-3.9.3-1]; [MQTT-3.8.4-5] [MQTT-3.9.3-1] of 3.1.1
-    if connection.level == 3:  # it has no code for a refusal: the QoS that was asked for, as Mosquitto does it
-        reasons = [SubAckReasonCode(wanted.qos) for wanted in packet.requested]
+        yield
     # [MQTT-2.2.1-6] [MQTT-3.8.4-1] [MQTT-3.8.4-2]; [MQTT-2.3.1-7] [MQTT-3.8.4-1] [MQTT-3.8.4-2] of 3.1.1
     # Neither a reason string nor user properties: [MQTT-3.9.2-1] [MQTT-3.9.2-2]
     connection.send_packet(mqtt5.SubAckPacket(packet.packet_id, reasons))
-    for subscription, is_new in granted:
-        _send_retained(connection, subscription, is_new=is_new)
+    connection.deliver_retained([pattern for pattern, is_owed in granted.items() if is_owed])
     if granted and connection.client is not None:
-        connection.core.hooks.tell_subscribed(connection.client, [subscription.filter for subscription, _ in granted])
+        connection.core.hooks.tell_subscribed(connection.client, list(granted))
 
 
 def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
@@ -52,7 +55,8 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
     return None if core.hooks.authorize_subscribe(client, pattern) else SubAckReasonCode.NOT_AUTHORIZED
 
 
-def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int) -> tuple[TopicSubscription, bool]:
+def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int) -> bool:
+    """Subscribes; whether retained messages are to follow."""
     session, client = connection.session, connection.client
     assert session is not None
     assert client is not None
@@ -68,16 +72,12 @@ def _subscribe(connection: Connection, wanted: RequestedFilter, identifier: int)
     is_new = wanted.pattern not in session.subscriptions
     connection.core.subscribe(session, subscription)  # in the place of an equal filter's [MQTT-3.8.4-3]
     client.filters.add(wanted.pattern)
-    return subscription, is_new
+    return not is_shared and _is_owed(wanted.retain_handling, is_new=is_new)
 
 
-def _send_retained(connection: Connection, subscription: TopicSubscription, *, is_new: bool) -> None:
-    """Sends retained messages as Retain Handling asks, none for a shared subscription.
+def _is_owed(retain_handling: int, *, is_new: bool) -> bool:
+    """Whether retained messages follow, as Retain Handling asks; none do for a shared subscription.
 
     [MQTT-3.3.1-9] [MQTT-3.8.4-4]; [MQTT-3.3.1-6] [MQTT-3.8.4-3] of 3.1.1
     """
-    if subscription.filter.startswith("$share/") or subscription.retain_handling == 2:  # [MQTT-3.3.1-11]
-        return
-    if subscription.retain_handling == 1 and not is_new:  # [MQTT-3.3.1-10]
-        return
-    connection.deliver_retained(subscription)
+    return retain_handling == 0 or (retain_handling == 1 and is_new)  # [MQTT-3.3.1-10] [MQTT-3.3.1-11]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Generic, Protocol, TypeVar
 
 from .owners import EVERYBODY
@@ -231,27 +231,31 @@ class RetainedMessages(Generic[M]):
 
 
 def _walk(root: _RetainedNode[M], levels: list[str]) -> Iterator[M | None]:
-    pending = [(root, 0)]
+    pending: list[tuple[Iterator[_RetainedNode[M]], int]] = [(iter((root,)), 0)]
     while pending:
-        node, depth = pending.pop()
+        nodes, depth = pending[-1]
+        node = next(nodes, None)
+        if node is None:
+            pending.pop()
+            continue
         level = levels[depth] if depth < len(levels) else ""
         if depth == len(levels):
             yield node.message
         elif level == "#":
             yield node.message
-            pending.extend((child, depth) for child in _children(node, root))
+            pending.append((_children(node, root), depth))
         elif level == "+":
             yield None
-            pending.extend((child, depth + 1) for child in _children(node, root))
+            pending.append((_children(node, root), depth + 1))
         elif level in node.children:
-            pending.append((node.children[level], depth + 1))
+            pending.append((iter((node.children[level],)), depth + 1))
 
 
-def _children(node: _RetainedNode[M], root: _RetainedNode[M]) -> Iterable[_RetainedNode[M]]:
+def _children(node: _RetainedNode[M], root: _RetainedNode[M]) -> Iterator[_RetainedNode[M]]:
     """The nodes that a wildcard stands for: at the root not those that begin with ``$``. [MQTT-4.7.2-1] of both"""
     if node is not root:
-        return node.children.values()
-    return (child for name, child in node.children.items() if not name.startswith("$"))
+        return iter(list(node.children.values()))  # which may come and go meanwhile
+    return (child for name, child in list(node.children.items()) if not name.startswith("$"))
 
 
 def _source(message: Retainable) -> Source:

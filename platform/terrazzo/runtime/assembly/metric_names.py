@@ -51,6 +51,7 @@ BROKER = {
     "terrazzo_broker_storage_failures_total": "storage_failures",
     "terrazzo_broker_storage_refusals_total": "storage_refusals",
     "terrazzo_broker_rate_limited_total": "rate_limited",
+    "terrazzo_broker_work_deferred_total": "work_deferred",
     "terrazzo_broker_publishers_slowed_total": "publishers_slowed",
     "terrazzo_broker_hook_failures_total": "hook_failures",
     "terrazzo_broker_task_failures_total": "task_failures",

@@ -1,0 +1,1 @@
+"""Who has the event loop, and for how long."""

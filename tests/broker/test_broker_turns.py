@@ -1,0 +1,129 @@
+"""Nobody has the loop for long, whatever their packets ask for; meanwhile others are answered as ever."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import Any
+
+import mqtt5
+import pytest
+from loop_probe import ThreadPeer, connect_5, probed
+from raw_client import until
+
+from conftest import RecordingHooks
+from mqtt_bytes import field, frame
+from terrazzo_broker import Accept
+
+ANSWERED_S = 2.0  # far above what an answer takes, far below what a held loop looks like
+PAIRS = b"\x26" + field("") + field("")
+
+
+def length(value: int) -> bytes:
+    """A Variable Byte Integer."""
+    return frame(0, bytes(value))[1 : -value or None]
+
+
+def properties(count: int) -> bytes:
+    """So many empty user properties, with their length."""
+    return length(count * len(PAIRS)) + PAIRS * count
+
+
+def subscribe(*patterns: str, packet_id: int = 1) -> bytes:
+    """A SUBSCRIBE of MQTT 5 at QoS 0."""
+    return frame(0x82, packet_id.to_bytes(2, "big"), b"\0", *(field(each) + b"\0" for each in patterns))
+
+
+def unsubscribe(*patterns: str) -> bytes:
+    """An UNSUBSCRIBE of MQTT 5."""
+    return frame(0xA2, b"\0\2\0", *(field(each) for each in patterns))
+
+
+async def by_name(request: Any) -> Accept:
+    """Owners are the first letters of client ids."""
+    return Accept("someone", owner=request.client_id[0])
+
+
+DISTINCT = [f"t/{number}" for number in range(10_000)]
+REQUESTS = {
+    "one filter repeated": subscribe(*["#"] * 10_000),
+    "many filters": subscribe(*DISTINCT),
+    "very many filters": subscribe(*["a"] * 200_000),
+    "many SUBSCRIBEs": subscribe("#") * 400,
+    "many UNSUBSCRIBEs": unsubscribe("#") * 10_000,
+    "one long UNSUBSCRIBE": subscribe(*DISTINCT[:900]) + unsubscribe(*DISTINCT),
+    "SUBSCRIBE with properties": frame(0x82, b"\0\1", properties(200_000), field("#"), b"\0"),
+    "PUBLISH with properties": frame(0x30, field("t"), properties(200_000)),
+    "PUBACK with properties": frame(0x40, b"\0\1\x10", properties(200_000)),
+    "PUBLISH on many topics": b"".join(frame(0x30, field(f"t/{number}"), b"\0x") for number in range(30_000)),
+    "wildcards over what is retained": subscribe("+/+", "t/#", "+/1/#", "#", "t/+"),
+}
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS.keys())
+async def test_no_request_holds_the_loop(start: Any, dial: Any, request_: bytes) -> None:
+    running = await start(RecordingHooks(by_name))
+    for number in range(500):
+        running.broker.publish(f"t/{number}", b"x", retain=True, owner="a")
+    honest = await dial("b", port=running.port)
+    await honest.silence()
+    longest_s = 0.0
+    with probed() as probe, closing(ThreadPeer(running.port, connect_5("a") + request_)) as peer:
+        ended_s = time.monotonic() + 60
+        while not peer.is_answered:
+            assert time.monotonic() < ended_s
+            began_s = time.perf_counter()
+            await honest.silence()
+            honest.publish("t", qos=1, packet_id=1)
+            assert (await honest.receive()).reason_code == mqtt5.PubAckReasonCode.NO_MATCHING_SUBSCRIBERS
+            longest_s = max(longest_s, time.perf_counter() - began_s)
+        assert probe.turns > 3
+    assert longest_s < ANSWERED_S
+    assert running.broker.stats.internal_errors == 0
+
+
+async def test_a_filter_repeated_in_one_packet_gets_what_is_retained_once(start: Any, dial: Any) -> None:
+    """At the last QoS that was asked for; where only the first of them was owed it, too. [MQTT-3.8.4-5]"""
+    running = await start()
+    for number in range(500):
+        running.broker.publish(f"t/{number}", b"x", qos=1, retain=True, owner="")
+    for again in (0, 0x10, 0x20):  # retain handling
+        client = await dial(f"c{again}", port=running.port)
+        answer = await client.subscribe(("#", 0x10), *[("#", again | 1)] * 2_000)
+        assert [int(each) for each in answer.reason_codes] == [0, *[1] * 2_000]
+        found = [await client.receive() for _ in range(100)]
+        client.send(*(frame(0x40, each.packet_id.to_bytes(2, "big")) for each in found))
+        for _ in range(4):
+            more = [await client.receive() for _ in range(100)]
+            client.send(*(frame(0x40, each.packet_id.to_bytes(2, "big")) for each in more))
+            found += more
+        assert {each.topic for each in found} == {f"t/{number}" for number in range(500)}
+        assert {(int(each.qos), each.retain) for each in found} == {(1, True)}
+        await client.silence()
+
+
+async def test_packets_behind_a_long_one_wait_for_it_and_keep_their_order(start: Any, dial: Any) -> None:
+    running = await start()
+    client = await dial("c", port=running.port)
+    client.send(subscribe("t", *["a"] * 50_000), unsubscribe("t"), subscribe("t", packet_id=3))
+    client.publish("t", b"1")
+    client.publish("t", b"2")
+    kinds = [type(await client.receive()).__name__ for _ in range(3)]
+    assert kinds == ["SubAckPacket", "UnsubAckPacket", "SubAckPacket"]
+    assert [(await client.receive()).payload for _ in range(2)] == [b"1", b"2"]
+    assert running.broker.stats.work_deferred > 0
+    await client.silence()
+
+
+async def test_who_leaves_or_is_taken_over_in_the_middle_leaves_no_work_behind(start: Any, dial: Any) -> None:
+    running = await start(RecordingHooks(by_name), subscriptions_per_session=100_000)
+    for _ in range(2):
+        with closing(ThreadPeer(running.port, connect_5("a") + subscribe(*[f"{n}" for n in range(40_000)]))):
+            await until(lambda: "a" in running.broker.sessions and running.broker.sessions["a"].subscriptions)
+            client = await dial("a", port=running.port)  # takes over, with a clean start
+            await client.silence()
+            assert len(running.broker.sessions["a"].subscriptions) == 0
+            await client.finish()
+            await until(lambda: not running.broker.sessions)
+    assert running.broker.stats.subscriptions == 0
+    assert running.broker.stats.internal_errors == 0

@@ -181,7 +181,7 @@ class Connection(ConnectionWriter):
             if self.steps is None or self._do_steps(self.steps):
                 self.handle_packets(self, data)
             else:
-                self.wait_for_turn(data)
+                self._wait_for_turn(data)
         except PacketError as error:
             self.core.stats.protocol_errors += 1
             self.acknowledge_so_far()  # the packets before the bad one count
@@ -234,7 +234,14 @@ class Connection(ConnectionWriter):
         self.steps = None
         return True
 
-    def wait_for_turn(self, rest: bytes) -> None:
+    def leave(self, rest: bytes, needed: int, *, is_late: bool) -> None:
+        """Ends the handling of a read. ``is_late``: the rest, whole packets too, waits for the connection's turn."""
+        if is_late or self.steps is not None:
+            self._wait_for_turn(rest)
+        else:
+            self.keep(rest, needed)
+
+    def _wait_for_turn(self, rest: bytes) -> None:
         """Goes on with the work, and then with ``rest``, when it is the connection's turn."""
         if self.state is ConnectionState.CLOSED:
             return

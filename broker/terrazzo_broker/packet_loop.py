@@ -40,8 +40,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
         connection.client.last_packet_us = now_us
     back_pressure = core.back_pressure
-    if back_pressure.fed:  # by something else than this read
-        back_pressure.fed.clear()
+    back_pressure.fed.clear()  # by something else than this read
     tree, limit = core.tree, connection.packet_limit
     position, size, needed, is_late = 0, len(data), 0, False
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
@@ -71,9 +70,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         if header in ACKS and end - start == 2 and connection.session is not None:
             position = _handle_plain_acks(connection, data, position)
             continue
-        core.turns.enter(connection.owner)
-        is_late = core.turns.is_over
-        if is_late:
+        if is_late := core.turns.is_over_for(connection.owner):
             break
         position = end
         handle_packet(connection, header, data, start, end, now_us)
@@ -89,9 +86,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
     if position:  # part of a packet shows no life [MQTT-3.1.2-22]
         connection.seen_s = core.clock()
-    if is_late or connection.steps is not None:
-        return connection.wait_for_turn(data[position:])
-    return connection.keep(data[position:], needed)
+    connection.leave(data[position:], needed, is_late=is_late)
 
 
 def _no_connect(connection: Connection, data: bytes) -> PacketError:

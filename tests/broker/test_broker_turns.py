@@ -11,7 +11,6 @@ import pytest
 from loop_probe import ThreadPeer, connect_5, probed
 from raw_client import until
 
-from conftest import RecordingHooks
 from mqtt_bytes import field, frame
 from terrazzo_broker import Accept
 
@@ -62,7 +61,8 @@ REQUESTS = {
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS.keys())
 async def test_no_request_holds_the_loop(start: Any, dial: Any, request_: bytes) -> None:
-    running = await start(RecordingHooks(by_name))
+    running = await start()
+    running.hooks.verdict = by_name
     for number in range(500):
         running.broker.publish(f"t/{number}", b"x", retain=True, owner="a")
     honest = await dial("b", port=running.port)
@@ -116,7 +116,8 @@ async def test_packets_behind_a_long_one_wait_for_it_and_keep_their_order(start:
 
 
 async def test_who_leaves_or_is_taken_over_in_the_middle_leaves_no_work_behind(start: Any, dial: Any) -> None:
-    running = await start(RecordingHooks(by_name), subscriptions_per_session=100_000)
+    running = await start(subscriptions_per_session=100_000)
+    running.hooks.verdict = by_name
     for _ in range(2):
         with closing(ThreadPeer(running.port, connect_5("a") + subscribe(*[f"{n}" for n in range(40_000)]))):
             await until(lambda: "a" in running.broker.sessions and running.broker.sessions["a"].subscriptions)

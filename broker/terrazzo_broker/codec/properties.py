@@ -106,7 +106,7 @@ def parse_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None 
     outer_end, allowed = _begin(cursor), ALLOWED[packet]
     values: dict[str, Any] = {}
     while cursor.position < cursor.end:
-        _read_one(cursor, allowed, values, forwarded)
+        _take_one(cursor, allowed, values, forwarded)
     cursor.end = outer_end
     return values
 
@@ -120,7 +120,7 @@ def read_properties(cursor: Cursor, packet: str, forwarded: list[bytes] | None =
     outer_end, allowed = _begin(cursor), ALLOWED[packet]
     values: dict[str, Any] = {}
     while cursor.position < cursor.end:
-        _read_one(cursor, allowed, values, forwarded)
+        _take_one(cursor, allowed, values, forwarded)
         yield
     cursor.end = outer_end
     return values
@@ -135,7 +135,7 @@ def _begin(cursor: Cursor) -> int:
     return outer_end
 
 
-def _read_one(
+def _take_one(
     cursor: Cursor, allowed: Mapping[int, Property], values: dict[str, Any], forwarded: list[bytes] | None
 ) -> None:
     start = cursor.position

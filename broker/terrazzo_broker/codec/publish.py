@@ -43,7 +43,7 @@ def parse_publish(header: int, cursor: Cursor, version: int) -> Publish:
     Raises:
         PacketError: 0x81 or 0x82; the topic's text is not looked at yet.
     """
-    head = _read_head(header, cursor)
+    head = _take_head(header, cursor)
     forwarded: list[bytes] = []
     values = parse_properties(cursor, "publish", forwarded) if version == 5 else {}
     return _publish(header, head, cursor, values, forwarded)
@@ -55,13 +55,13 @@ def read_publish(header: int, cursor: Cursor, version: int) -> Steps[Publish]:
     Raises:
         PacketError: as there.
     """
-    head = _read_head(header, cursor)
+    head = _take_head(header, cursor)
     forwarded: list[bytes] = []
     values = (yield from read_properties(cursor, "publish", forwarded)) if version == 5 else {}
     return _publish(header, head, cursor, values, forwarded)
 
 
-def _read_head(header: int, cursor: Cursor) -> _Head:
+def _take_head(header: int, cursor: Cursor) -> _Head:
     qos = header >> 1 & 3
     if qos == 3:
         raise malformed("QoS 3")  # [MQTT-3.3.1-4] of both

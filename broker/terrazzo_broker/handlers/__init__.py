@@ -47,7 +47,7 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
         if header >> 4 == PUBLISH:
             cursor = Cursor(data, start, end)
             if end - start > _LARGE_BYTES and connection.version == 5:
-                return connection.work(_read_and_publish(connection, header, cursor, now_us))
+                return connection.work(_publish_in_steps(connection, header, cursor, now_us))
             return handle_publish(connection, parse_publish(header, cursor, connection.version), now_us)
         return _handle_open(connection, header, Cursor(data, start, end))
     if connection.state is ConnectionState.NEW:
@@ -55,7 +55,7 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
     return _handle_challenged(connection, header, Cursor(data, start, end))
 
 
-def _read_and_publish(connection: Connection, header: int, cursor: Cursor, now_us: int) -> Steps[None]:
+def _publish_in_steps(connection: Connection, header: int, cursor: Cursor, now_us: int) -> Steps[None]:
     publish = yield from read_publish(header, cursor, connection.version)
     handle_publish(connection, publish, now_us)
 
@@ -64,11 +64,11 @@ def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:
     if header >> 4 == CONNECT:
         raise protocol_error("a second CONNECT")  # [MQTT-3.1.0-2] of both
     if cursor.end - cursor.position > _LARGE_BYTES:
-        return connection.work(_read_and_handle(connection, header, cursor))
+        return connection.work(_handle_in_steps(connection, header, cursor))
     return _handle_packet(connection, header, parse_packet(header, cursor, connection.level))
 
 
-def _read_and_handle(connection: Connection, header: int, cursor: Cursor) -> Steps[None]:
+def _handle_in_steps(connection: Connection, header: int, cursor: Cursor) -> Steps[None]:
     packet = yield from read_packet(header, cursor, connection.level)
     if type(packet) in _IN_STEPS:
         yield from _IN_STEPS[type(packet)](connection, packet)

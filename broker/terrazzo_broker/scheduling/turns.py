@@ -66,6 +66,12 @@ class Turns:
         self.is_inside, self._owner = True, owner
         self._ends_s = self._clock() + SLICE_S - used_s
 
+    def is_over_for(self, owner: str) -> bool:
+        """``enter``, and whether nothing of the slice is left."""
+        if not self.is_inside:
+            self.enter(owner)
+        return self._clock() >= self._ends_s
+
     def leave(self) -> None:
         """Ends the owner's slice."""
         self.is_inside = False

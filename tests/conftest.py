@@ -11,9 +11,11 @@ from hypothesis import settings
 
 from influx_server import InfluxServer
 from postgresql_server import PostgreSQL, metadata_in, running_postgresql
+from shared_statements import share_statements
 
 settings.register_profile("any load", deadline=None)  # how long an example takes says how busy the machine is
 settings.load_profile("any load")
+share_statements()
 
 gc.set_threshold(100_000, 20, 50)  # as in a platform that serves: tests leave a large heap, which each collection walks
 

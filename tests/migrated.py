@@ -1,26 +1,54 @@
-"""Databases at the newest revision, for tests about something else: migrating from nothing takes 0.3 s each time."""
+"""Databases at the newest revision, for tests about something else: migrating from nothing takes 0.3 s each time.
+
+What else many tests begin with is made once in each process, too, and copied.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import tempfile
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
+from terrazzo.access.users import ensure_admin
+from terrazzo.config.limits import LimitsSection
+from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import FILE, Database
+from terrazzo.database.usage import count_missing
+from terrazzo.domain.registry import Registry
+from terrazzo.metadata.entities import Entities
+from terrazzo.metadata.excesses import ALL_COUNTED
+from terrazzo.metadata.quotas import RecordQuotas
+
+PASSWORD = "correct horse battery"
 
 _open = Database.open  # whatever tests put in its place
 
 
-def seed(folder: Path) -> Path:
-    """Puts a SQLite database without records into a data folder that has none; the folder."""
+async def no_records(entities: Entities) -> None:
+    """Leaves a database without records."""
+
+
+async def first_start(entities: Entities) -> None:
+    """What a platform's first start makes: its administrator, with ``PASSWORD``, and the first project."""
+    with tempfile.TemporaryDirectory() as folder:
+        await ensure_admin(entities, data_dir=Path(folder), password=PASSWORD)
+    await entities.projects.ensure_default()
+
+
+def seed(folder: Path, records: Callable[[Entities], Awaitable[None]] = no_records) -> Path:
+    """Puts a SQLite database with these records into a data folder that has none; the folder.
+
+    No secrets may be among the records: each folder has keys of its own.
+    """
     path = folder / FILE
     if not path.exists():
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(_migrated())
+            file.write(_made(records))
     return folder
 
 
@@ -31,8 +59,21 @@ async def migrate(url: str, folder: Path) -> None:
 
 
 @cache
-def _migrated() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        with ThreadPoolExecutor(1) as aside:  # a loop may be running here
-            aside.submit(asyncio.run, migrate("", Path(folder))).result()
-        return (Path(folder) / FILE).read_bytes()
+def _made(records: Callable[[Entities], Awaitable[None]]) -> bytes:
+    with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(1) as aside:  # a loop may be running here
+        folder = Path(name)
+        aside.submit(asyncio.run, _make(folder, records)).result()
+        return (folder / FILE).read_bytes()
+
+
+async def _make(folder: Path, records: Callable[[Entities], Awaitable[None]]) -> None:
+    if records is no_records:
+        await migrate("", folder)
+        return
+    database = await _open("", data_dir=seed(folder))
+    try:
+        await count_missing(database, ALL_COUNTED)
+        quotas = RecordQuotas.of(LimitsSection())
+        await records(Entities.open(database, Registry(), Secrets.open(folder), quotas=quotas))
+    finally:
+        await database.close()

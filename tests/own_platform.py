@@ -13,13 +13,14 @@ from typing import Any
 
 import msgspec
 
-from migrated import seed
+from migrated import PASSWORD, first_start, no_records, seed
 from terrazzo.config.sections import Config
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import Tasks
 from terrazzo.runtime.serve import ListenAddresses, Platform, Ports, new_caller, new_mailer, open_store
 
 __all__ = [
+    "PASSWORD",
     "ListenAddresses",
     "Platform",
     "Ports",
@@ -30,8 +31,6 @@ __all__ = [
     "own_platform",
     "store_through",
 ]
-
-PASSWORD = "correct horse battery"
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "http": {"port": 0},
@@ -65,7 +64,9 @@ async def own_platform(
     folder: Path, *, ports: Ports | None = None, **sections: Mapping[str, Any]
 ) -> AsyncIterator[tuple[Platform, ListenAddresses]]:
     """A started platform on a data folder and where it listens; a second one on the same folder is a restart."""
-    platform = Platform(config_in(seed(folder), **sections), ports)
+    config = config_in(folder, **sections)
+    seed(folder, first_start if config.admin.password == PASSWORD else no_records)
+    platform = Platform(config, ports)
     addresses = await platform.start()
     try:
         yield platform, addresses

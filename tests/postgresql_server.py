@@ -42,7 +42,7 @@ class PostgreSQL:
     def start(self) -> None:
         """Returns when it takes connections."""
         options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
-        self._run("pg_ctl", *self._control, "-o", f"{options} -c fsync=off", "start")
+        self._run("pg_ctl", *self._control, "-o", f"{options} -c fsync=off -c autovacuum=off", "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Ends its connections and itself; ``immediate`` as in a crash."""

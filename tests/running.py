@@ -16,11 +16,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from migrated import seed
+from migrated import PASSWORD, first_start, no_records, seed
 from support import free_port, require_program
 from terrazzo.client import Client
-
-PASSWORD = "correct horse battery"
 
 
 def wait_for(condition: Callable[[], Any], what: str, *, timeout_s: float = 20) -> Any:
@@ -111,7 +109,7 @@ class Platform(ServerProcess):
         ports: tuple[int, ...] = (),
         fresh: bool = False,
     ) -> None:
-        """``fresh``: it makes its database itself, as for users; otherwise one without records is there already."""
+        """``fresh``: it makes its database itself, as for users; otherwise that of a first start is there already."""
         self.data = data
         self.ports = ports or tuple(free_port() for _ in range(4))
         self.http, self.mqtt, self.websocket, mqtt_websocket = self.ports
@@ -130,7 +128,7 @@ class Platform(ServerProcess):
         command = [sys.executable, *self.program, "serve", "--data", str(data), *arguments]
         data.parent.mkdir(parents=True, exist_ok=True)
         if not fresh and "TERRAZZO_DATABASE__URL" not in self.environment:
-            seed(data)
+            seed(data, first_start if self.environment["TERRAZZO_ADMIN__PASSWORD"] == PASSWORD else no_records)
         super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
         self.wait_ready(lambda: answers(f"{self.url}/readyz"))
 

@@ -200,16 +200,16 @@ async def test_unknown_user_takes_as_long_as_a_known_one(stand: AccessStand) -> 
     await stand.user("bo")
     login = stand.new_login(failures=0)
 
-    async def fastest(name: str) -> float:
+    async def cheapest(name: str) -> float:
         times = []
         for _ in range(5):
-            start = time.perf_counter()
+            start = time.process_time()  # of all threads; by the clock it would tell of others on this machine
             with pytest.raises(NotAuthenticated):
                 await login.login(name, "not the password", HOME)
-            times.append(time.perf_counter() - start)
+            times.append(time.process_time() - start)
         return min(times)
 
-    known, unknown = await fastest("bo"), await fastest("nobody")
+    known, unknown = await cheapest("bo"), await cheapest("nobody")
     assert 0.4 < unknown / known < 2.5
     hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
     assert not hasher.check_needs_rehash(passwords.NOBODY)

@@ -12,11 +12,13 @@ from typing import Any
 
 import aiohttp
 
+from migrated import first_start, seed
 from own_platform import PASSWORD, ListenAddresses, Platform, Ports, own_platform
 from terrazzo.api.kernel.services import Services
 from terrazzo.config.limits import LimitsSection
 from terrazzo.crypto.passwords import hash_password
 from terrazzo.domain.actor import SYSTEM
+from terrazzo.metadata.entities import Entities
 from terrazzo.terminals.presence import PresenceRegister
 
 __all__ = ["BODY_BYTES", "PASSWORD", "Limits", "Rig", "config_fields", "open_rig", "terminal_fields"]
@@ -116,19 +118,21 @@ async def open_rig(
 
     ``tokens``: of the users, where the folder has them already.
     """
+    if "admin" not in sections and not tokens:
+        seed(folder, _with_users)
     given = {"import_bytes": _FILE_BYTES, "file_bytes": _FILE_BYTES, **(limits or {})}
     async with own_platform(folder, ports=ports, limits=given, **sections) as (platform, addresses):
         # a connection of its own for each request: tests count those that they open
         connector = aiohttp.TCPConnector(force_close=True)
         async with aiohttp.ClientSession(addresses.http, connector=connector) as http:
-            yield Rig(platform, addresses, http, dict(tokens) if tokens else await _add_users(platform))
+            yield Rig(platform, addresses, http, dict(tokens) if tokens else await _tokens(platform))
 
 
-async def _add_users(platform: Platform) -> dict[str, str]:
-    """Tokens by who it is."""
-    entities, tokens = platform.metadata.entities, platform.metadata.tokens
+async def _with_users(entities: Entities) -> None:
+    """A first start's records, and users of each role in two companies."""
+    await first_start(entities)
     other = await entities.companies.create(SYSTEM, {"name": "other"})
-    made = {"root": await entities.users.by_name("admin")}
+    hashed = await hash_password(PASSWORD)
     for name, role, company in [
         ("admin", "admin", 1),
         ("operator", "operator", 1),
@@ -136,16 +140,14 @@ async def _add_users(platform: Platform) -> dict[str, str]:
         ("stranger", "admin", other["id"]),
     ]:
         values = {"username": f"{name}-user", "role": role, "permission_company_id": company}
-        made[name] = await entities.users.create_hashed(SYSTEM, values, await _password_hash())
-    known = {name: await entities.users.by_name(row["username"]) for name, row in made.items() if row is not None}
+        await entities.users.create_hashed(SYSTEM, values, hashed)
+
+
+async def _tokens(platform: Platform) -> dict[str, str]:
+    """Tokens by who it is."""
+    users, tokens = platform.metadata.entities.users, platform.metadata.tokens
+    if await users.by_name("admin-user") is None:  # the records are not in the folder
+        await _with_users(platform.metadata.entities)
+    names = {"root": "admin"} | {name: f"{name}-user" for name in ("admin", "operator", "viewer", "stranger")}
+    known = {name: await users.by_name(username) for name, username in names.items()}
     return {name: tokens.issue_for(row) for name, row in known.items() if row is not None}
-
-
-_hashes: list[str] = []
-
-
-async def _password_hash() -> str:
-    """The hash of ``PASSWORD``, which takes its time only once."""
-    if not _hashes:
-        _hashes.append(await hash_password(PASSWORD))
-    return _hashes[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -51,8 +52,8 @@ def label(**changes: Any) -> dict[str, Any]:
 
 async def insert(rig: Rig, table: Any, *rows: dict[str, Any]) -> None:
     async with rig.services.events._database.writing() as connection:
-        for row in rows:  # a list would be read by the columns of its first row
-            await connection.execute(table.insert(), row)
+        for _, alike in groupby(rows, key=tuple):  # a list is read by the columns of its first row
+            await connection.execute(table.insert(), list(alike))
 
 
 async def component(rig: Rig, path: str, **query: str) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 import sqlalchemy as sa
+from sqlalchemy import event
 
 from api.api_rig import Rig, config_fields, open_rig, terminal_fields
 from metadata.registry_stand import make_stand
@@ -160,6 +161,15 @@ async def test_what_no_start_has_counted_is_counted_once(database: Database, tmp
     async with database.reading() as connection:
         first = Holder(stand.first.company_id)
         assert (await use_of(connection, "terminal", [first]))[first].records == 5
+
+
+async def test_a_start_that_has_nothing_to_count_asks_once_and_writes_nothing(database: Database) -> None:
+    await count_missing(database, ALL_COUNTED)
+    asked: list[str] = []
+    event.listen(database.engine.sync_engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    assert await count_missing(database, ALL_COUNTED) == []
+    assert [each.split(maxsplit=1)[0] for each in asked if not each.startswith("BEGIN")] == ["SELECT"]
+    assert "BEGIN IMMEDIATE" not in asked
 
 
 def test_every_entity_of_a_company_is_counted() -> None:

@@ -132,7 +132,12 @@ async def total_use(connection: AsyncConnection, company_id: int, kinds: Sequenc
 async def count_missing(database: Database, all_counted: Iterable[Counted]) -> list[str]:
     """Counts the kinds that no start has counted yet, each in a transaction of its own; returns their names."""
     new = []
+    async with database.reading() as connection:
+        marks = sa.select(COMPANY_USAGE.c.kind).where(COMPANY_USAGE.c.company_id == _MARK)
+        known = set((await connection.execute(marks)).scalars())
     for counted in all_counted:
+        if counted.kind in known:
+            continue
         async with database.writing() as connection:
             if connection.dialect.name == "postgresql":  # whoever adds to the counters waits until this is done
                 await connection.execute(sa.text("LOCK TABLE company_usage IN EXCLUSIVE MODE"))

@@ -17,7 +17,7 @@ settings.register_profile("any load", deadline=None)  # how long an example take
 settings.load_profile("any load")
 share_statements()
 
-gc.set_threshold(100_000, 20, 50)  # as in a platform that serves: tests leave a large heap, which each collection walks
+gc.set_threshold(20_000, 10, 10)  # tests leave a large heap, which each collection walks
 
 LONG = ("kill", "fuzz", "schemathesis", "property", "outage", "compatibility", "resumes", "supervised")
 """Words in the names of files that have few tests and take long."""

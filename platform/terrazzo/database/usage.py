@@ -6,7 +6,8 @@ processes on one database share the counters.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -130,27 +131,60 @@ async def total_use(connection: AsyncConnection, company_id: int, kinds: Sequenc
 
 
 async def count_missing(database: Database, all_counted: Iterable[Counted]) -> list[str]:
-    """Counts the kinds that no start has counted yet, each in a transaction of its own; returns their names."""
-    new = []
+    """Counts the kinds that no start has counted yet, each in a transaction of its own; returns their names.
+
+    Those without rows are one transaction together: all of them in a new database.
+    """
     async with database.reading() as connection:
-        marks = sa.select(COMPANY_USAGE.c.kind).where(COMPANY_USAGE.c.company_id == _MARK)
-        known = set((await connection.execute(marks)).scalars())
-    for counted in all_counted:
-        if counted.kind in known:
-            continue
-        async with database.writing() as connection:
-            if connection.dialect.name == "postgresql":  # whoever adds to the counters waits until this is done
-                await connection.execute(sa.text("LOCK TABLE company_usage IN EXCLUSIVE MODE"))
-            mine = COMPANY_USAGE.c.kind == counted.kind
-            mark = sa.select(COMPANY_USAGE.c.kind).where(mine, COMPANY_USAGE.c.company_id == _MARK)
-            if (await connection.execute(mark)).first() is not None:
-                continue
-            await connection.execute(COMPANY_USAGE.delete().where(mine))
-            found = await _count(connection, counted)
-            found[Holder(_MARK)] = Use()
-            await add_use(connection, counted.kind, found)
-        new.append(counted.kind)
-    return new
+        missing = await _without_mark(connection, list(all_counted))
+    if not missing:
+        return []
+    async with _counting(database) as connection:
+        missing = await _without_mark(connection, missing)
+        full = await _with_rows(connection, missing)
+        await _keep(connection, {each.kind: {} for each in missing if each not in full})
+    for counted in full:
+        async with _counting(database) as connection:
+            if await _without_mark(connection, [counted]):
+                await _keep(connection, {counted.kind: await _count(connection, counted)})
+    return [each.kind for each in missing]
+
+
+@asynccontextmanager
+async def _counting(database: Database) -> AsyncIterator[AsyncConnection]:
+    """A transaction; whoever adds to the counters waits for its end."""
+    async with database.writing() as connection:
+        if connection.dialect.name == "postgresql":
+            await connection.execute(sa.text("LOCK TABLE company_usage IN EXCLUSIVE MODE"))
+        yield connection
+
+
+async def _without_mark(connection: AsyncConnection, all_counted: Sequence[Counted]) -> list[Counted]:
+    """The kinds that have not been counted."""
+    marks = sa.select(COMPANY_USAGE.c.kind).where(COMPANY_USAGE.c.company_id == _MARK)
+    marked = set((await connection.execute(marks)).scalars())
+    return [each for each in all_counted if each.kind not in marked]
+
+
+async def _with_rows(connection: AsyncConnection, all_counted: Sequence[Counted]) -> list[Counted]:
+    """The kinds of which there is a row."""
+    if not all_counted:
+        return []
+    rows = sa.select(*(sa.exists().select_from(each.table) for each in all_counted))
+    found = (await connection.execute(rows)).one()
+    return [each for each, has_rows in zip(all_counted, found, strict=True) if has_rows]
+
+
+async def _keep(connection: AsyncConnection, found: Mapping[str, Mapping[Holder, Use]]) -> None:
+    """Replaces the counters of these kinds, and marks them as counted."""
+    await connection.execute(COMPANY_USAGE.delete().where(COMPANY_USAGE.c.kind.in_(list(found))))
+    rows = [
+        {**holder._asdict(), "kind": kind, **use._asdict()}
+        for kind, uses in found.items()
+        for holder, use in {Holder(_MARK): Use(), **uses}.items()
+    ]
+    if rows:
+        await connection.execute(COMPANY_USAGE.insert(), rows)
 
 
 async def _count(connection: AsyncConnection, counted: Counted) -> dict[Holder, Use]:

@@ -105,3 +105,8 @@ class LiveSession:
         for subscription in self._subscriptions.values():
             self._hub.leave(subscription)
         self._subscriptions.clear()
+        self._check = _is_closed  # not the caller's any more, who refers to this session
+
+
+async def _is_closed(_actor: Actor) -> End | None:
+    return None

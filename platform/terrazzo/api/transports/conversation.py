@@ -62,6 +62,8 @@ class Conversation:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        del self._sender  # it was cancelled here, and what it raised refers to this conversation
+        self._under_way.clear()
 
     async def take(self, message: bytes | str) -> None:
         """Answers a request, or begins to. Raises what ``Send`` raises."""

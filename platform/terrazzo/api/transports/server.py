@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from weakref import WeakMethod
 
 from aiohttp import web
 from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
+from aiohttp.http_websocket import WebSocketReader
 
 from terrazzo.api.kernel.services import ApiLimits
 from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port, encode_refusal
@@ -95,6 +98,10 @@ class _RequestReader(web.RequestHandler):
         )
         self._connection_limiter = connection_limiter
 
+    def set_parser(self, parser: WebSocketReader, data_received_cb: Callable[[], None] | None = None) -> None:
+        """A WebSocket takes over. It refers to this protocol, which therefore must not keep it when it is closed."""
+        super().set_parser(parser, None if data_received_cb is None else _while_it_lives(data_received_cb))
+
     def handle_error(
         self,
         request: web.BaseRequest,
@@ -105,6 +112,7 @@ class _RequestReader(web.RequestHandler):
         """The response to what is not HTTP; what aiohttp did not expect it logs itself."""
         if not isinstance(exc, BadHttpMessage):
             return super().handle_error(request, status, exc, message)
+        exc.__traceback__ = None  # whose frames refer to the error: they would keep each other, and the connection
         if isinstance(exc, LineTooLong):
             why, status, info = Cut.HEAD_TOO_LONG, 431, f"headers: a line is longer than {HEAD_LINE_BYTES} bytes"
         else:
@@ -113,3 +121,14 @@ class _RequestReader(web.RequestHandler):
         response = web.Response(body=encode_refusal(status, info), status=status, content_type="application/json")
         response.force_close()
         return response
+
+
+def _while_it_lives(method: Callable[[], None]) -> Callable[[], None]:
+    """Calls a method of an object that this does not keep."""
+    found = WeakMethod(method)
+
+    def call() -> None:
+        if (alive := found()) is not None:
+            alive()
+
+    return call

@@ -88,6 +88,7 @@ class GatewaySockets:
         finally:
             caller.live.close()
             self._open.discard(socket)
+            _let_go_of_frames(socket)
             if socket.close_code == WSCloseCode.MESSAGE_TOO_BIG:
                 self._connection_limiter.cut(
                     Cut.TOO_LONG, caller.address, f"message over {self._limits.body_bytes} bytes"
@@ -122,3 +123,10 @@ class GatewaySockets:
                 await talk.take(message.data)
             if not socket.closed:
                 await talk.finish()
+
+
+def _let_go_of_frames(socket: web.WebSocketResponse) -> None:
+    """Frees what the socket's last error holds of the calls that it was raised in, and they of the socket."""
+    error: BaseException | None = socket.exception()
+    while error is not None:
+        error.__traceback__, error = None, error.__context__

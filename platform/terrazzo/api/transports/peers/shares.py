@@ -51,9 +51,18 @@ class ConnectionSlot:
 
     def leave(self) -> None:
         """The connection has ended; again does nothing."""
+        self.give_way, self.is_idle = _nothing, _always  # which refer to the connection, as it does to its place
         shares, self._shares = self._shares, None
         if shares is not None:
             shares.on_left(self)
+
+
+def _nothing() -> None:
+    """Ends what has ended."""
+
+
+def _always() -> bool:
+    return True
 
 
 class Shares:
@@ -123,9 +132,10 @@ class Shares:
         return False
 
     def _end(self, slot: ConnectionSlot) -> None:
+        give_way = slot.give_way
         slot.leave()
         self._on_gave_way(slot)
-        slot.give_way()
+        give_way()
 
     def _wait(self, slot: ConnectionSlot) -> None:
         waiting = self._waiting.setdefault(slot.share, {})

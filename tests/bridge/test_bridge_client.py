@@ -244,9 +244,9 @@ def test_a_session_that_the_remote_broker_has_lost(remote: Remote, platform: Pla
         assert remote.receive().first == 0x32
         remote.close()
         remote.accept(session_present=False)
+        remote.subscribed()
         again = remote.receive()
         assert (again.first, numbered([again])) == (0x32, [1])  # new to that broker [MQTT-4.3.2-2]
-        remote.subscribed()
         remote.acknowledge(again)
         wait_for(lambda: metric(platform, "queued") == 0, "nothing left to send")
 

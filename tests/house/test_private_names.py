@@ -16,7 +16,11 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("platform", "adapters", "broker", "simulators")
-DEPENDENCIES = ("aiohttp", "rocksdict", "sqlalchemy", "uvloop", "prometheus_client", "typer")
+DEPENDENCIES = (
+    *("aiohttp", "aiosmtplib", "aiosqlite", "alembic", "argon2", "asyncpg", "cryptography", "influxdb_client"),
+    *("joserfc", "jwt", "msgpack", "msgspec", "mqtt5", "numpy", "paho", "prometheus_client", "rich", "rocksdict"),
+    *("scramp", "sqlalchemy", "typer", "uvloop"),
+)
 DOCUMENTED = {"_asdict", "_replace", "_fields", "_make", "_current_frames"}  # of named tuples; of sys
 BY_TEXT = {"getattr", "setattr", "hasattr", "delattr", "attrgetter"}
 _PRIVATE = re.compile(r"_[a-z]\w*")
@@ -148,6 +152,7 @@ def test_no_private_name_of_a_dependency_is_used() -> None:
         "from aiohttp import web\nclass C(web.RequestHandler):\n def f(self): setattr(self, '_keepalive', 1)",
         "from aiohttp.web import StreamResponse\nclass C(StreamResponse):\n def f(self): super()._start()",
         "from prometheus_client import Counter\nclass C(Counter):\n def f(self): return self._value",
+        "from paho.mqtt.client import Client\ndef f(client: Client): return client._out_messages",
     ],
 )
 def test_private_names_are_found(line: str) -> None:

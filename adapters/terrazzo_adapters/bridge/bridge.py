@@ -16,6 +16,7 @@ from terrazzo_adapters.bridge.link import RemoteLink
 from terrazzo_adapters.bridge.queue import MessageQueue
 from terrazzo_adapters.bridge.queue_index import Capacity, QueueIndex
 from terrazzo_adapters.bridge.receiver import Receiver
+from terrazzo_adapters.bridge.remote_client import RemoteClient
 from terrazzo_adapters.bridge.sender import Sender
 from terrazzo_adapters.bridge.settings import BridgeSettings
 from terrazzo_adapters.bridge.spool import MessageSpool
@@ -58,7 +59,7 @@ class MqttBridge:
         )
         self._link: RemoteLink | None = None
         self._sender: Sender | None = None
-        self._earlier: Sender | None = None  # of the connection before
+        self._remote: RemoteClient | None = None
         self._tasks = tasks
         self._task: Task | None = None
         self._is_closing = False
@@ -110,19 +111,19 @@ class MqttBridge:
     async def _cross(self) -> None:
         """Uses one connection, from opening it to its loss."""
         settings, status = self._settings, self._status
-        link = RemoteLink(settings, self._context, broker_id=self._broker.id)
+        if self._remote is None:
+            self._remote = RemoteClient(settings, self._context, broker_id=self._broker.id)
+        link = RemoteLink(self._remote, settings)
         Receiver(link, self._broker, settings=settings, status=status, log=self._log)
         sender = Sender(
             link,
             self._queue,
+            sent=self._remote.sent,
             rules=settings.outgoing,
             broker_id=self._broker.id,
             status=status,
             log=self._log,
         )
-        if link.has_session and self._earlier is not None:
-            sender.resume(self._earlier)
-        self._earlier = sender
         self._queue.rewind()  # what was on its way over an earlier connection goes again
         refused = await link.open()
         self._link, self._sender = link, sender

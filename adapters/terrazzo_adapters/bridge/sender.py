@@ -17,13 +17,19 @@ _QUOTA_EXCEEDED = 0x97
 
 
 class Sender:
-    """Sends over one connection; made anew for each. ``broker_id``: the id that each message is marked with."""
+    """Sends over one connection; made anew for each.
+
+    Args:
+        sent: see ``RemoteClient``; what it has of earlier connections is sent by the link, or forgotten.
+        broker_id: the id that each message is marked with.
+    """
 
     def __init__(
         self,
         link: RemoteLink,
         queue: MessageQueue,
         *,
+        sent: dict[int, int],
         rules: tuple[TopicRule, ...],
         broker_id: str,
         status: BridgeStatus,
@@ -35,16 +41,17 @@ class Sender:
         self._broker_id = broker_id
         self._status = status
         self._log = log
-        self._sent: dict[int, int] = {}  # packet identifier: number
+        self._sent = sent
         self._again: set[int] = set()  # numbers that the link sends by itself, because they were on their way before
         self._finishing: asyncio.Future[None] | None = None  # done when nothing is on its way any more
+        link.on_session = self._on_session
         link.on_puback = self._on_puback
         link.on_drained = self.pump
 
-    def resume(self, earlier: Sender) -> None:
-        """Leaves unacknowledged messages of an earlier connection of the same session to the link; it resends them."""
-        taken = self._link.resume(earlier._link, earlier._sent)
-        self._sent = {identifier: earlier._sent[identifier] for identifier in taken}
+    def _on_session(self, is_present: bool) -> None:
+        """Whether the remote broker knows the session: what it has not acknowledged of it is on its way again."""
+        if not is_present:
+            self._sent.clear()
         self._again = set(self._sent.values())
 
     def pump(self) -> None:
@@ -87,7 +94,7 @@ class Sender:
             return False
         if qos:
             self._sent[identifier] = number
-            return True
+            return not self._link.lost.done()
         self._status.sent += 1
         self._queue.done(number)
         return not self._link.is_congested

@@ -67,6 +67,16 @@ class BridgeSettings:
     overflow: Literal["drop_oldest", "drop_newest"] = "drop_oldest"
 
     @property
+    def is_v5(self) -> bool:
+        """Whether it speaks MQTT 5.0."""
+        return self.protocol == "5.0"
+
+    @property
+    def has_session(self) -> bool:
+        """Whether the remote broker is asked to keep the session when the connection ends."""
+        return bool(self.incoming)
+
+    @property
     def local_filters(self) -> dict[str, int]:
         """The filters of local topics to send, each with its QoS; the highest where two rules share a filter."""
         return _highest((rule.local_filter, rule.qos) for rule in self.outgoing)

@@ -458,7 +458,8 @@ async def test_what_cannot_be_printed_of_a_seal_stands_in_the_reason_as_escapes(
         await settled(broken, good)
         assert ingest.stats.withheld == 0
     assert broken.refusals == {0: 0x99, 1: 0x99}
-    assert [record.series for record in shelf.records] == ["x/t1", "x/t1", "g/t1/r"]
+    found = sorted(record.series for record in shelf.records)  # connections take turns, however long a seal takes
+    assert found == ["g/t1/r", "x/t1", "x/t1"]
     reason = msgspec.msgpack.decode(shelf.records[0].body)["reason"]
     assert reason.isprintable()
     assert reason.isascii()

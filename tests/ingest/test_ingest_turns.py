@@ -107,10 +107,43 @@ def test_within_a_connection_the_order_holds_whatever_waits(given_, data):
             turns.finish(lane)
     for number, whose in sent.items():
         assert [each for each in seen if each.batch.client is clients[number]] == whose
-    assert not turns._connections
+    assert turns.head is None
     assert not turns._ready
-    assert not turns._owners
-    assert not turns._shared
+    assert all(not each.waiting for each in turns._connections.values())
+    assert all(not each.lanes for each in turns._companies.values())
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_what_is_kept_of_idle_connections_has_a_bound(monkeypatch: pytest.MonkeyPatch, shares: bool):
+    monkeypatch.setattr("terrazzo.ingest.turns._MOST_IDLE", 100)
+    turns = Turns((lambda uid: uid) if shares else None)
+    waiting = [arrival(client(str(number % 7)), f"w{number}") for number in range(60)]
+    for each in waiting[:-1]:
+        turns.add(each)
+        turns.end_turn(turns.head or pytest.fail("nothing waits"))
+    passing = [arrival(client(str(number)), f"p{number}") for number in range(1_000)]
+    seen = []
+    for each in passing:  # one after the other: each has been decoded when the next comes
+        turns.add(each)
+        while each not in seen:
+            assert turns.head is not None
+            seen.append(turns.head.arrivals[0])
+            turns.finish(turns.head)
+    turns.add(waiting[-1])
+    seen += taken(turns)
+    assert sorted(map(id, seen)) == sorted(map(id, [*waiting, *passing])), "nothing that waits is forgotten"
+    assert len(turns._connections) + len(turns._shared) <= 250
+    assert len(turns._companies) <= 250
+
+
+def test_a_connection_that_has_changed_hands_has_the_turns_of_its_company():
+    turns, moving = Turns(), client("a")
+    turns.add(arrival(moving))
+    taken(turns)
+    moving.owner = "b"
+    turns.add(arrival(moving))
+    assert turns.head is not None
+    assert turns.head.owner == "b"
 
 
 def test_terminals_of_the_same_objects_share_a_lane():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -108,20 +108,35 @@ class Arrival(msgspec.Struct):
     """A batch in the pipeline: its size, how far it is decoded, and which of its messages were rejected and why.
 
     ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index; ``opened``: what
-    was sealed and is opened already, or why it doesn't open; ``waits``: what is next has to be opened first.
+    was sealed and is opened already, or why it doesn't open; ``waits``: what is next has to be opened first. Most have
+    neither refusals nor sealed payloads.
     """
 
     batch: Batch
     size: int  # payload bytes
     next: int = 0
-    refusals: dict[int, int] = msgspec.field(default_factory=dict)
-    opened: dict[int, bytes | Exception] = msgspec.field(default_factory=dict)
+    refusals: dict[int, int] | None = None
+    opened: dict[int, bytes | Exception] | None = None
     waits: bool = False
     is_held: bool = False  # nothing more is read from its connection until it is decoded
 
+    def refuse(self, index: int, reason: int) -> None:
+        """Has a message answered with a reason code."""
+        if self.refusals is None:
+            self.refusals = {}
+        self.refusals[index] = reason
+
+    def add_opened(self, opened: Mapping[int, bytes | Exception]) -> None:
+        """Takes what was sealed, or why it doesn't open, by index."""
+        self.opened = {**(self.opened or {}), **opened}
+
+    def is_opened(self, index: int) -> bool:
+        """Whether a sealed payload is opened already."""
+        return self.opened is not None and index in self.opened
+
     def open(self, index: int, tag: ReportTag, sealed: bytes) -> bytes:
         """The payload inside a sealed one; raises what ``Seal.open`` raises."""
-        found = self.opened.pop(index, None)
+        found = None if self.opened is None else self.opened.pop(index, None)
         if found is None:
             assert tag.seal is not None
             return tag.seal.open(sealed)
@@ -165,9 +180,9 @@ class CommitGroup(msgspec.Struct):
         for span, end in zip(self.spans, [*(span.start for span in self.spans[1:]), len(self.records)], strict=True):
             batch = span.arrival.batch
             for index, record in enumerate(self.records[span.start : end], span.first):
-                if left[record] > 0 and index not in span.arrival.refusals:  # a reject stays one
+                if left[record] > 0 and index not in (span.arrival.refusals or ()):  # a reject stays one
                     left[record] -= 1
-                    span.arrival.refusals[index] = STORE_REFUSES
+                    span.arrival.refuse(index, STORE_REFUSES)
                     rejects.append(reject_record(batch.messages[index], reason, batch.arrived_us))
                     self.records[span.start + index - span.first] = rejects[-1]
         return rejects
@@ -182,7 +197,7 @@ class CommitGroup(msgspec.Struct):
         """Acknowledges all arrivals, whose records are durable now; a failure of one is logged and skips that one."""
         for arrival in self.arrivals:
             try:
-                arrival.batch.settle(arrival.refusals or None)
+                arrival.batch.settle(arrival.refusals)
             except Exception:  # noqa: BLE001 - whatever is wrong with one connection
                 _log.exception("%s can't be answered; its reports are stored", arrival.batch.client.client_id)
 
@@ -227,7 +242,7 @@ class Recorder:
         while arrival.next < count:
             stop = min(arrival.next + _STRIDE, count)
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
-            if arrival.waits or (time.perf_counter() > deadline_s and arrival.next < count):
+            if arrival.waits or (arrival.next < count and time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
@@ -239,7 +254,7 @@ class Recorder:
         batch = arrival.batch
         arrived_us = batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
-        group.spans.append(RecordSpan(len(group.records), arrival, span[0]))
+        group.spans.append(_new(RecordSpan, (len(group.records), arrival, span[0])))
         append = group.records.append
         tag: ReportTag | None = None
         plans: Sequence[Any] = ()
@@ -258,7 +273,7 @@ class Recorder:
             body = message.payload
             try:
                 if tag.seal is not None:
-                    if tag.seal.is_slow and index not in arrival.opened:
+                    if tag.seal.is_slow and not arrival.is_opened(index):
                         arrival.waits = True
                         return index
                     body = arrival.open(index, tag, body)
@@ -271,7 +286,7 @@ class Recorder:
                     points = flatten(points, limits)
             except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
                 append(self._reject(message, error, arrived_us))
-                arrival.refusals[index] = PAYLOAD_FORMAT_INVALID
+                arrival.refuse(index, PAYLOAD_FORMAT_INVALID)
             else:
                 if time_us == CLOCK_UNSET:
                     self._stats.clock_unset += 1

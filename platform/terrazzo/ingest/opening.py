@@ -67,7 +67,7 @@ class Opener:
         if done.cancelled():
             return
         opened = done.result()
-        arrival.opened.update(opened)
+        arrival.add_opened(opened)
         self._open_next()
         lane.refused = 0 if any(isinstance(each, bytes) for each in opened.values()) else lane.refused + 1
         if lane.refused < 2:

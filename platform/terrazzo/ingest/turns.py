@@ -3,34 +3,63 @@
 A lane is a connection, or all connections whose terminals feed the same objects: those see each other's reports in the
 order of their arrival, whoever is slowed down. What comes from one connection stays in order in any case. A turn is so
 many bytes, or one slice of time.
+
+Connections and lanes in which nothing waits are kept for what arrives next, up to a bound: making them takes longer
+than all else that is done here for an arrival.
 """
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable
 
 from terrazzo.ingest.commit_group import Arrival
+from terrazzo_broker.hooks import Batch
 
 _TURN_BYTES = 32 * 1024
 _MESSAGE_BYTES = 100  # what a message counts beside its payload
+_MOST_IDLE = 4_096  # connections and shared lanes; beyond, those are forgotten in which nothing waits
 
 LaneOf = Callable[[str], Hashable | None]
 """What a terminal (its uid) shares with others that feed the same objects; None: it shares nothing."""
 
 
-class Lane:
-    """What waits of one connection, or of several, in order. ``counts``: of several, how much of each, by client."""
+class Company:
+    """One of those that take turns: its lanes that have one, and how many bytes of its turn are left."""
 
-    __slots__ = ("arrivals", "counts", "is_held", "key", "owner", "refused")
+    __slots__ = ("lanes", "left", "owner")
 
-    def __init__(self, owner: str, key: Hashable | None = None) -> None:
+    def __init__(self, owner: str) -> None:
         self.owner = owner
-        self.key = key
+        self.lanes: deque[Lane] = deque()
+        self.left = 0
+
+
+class Lane:
+    """What waits of one connection, or of several, in order."""
+
+    __slots__ = ("arrivals", "company", "is_held", "refused")
+
+    def __init__(self, company: Company) -> None:
+        self.company = company
         self.arrivals: deque[Arrival] = deque()
-        self.counts: Counter[int] | None = None if key is None else Counter()
         self.is_held = False  # it has no turn until it is released
         self.refused = 0  # pieces of sealed payloads, one after the other, of which none opened
+
+    @property
+    def owner(self) -> str:
+        """The company's name."""
+        return self.company.owner
+
+
+class _Connection:
+    """A connection: how many of its arrivals wait, in which lane, and the lane that it has for itself."""
+
+    __slots__ = ("lane", "own", "waiting")
+
+    def __init__(self, own: Lane) -> None:
+        self.own = self.lane = own
+        self.waiting = 0
 
 
 class Turns:
@@ -38,96 +67,115 @@ class Turns:
 
     def __init__(self, lane_of: LaneOf | None = None) -> None:
         self._lane_of = lane_of
-        # of which something waits, by the id of the client, which arrivals hold
-        self._connections: dict[int, Lane] = {}
+        self._connections: dict[int, _Connection] = {}  # by the id of the client, which arrivals hold while they wait
         self._shared: dict[Hashable, Lane] = {}
-        self._ready: dict[str, deque[Lane]] = {}  # lanes that have a turn, by company
-        self._owners: deque[str] = deque()  # companies that have one, whose turn it is first
-        self._left: dict[str, int] = {}  # bytes of its turn
+        self._companies: dict[str, Company] = {}
+        self._ready: deque[Company] = deque()  # that have lanes with a turn, whose turn it is first
+        self._most_kept = _MOST_IDLE
 
     def __bool__(self) -> bool:
-        return bool(self._connections)
+        return bool(self._ready) or any(each.waiting for each in self._connections.values())
 
     @property
     def head(self) -> Lane | None:
         """The lane whose turn it is; None: there is none, or all are held."""
-        owners, left = self._owners, self._left
-        if not owners:
+        ready = self._ready
+        if not ready:
             return None
-        while left[owners[0]] <= 0:
-            left[owners[0]] += _TURN_BYTES
-            owners.rotate(-1)
-        return self._ready[owners[0]][0]
+        company = ready[0]
+        while company.left <= 0:
+            company.left += _TURN_BYTES
+            ready.rotate(-1)
+            company = ready[0]
+        return company.lanes[0]
 
     def add(self, arrival: Arrival) -> None:
         """Appends an arrival to its connection's lane."""
-        connection = id(arrival.batch.client)
-        lane = self._connections.get(connection)
-        if lane is None:
-            lane = self._connections[connection] = self._find_lane(arrival)
-        if lane.counts is not None:
-            lane.counts[connection] += 1
+        batch = arrival.batch
+        connection = self._connections.get(id(batch.client)) or self._add_connection(batch)
+        lane = connection.lane if connection.waiting else self._find_lane(batch, connection)
+        connection.waiting += 1
         lane.arrivals.append(arrival)
         if len(lane.arrivals) == 1 and not lane.is_held:
             self._make_ready(lane)
 
-    def _find_lane(self, arrival: Arrival) -> Lane:
-        batch = arrival.batch
-        key = self._lane_of(batch.messages[0].tag.uid) if self._lane_of is not None and batch.messages else None
-        if key is None:
-            return Lane(batch.client.owner)
-        lane = self._shared.get(key)
-        if lane is None:
-            lane = self._shared[key] = Lane(batch.client.owner, key)
+    def _find_lane(self, batch: Batch, connection: _Connection) -> Lane:
+        owner, messages, lane = batch.client.owner, batch.messages, connection.own
+        if self._lane_of is not None and messages:
+            key = self._lane_of(messages[0].tag.uid)
+            if key is not None:
+                lane = self._shared.get(key) or self._add_shared(key, owner)
+        if not lane.arrivals and lane.company.owner != owner:
+            lane.company = self._company(owner)
+        connection.lane = lane
         return lane
 
+    def _add_connection(self, batch: Batch) -> _Connection:
+        self._forget_idle()
+        connection = self._connections[id(batch.client)] = _Connection(Lane(self._company(batch.client.owner)))
+        return connection
+
+    def _add_shared(self, key: Hashable, owner: str) -> Lane:
+        self._forget_idle()
+        lane = self._shared[key] = Lane(self._company(owner))
+        return lane
+
+    def _company(self, owner: str) -> Company:
+        company = self._companies.get(owner)
+        if company is None:
+            company = self._companies[owner] = Company(owner)
+        return company
+
+    def _forget_idle(self) -> None:
+        """Forgets all in which nothing waits, if too many are kept; then as many as are left may be added again."""
+        if len(self._connections) + len(self._shared) < self._most_kept:
+            return
+        self._connections = {key: each for key, each in self._connections.items() if each.waiting}
+        self._shared = {key: lane for key, lane in self._shared.items() if lane.arrivals}
+        lanes = [lane for each in self._connections.values() for lane in (each.own, each.lane)]
+        self._companies = {lane.owner: lane.company for lane in lanes}
+        self._most_kept = max(_MOST_IDLE, 2 * (len(self._connections) + len(self._shared)))
+
     def _make_ready(self, lane: Lane) -> None:
-        owner = lane.owner
-        lanes = self._ready.get(owner)
-        if lanes is None:
-            self._ready[owner] = deque((lane,))
-            self._owners.append(owner)
-            self._left[owner] = _TURN_BYTES
-        else:
-            lanes.append(lane)
+        company = lane.company
+        if not company.lanes:
+            self._ready.append(company)
+            company.left = _TURN_BYTES
+        company.lanes.append(lane)
 
     def end_turn(self, lane: Lane) -> None:
         """A slice of time is over: it is the next company's turn, and in this one the next lane's."""
-        lanes = self._ready.get(lane.owner)
-        if lanes is not None:
-            self._left[lane.owner] -= _TURN_BYTES
-            if lanes[0] is lane:
-                lanes.rotate(-1)
+        company = lane.company
+        if company.lanes:
+            company.left -= _TURN_BYTES
+            if company.lanes[0] is lane:
+                company.lanes.rotate(-1)
 
     def finish(self, lane: Lane) -> None:
         """Removes the first arrival of the lane whose turn it is; it was decoded to its end."""
-        arrival = lane.arrivals[0]
-        self._left[lane.owner] -= arrival.size + _MESSAGE_BYTES * len(arrival.batch.messages)
-        self._drop_first(lane)
-        if lane.arrivals:
-            self._ready[lane.owner].rotate(-1)
+        arrivals, company = lane.arrivals, lane.company
+        arrival = arrivals.popleft()
+        batch, lanes = arrival.batch, company.lanes
+        company.left -= arrival.size + _MESSAGE_BYTES * len(batch.messages)
+        self._connections[id(batch.client)].waiting -= 1
+        if arrivals:
+            lanes.rotate(-1)
+            return
+        lanes.popleft()
+        if not lanes:
+            self._ready.popleft()
 
     def _drop_first(self, lane: Lane) -> None:
-        connection = id(lane.arrivals.popleft().batch.client)
-        if lane.counts is not None:
-            lane.counts[connection] -= 1
-            if not lane.counts[connection]:
-                del self._connections[connection], lane.counts[connection]
-            if not lane.arrivals:
-                del self._shared[lane.key]
-        elif not lane.arrivals:
-            del self._connections[connection]
+        arrival = lane.arrivals.popleft()
+        self._connections[id(arrival.batch.client)].waiting -= 1
         if not lane.arrivals and not lane.is_held:
             self._unready(lane)
 
     def _unready(self, lane: Lane) -> None:
-        owner = lane.owner
-        lanes = self._ready[owner]
-        if len(lanes) == 1:
-            del self._ready[owner], self._left[owner]
-            self._owners.remove(owner)
-        else:
-            lanes.remove(lane)  # the first, as a rule
+        company = lane.company
+        company.lanes.remove(lane)  # the first, as a rule
+        if not company.lanes:
+            self._ready.remove(company)
 
     def hold(self, lane: Lane) -> None:
         """The lane has no turn until it is released: its first arrival waits for something."""
@@ -142,8 +190,8 @@ class Turns:
 
     def drop(self, arrival: Arrival) -> bool:
         """Removes an arrival that was decoded in part; whether it was there."""
-        lane = self._connections.get(id(arrival.batch.client))
-        if lane is None or lane.arrivals[0] is not arrival:
+        connection = self._connections.get(id(arrival.batch.client))
+        if connection is None or not connection.waiting or connection.lane.arrivals[0] is not arrival:
             return False
-        self._drop_first(lane)
+        self._drop_first(connection.lane)
         return True

@@ -55,6 +55,7 @@ _msgpack: Callable[[bytes], Points] = msgspec.msgpack.Decoder(_points_type()).de
 _any_json = msgspec.json.Decoder().decode
 _any_msgpack = msgspec.msgpack.Decoder().decode
 
+_BRACE = 0x7B
 _JSON_STARTS = frozenset(b"{ \t\r\n")
 _MAP_STARTS = frozenset([*range(0x80, 0x90), 0xDE, 0xDF])  # fixmap, map 16, map 32
 
@@ -68,7 +69,7 @@ def decode(payload: bytes) -> Points:
         Reject: the payload is not one object of points.
     """
     try:
-        return _json(payload) if payload[:1] == b"{" else _decode_other(payload)
+        return _json(payload) if payload and payload[0] == _BRACE else _decode_other(payload)
     except msgspec.ValidationError:
         raise _explained(payload) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

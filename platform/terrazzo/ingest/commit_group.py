@@ -22,6 +22,7 @@ from terrazzo.domain.payload import (
     shorten,
 )
 from terrazzo.ingest.report_tag import ReportTag
+from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record
@@ -257,23 +258,19 @@ class Recorder:
         group.spans.append(_new(RecordSpan, (len(group.records), arrival, span[0])))
         append = group.records.append
         tag: ReportTag | None = None
+        seal: Seal | None = None
+        series = ""
         plans: Sequence[Any] = ()
-        plans_of, map_message, limits = self._plans_of, self._map, self._limits
+        map_message, limits = self._map, self._limits
         short = min(limits.name_chars, limits.text_chars)  # no payload of this length goes beyond the limits
-        for index in range(*span):
-            message = batch.messages[index]
-            if message.tag is not tag:
-                tag = message.tag
-                tag.trace.last_telemetry_us = arrived_us
-                try:
-                    plans = plans_of(tag.uid)
-                except Exception as error:  # noqa: BLE001 - as below
-                    plans = ()
-                    self._on_mapping_failed(tag.uid, error)
-            body = message.payload
+        for index, message in enumerate(batch.messages[slice(*span)], span[0]):
+            found, body, correlation = message
+            if found is not tag:
+                tag = found
+                seal, series, plans = tag.seal, tag.series, self._plans(tag, arrived_us)
             try:
-                if tag.seal is not None:
-                    if tag.seal.is_slow and not arrival.is_opened(index):
+                if seal is not None:
+                    if seal.is_slow and not arrival.is_opened(index):
                         arrival.waits = True
                         return index
                     body = arrival.open(index, tag, body)
@@ -293,21 +290,30 @@ class Recorder:
                     time_us = arrived_us
                 if body[0] <= 0x20:
                     body = body.lstrip()  # readers tell JSON and MessagePack apart by the first byte
-                append(_new(Record, (tag.series, time_us, body)))
+                append(_new(Record, (series, time_us, body)))
                 if plans:
                     try:
                         map_message(plans, points, time_us, tag.uid, group.mosaic)
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                         self._on_mapping_failed(tag.uid, error)
-                if tag.answers and message.correlation_data:
-                    answer = CommandAnswer(tag.uid, message.correlation_data, body)
+                if correlation and tag.answers:
+                    answer = CommandAnswer(tag.uid, correlation, body)
                     group.answers.append(answer)
                     group.mosaic.append(answer_record(answer, arrived_us))
-            if tag.seal is not None and time.perf_counter() > deadline_s:
+            if seal is not None and time.perf_counter() > deadline_s:
                 return index + 1
         if plans and self._mapper is not None:
             self._mapper.keep_up(plans, span[1] - span[0])
         return span[1]
+
+    def _plans(self, tag: ReportTag, arrived_us: int) -> Sequence[Any]:
+        """Notes that a terminal reports; the plans that its messages run through."""
+        tag.trace.last_telemetry_us = arrived_us
+        try:
+            return self._plans_of(tag.uid)
+        except Exception as error:  # noqa: BLE001 - what is wrong there must not stop messages from being stored
+            self._on_mapping_failed(tag.uid, error)
+            return ()
 
     def _take_long(self, points: Points, *, is_mapped: bool) -> Points:
         """The points of a payload that is long enough to go beyond the limits of names and texts."""

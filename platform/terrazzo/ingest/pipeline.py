@@ -179,7 +179,7 @@ class IngestPipeline:
     def take(self, batch: Batch) -> None:
         """Queues a batch; it is settled when it is stored."""
         messages = batch.messages
-        size = sum([len(message.payload) for message in messages])
+        size = sum([len(payload) for _, payload, _ in messages])
         self._pending.add(Arrival(batch, size))
         stats = self.stats
         stats.batches += 1
@@ -246,10 +246,10 @@ class IngestPipeline:
         """Decodes for a few milliseconds; True when the group is full."""
         deadline_s = time.perf_counter() + _SLICE_S
         pending, limits = self._pending, self._limits
+        if not self._has_room:  # it changes with commits, not while messages are decoded
+            self._pause()
+            return False
         while group.messages < limits.group_messages and group.size < limits.group_bytes:
-            if not self._has_room:
-                self._pause()
-                return False
             lane = pending.head
             if lane is None:
                 return False

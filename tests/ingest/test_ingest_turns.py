@@ -20,6 +20,8 @@ from terrazzo.domain.payload import Reject
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.commit_group import Arrival
+from terrazzo.ingest.commit_pace import CommitPace
+from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.turns import Turns
@@ -301,3 +303,88 @@ def test_a_new_key_has_neither_too_few_bits_nor_too_many(bits: int, long_key: st
     check_rsa_key(long_key)
     with pytest.raises(ValueError, match=f"expected a key of 2048 to 4096 bits, got {bits}"):
         check_rsa_key(pem(bits))
+
+
+class Costly:
+    """A mapper that takes its time for each message, and makes much of it."""
+
+    def __init__(self, *, seconds: float = 0.0, size: int = 0) -> None:
+        self.wanted = Listeners("groups to commit")
+        self.has_room, self.is_dirty = True, False
+        self.kept_up = 0
+        self._seconds = seconds
+        self._record = ("m/1", ARRIVED_US, b"x" * size)
+
+    def plans(self, uid):
+        return ("plan",) if uid == "t1" else ()
+
+    def lane(self, uid):
+        return None
+
+    def begin(self, reports):
+        pass
+
+    def shape(self, plans, points, time_us, uid, mosaic):
+        until_s = time.perf_counter() + self._seconds
+        while time.perf_counter() < until_s:
+            pass
+        mosaic.append(self._record)
+
+    def keep_up(self, plans, count):
+        self.kept_up += count
+
+    def take_records(self):
+        return ()
+
+    def seal(self):
+        return {}
+
+    def on_committed(self):
+        pass
+
+
+async def test_messages_that_take_long_to_map_hold_the_loop_no_longer_than_a_slice():
+    mapper, longest_s = Costly(seconds=0.003), 0.0
+    slow = Batch(*[Inbound(tag(), b'{"a":1}')] * 200)
+    async with running(Shelf(), mapper=mapper) as ingest:
+        ingest.take(slow)
+        while not slow.settled.is_set():
+            began_s = time.thread_time()
+            await asyncio.sleep(0)
+            longest_s = max(longest_s, time.thread_time() - began_s)
+    assert longest_s < 0.05, "200 of them take 600 ms"
+    assert mapper.kept_up == 200
+
+
+async def test_what_is_made_of_messages_counts_in_a_commit():
+    limits = IngestLimits(group_bytes=1_000_000)
+    shelf, mapper = Shelf(), Costly(seconds=0.001, size=100_000)
+    large = Batch(*[Inbound(tag(), b'{"a":1}')] * 100)
+    async with running(shelf, mapper=mapper, limits=limits) as ingest:
+        ingest.take(large)
+        await settled(large)
+    sizes = [sum(len(record[2]) for record in commit) for commit in shelf.commits]
+    assert sum(sizes) >= 10_000_000
+    assert max(sizes) < 1_000_000 + 10 * 100_000, "and a slice of time"
+    assert [record for record in shelf.records if record[0] != "m/1"] == [("g/t1/r", ARRIVED_US, b'{"a":1}')] * 100
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000_000), st.floats(0.0, 5.0)), max_size=50))
+def test_a_commit_may_hold_something_and_no_more_than_the_most(commits):
+    pace = CommitPace(8_000_000)
+    for size, seconds in commits:
+        pace.note(size, seconds)
+        assert 256 * 1024 <= pace.allowed <= 8_000_000
+
+
+def test_a_slow_disk_has_smaller_commits_and_a_distant_server_has_not():
+    disk, server = CommitPace(8_000_000), CommitPace(8_000_000)
+    assert disk.allowed == 8_000_000, "as long as nothing is known"
+    for size in (1_000, 4_000_000) * 10:
+        disk.note(size, 0.002 + size / 20e6)
+        server.note(size, 0.080 + size / 1e9)
+    assert disk.allowed == pytest.approx(0.025 * 20e6, rel=0.2)
+    assert server.allowed == 8_000_000
+    for _ in range(50):
+        disk.note(500_000, 0.002 + 500_000 / 500e6)
+    assert disk.allowed == 8_000_000, "it has become fast"

@@ -164,7 +164,8 @@ class CommitGroup(msgspec.Struct):
     arrivals: list[Arrival] = msgspec.field(default_factory=list)  # decoded to the end
     answers: list[CommandAnswer] = msgspec.field(default_factory=list)
     messages: int = 0
-    size: int = 0
+    size: int = 0  # payload bytes of the arrivals
+    made: int = 0  # bytes of what was made of messages
     faults: int = 0  # how often something other than the store kept it from being committed
 
     def all_records(self) -> list[Record]:
@@ -234,7 +235,7 @@ class Recorder:
         """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
 
         It ends before that, too, where a payload has to be opened elsewhere first: the arrival ``waits`` then.
-        A plain payload takes a microsecond or two, a sealed one up to a thousand.
+        A plain payload takes a microsecond or two, a sealed or mapped one up to many thousands.
         """
         if self._mapper is not None and group.records is not self._reports:
             self._reports = group.records
@@ -242,7 +243,10 @@ class Recorder:
         count = len(arrival.batch.messages)
         while arrival.next < count:
             stop = min(arrival.next + _STRIDE, count)
+            made = len(group.mosaic)
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
+            if len(group.mosaic) > made:
+                group.made += sum([len(body) for _, _, body in group.mosaic[made:]])
             if arrival.waits or (arrival.next < count and time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
@@ -251,7 +255,7 @@ class Recorder:
         return True
 
     def _record_some(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
-        """The hot loop. Returns the index it came to: the end of the span, unless sealed payloads took too long."""
+        """The hot loop. Returns the index it came to: the end of the span, unless opening or mapping took too long."""
         batch = arrival.batch
         arrived_us = batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
@@ -272,7 +276,8 @@ class Recorder:
                 if seal is not None:
                     if seal.is_slow and not arrival.is_opened(index):
                         arrival.waits = True
-                        return index
+                        stop = index
+                        break
                     body = arrival.open(index, tag, body)
                 points = decode(body)
                 stamp = points.get("Time")
@@ -300,11 +305,14 @@ class Recorder:
                     answer = CommandAnswer(tag.uid, correlation, body)
                     group.answers.append(answer)
                     group.mosaic.append(answer_record(answer, arrived_us))
-            if seal is not None and time.perf_counter() > deadline_s:
-                return index + 1
+            if (plans or seal is not None) and time.perf_counter() > deadline_s:
+                stop = index + 1
+                break
+        else:
+            stop = span[1]
         if plans and self._mapper is not None:
-            self._mapper.keep_up(plans, span[1] - span[0])
-        return span[1]
+            self._mapper.keep_up(plans, stop - span[0])
+        return stop
 
     def _plans(self, tag: ReportTag, arrived_us: int) -> Sequence[Any]:
         """Notes that a terminal reports; the plans that its messages run through."""

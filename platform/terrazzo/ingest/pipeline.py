@@ -17,6 +17,7 @@ import msgspec
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.opening import Opener
 from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
@@ -59,7 +60,10 @@ class Marks(Protocol):
 
 
 class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The backlog at which reading from terminals pauses (it resumes at half), and the most that one commit takes."""
+    """The backlog at which reading from terminals pauses (it resumes at half), and the most that one commit takes.
+
+    ``group_bytes``: of payloads and of what the mapping makes of them; where the store is slow it is less.
+    """
 
     messages: int = 40_000
     bytes: int = 32 * 1024 * 1024
@@ -108,6 +112,7 @@ class IngestPipeline:
             mapper.wanted.listen(self._on_wanted)
         self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
         self._opener = Opener(self._on_opened)
+        self._pace = CommitPace(self._limits.group_bytes)
         self._group = CommitGroup()  # being decoded
         self._committing: CommitGroup | None = None  # not stored yet
         self._commit: asyncio.Task[None] | None = None
@@ -230,7 +235,7 @@ class IngestPipeline:
             full = self._decode_slice(group)
             commit = self._commit
             idle = commit is None or commit.done()
-            if idle and (group.arrivals or (self._is_dirty and not group.records)):
+            if idle and (group.arrivals or full or (self._is_dirty and not group.records)):
                 self._seal(group)
                 return True
             if idle and self._closing and not self._pending:
@@ -249,7 +254,8 @@ class IngestPipeline:
         if not self._has_room:  # it changes with commits, not while messages are decoded
             self._pause()
             return False
-        while group.messages < limits.group_messages and group.size < limits.group_bytes:
+        allowed = self._pace.allowed
+        while group.messages < limits.group_messages and group.size + group.made < allowed:
             lane = pending.head
             if lane is None:
                 return False
@@ -305,6 +311,7 @@ class IngestPipeline:
         except Exception:
             group.faults += 1
             raise
+        self._pace.note(group.size + group.made, time.perf_counter() - started_s)
         self._committing = None  # it is answered for, whatever fails from here on
         try:
             if self._mapper is not None:

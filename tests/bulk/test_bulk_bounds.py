@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import time
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
@@ -14,7 +18,7 @@ from hypothesis import strategies as st
 
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.report import MOST_ISSUES, Issues
-from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_COLUMNS, MOST_ROWS, SourceRow, read_upload
+from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_COLUMNS, MOST_ROWS, SourceRow, _BoundedLines, read_upload
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import TERMINAL
 
@@ -115,3 +119,22 @@ def test_the_last_row_that_may_be_there_is_read_and_the_next_refused() -> None:
     with pytest.raises(BadParameter, match="more than 100000 rows"):
         for _ in rows_of(MOST_ROWS + 1):
             pass
+
+
+@given(text=st.text("ab,\r\n", max_size=60))
+def test_lines_end_as_they_do_for_csv(text: str) -> None:
+    assert list(_BoundedLines(text, ",")) == list(io.StringIO(text, newline=""))
+
+
+def test_the_lines_of_a_large_text_are_not_made_before_they_are_read() -> None:
+    """A copy of 32 MiB of text took 170 ms of the event loop and 128 MiB of memory."""
+    text = "x," * (16 * MIB)
+    began_s = time.thread_time()
+    tracemalloc.start()
+    try:
+        with pytest.raises(csv.Error, match="longer than"):
+            next(_BoundedLines(text, ","))
+        assert tracemalloc.get_traced_memory()[1] < 4 * MIB
+    finally:
+        tracemalloc.stop()
+    assert time.thread_time() - began_s < 0.05

@@ -391,6 +391,9 @@ class Mapper:
 
     def keep_up(self, plans, count) -> None: ...
 
+    def has_room_of(self, company):
+        return True
+
     def take_records(self):
         return ()
 

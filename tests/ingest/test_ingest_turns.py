@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from types import SimpleNamespace
 
@@ -253,6 +254,9 @@ class ToldEvents:
 
     def on_committed(self) -> None: ...
 
+    def has_room_of(self, company):
+        return True
+
 
 def tag_of(uid: str, seal: Seal | None = None) -> ReportTag:
     terminal = msgspec.structs.replace(sealed_terminal(""), uid=uid)
@@ -312,6 +316,7 @@ class Costly:
         self.wanted = Listeners("groups to commit")
         self.has_room, self.is_dirty = True, False
         self.kept_up = 0
+        self.crowded: set[str] = set()
         self._seconds = seconds
         self._record = ("m/1", ARRIVED_US, b"x" * size)
 
@@ -332,6 +337,9 @@ class Costly:
 
     def keep_up(self, plans, count):
         self.kept_up += count
+
+    def has_room_of(self, company):
+        return company not in self.crowded
 
     def take_records(self):
         return ()
@@ -388,3 +396,25 @@ def test_a_slow_disk_has_smaller_commits_and_a_distant_server_has_not():
     for _ in range(50):
         disk.note(500_000, 0.002 + 500_000 / 500e6)
     assert disk.allowed == 8_000_000, "it has become fast"
+
+
+async def test_a_company_whose_events_the_database_is_behind_with_waits_and_no_other_does():
+    shelf, mapper = Shelf(), Costly()
+    mapper.crowded.add("1")
+    crowded = [Batch(Inbound(tag(), b'{"n":%d}' % number)) for number in range(3)]
+    others = [Batch(Inbound(tag("g/t2/r"), b'{"n":1}')) for _ in range(20)]
+    async with running(shelf, mapper=mapper) as ingest:
+        for batch in crowded:
+            ingest.take(batch)
+        assert all(batch.held == 1 for batch in crowded), "its connections aren't read"
+        for batch in others:
+            batch.client.owner = "2"
+            ingest.take(batch)
+            await settled(batch)
+            mapper.wanted.tell()
+        assert not any(batch.settled.is_set() for batch in crowded)
+        mapper.crowded.clear()
+        mapper.wanted.tell()
+        await settled(*crowded)
+        assert all(batch.held == 0 for batch in crowded)
+    assert [json.loads(body)["n"] for series, _, body in shelf.records if series == "g/t1/r"] == [0, 1, 2]

@@ -120,8 +120,35 @@ async def test_effects_wait_for_a_database_that_is_away_and_a_full_outbox_says_s
     away.is_away = False
     await effect_queue.settled(2)
     assert effect_queue.has_room
-    await until(lambda: room == [0], "whoever waits is told")
+    await until(lambda: room[-1:] == [0], "whoever waits is told")
     assert await events(database) == [1, 1, 2, 2]
+    await effect_queue.stop()
+
+
+async def test_a_company_has_its_share_of_what_waits_unless_the_database_is_away(database: Database) -> None:
+    away = Away(database)
+    effect_queue = EffectQueue(EffectWriter(away), new_tasks(), limit=100)
+    room: list[bool] = []
+    effect_queue.room.listen(lambda: room.append(effect_queue.has_room_of("1")))
+    await effect_queue.start({})
+    effect_queue.seal([event(number) for number in range(6)])
+    assert event(0).company_id == 1
+    assert not effect_queue.has_room_of("1"), "more than a twentieth waits"
+    assert effect_queue.has_room_of("2")
+    assert effect_queue.has_room
+    assert effect_queue.stats.company_pauses == 1
+    away.is_away = True
+    effect_queue.on_committed()
+    await until(lambda: room == [True], "while nothing can be written, all of it may fill")
+    away.is_away = False
+    await effect_queue.settled(1)
+    await until(lambda: effect_queue.has_room_of("1"), "it has room again")
+    effect_queue.seal([event(number) for number in range(6)])
+    assert not effect_queue.has_room_of("1")
+    effect_queue.on_committed()
+    await effect_queue.settled(2)
+    await until(lambda: len(room) == 3, "whoever waits is told")
+    assert room[-1]
     await effect_queue.stop()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import csv
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -125,9 +124,20 @@ def _why_not_json(number: int, error: Exception, characters: int) -> str:
     return f"not a JSON array of objects: object {number}: {error or 'nested too deeply'}"
 
 
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text, made one by one; of one that is too long no more than shows it."""
+    at = 0
+    while at < len(text):
+        most = at + _ROW_CHARACTERS + 1
+        feed = text.find("\n", at, most)
+        end = most if feed < 0 else feed + 1
+        yield text[at:end]
+        at = end
+
+
 def _json_lines(text: str) -> Iterator[SourceRow]:
     decoder = msgspec.json.Decoder(dict[str, Any])
-    for number, line in enumerate(io.StringIO(text), 1):
+    for number, line in enumerate(_lines(text), 1):
         if not line.strip():
             continue
         if number > MOST_ROWS:
@@ -151,16 +161,16 @@ def _json_row(number: int, values: dict[str, Any]) -> SourceRow:
 def _read_csv(text: str) -> UploadedRows:
     text = text.removeprefix("\ufeff")
     first = text[:_ROW_CHARACTERS].partition("\n")[0]
-    skipped = 0
+    begins = skipped = 0
     if first.lower().startswith(_SEPARATOR_LINE):
         delimiter = first.rstrip("\r")[len(_SEPARATOR_LINE) :] or ","
-        text, skipped = text[len(first) + 1 :], 1
+        begins, skipped = len(first) + 1, 1
     else:
         delimiter = max(_DELIMITERS, key=first.count)
     if len(delimiter) != 1:
         raise BadParameter("rows", f"row 1: expected one character after sep=, got {delimiter[:10]!r}")
     csv.field_size_limit(MOST_CELL_CHARACTERS)
-    lines = _BoundedLines(text, delimiter)
+    lines = _BoundedLines(text, delimiter, begins)
     cells = csv.reader(lines, delimiter=delimiter, strict=True)
     header = _header(next(_rows(cells, lines, 1 + skipped), (0, []))[1])
     return UploadedRows(header, _csv_rows(header, _rows(cells, lines, 2 + skipped)))
@@ -204,8 +214,10 @@ class _BoundedLines:
     Raises ``csv.Error`` from ``next`` when a row gets longer than one step of reading may take.
     """
 
-    def __init__(self, text: str, delimiter: str) -> None:
-        self._lines = io.StringIO(text, newline="")
+    def __init__(self, text: str, delimiter: str, at: int = 0) -> None:
+        """``at``: where the first line begins."""
+        self._text = text
+        self._at = at
         self._delimiter = delimiter
         self._characters = self._delimiters = 0
 
@@ -213,7 +225,7 @@ class _BoundedLines:
         return self
 
     def __next__(self) -> str:
-        line = self._lines.readline()
+        line = self._read_line()
         if not line:
             raise StopIteration
         self._characters += len(line)
@@ -223,6 +235,18 @@ class _BoundedLines:
         if self._delimiters > _ROW_DELIMITERS:
             raise csv.Error(f"more than {_ROW_DELIMITERS:,} times {self._delimiter!r}")
         return line
+
+    def _read_line(self) -> str:
+        """The next line with its end, LF, CR LF or CR; of one that is too long no more than shows it."""
+        text, at = self._text, self._at
+        most = at + _ROW_CHARACTERS + 1
+        feed = text.find("\n", at, most)
+        end = most if feed < 0 else feed + 1
+        carriage = text.find("\r", at, end)
+        if 0 <= carriage < end - 2 or (carriage >= 0 and text[carriage + 1 : carriage + 2] != "\n"):
+            end = carriage + 1
+        self._at = end
+        return text[at:end]
 
     def end_row(self) -> None:
         """The next line begins a row."""

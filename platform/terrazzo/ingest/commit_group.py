@@ -67,6 +67,9 @@ class MessageMapper(Protocol):
     def has_room(self) -> bool:
         """Whether it takes more messages; if not, decoding waits."""
 
+    def has_room_of(self, company: str) -> bool:
+        """Whether it takes more messages of a company's terminals; if not, they wait, and others go on."""
+
     @property
     def is_dirty(self) -> bool:
         """Whether it has notes to commit, though perhaps no records."""

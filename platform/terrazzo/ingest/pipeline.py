@@ -107,6 +107,8 @@ class IngestPipeline:
         self._limits = limits or IngestLimits()
         self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper, limits=points)
         self._mapper = mapper
+        self._has_room_of = _everybody if mapper is None else mapper.has_room_of
+        self._crowded: list[Lane] = []  # that wait until there is room for their companies
         self._marks = marks
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
@@ -185,7 +187,10 @@ class IngestPipeline:
         """Queues a batch; it is settled when it is stored."""
         messages = batch.messages
         size = sum([len(payload) for _, payload, _ in messages])
-        self._pending.add(Arrival(batch, size))
+        arrival = Arrival(batch, size)
+        if not self._has_room_of(batch.client.owner):
+            _pause_reading(arrival)
+        self._pending.add(arrival)
         stats = self.stats
         stats.batches += 1
         stats.backlog += len(messages)
@@ -259,6 +264,9 @@ class IngestPipeline:
             lane = pending.head
             if lane is None:
                 return False
+            if not self._has_room_of(lane.owner):
+                self._have_wait(lane)
+                continue
             arrival = lane.arrivals[0]
             if self._record(arrival, group, deadline_s):
                 pending.finish(lane)
@@ -275,10 +283,22 @@ class IngestPipeline:
         """Has the next payloads of a lane opened elsewhere: others have turns meanwhile, and its peer isn't read."""
         arrival = lane.arrivals[0]
         self._pending.hold(lane)
-        if not arrival.is_held:
-            arrival.is_held = True
-            arrival.batch.hold()
+        _pause_reading(arrival)
         self._opener.submit(lane)
+
+    def _have_wait(self, lane: Lane) -> None:
+        """Has a lane wait until the mapper has room for its company."""
+        self._pending.hold(lane)
+        _pause_reading(lane.arrivals[0])
+        self._crowded.append(lane)
+
+    def _release_crowded(self) -> None:
+        crowded, self._crowded = self._crowded, []
+        for lane in crowded:
+            if self._has_room_of(lane.owner):
+                self._pending.release(lane)
+            else:
+                self._crowded.append(lane)
 
     def _on_opened(self, lane: Lane) -> None:
         if lane.arrivals:  # nothing of it was given up meanwhile
@@ -418,6 +438,8 @@ class IngestPipeline:
             raise
 
     def _on_wanted(self) -> None:
+        if self._crowded:
+            self._release_crowded()
         self._wake.set()
         self._resume_if_drained()
 
@@ -433,6 +455,17 @@ class IngestPipeline:
         if self._paused and drained and self._has_room and not self._draining:
             self._paused = False
             self._gate.resume_intake()
+
+
+def _everybody(company: str) -> bool:
+    return True
+
+
+def _pause_reading(arrival: Arrival) -> None:
+    """Nothing more is read from its connection until it is decoded."""
+    if not arrival.is_held:
+        arrival.is_held = True
+        arrival.batch.hold()
 
 
 def _resume_reading(arrival: Arrival) -> None:

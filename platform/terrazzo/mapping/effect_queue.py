@@ -1,14 +1,15 @@
 """The effects that the store has and the database hasn't yet: bounded, in order, applied by one task.
 
-A full outbox stops the ingest (``has_room``); nothing is dropped. While the database is away the effects wait as notes
-in the store, and a restart finds them there.
+A company with more than its share waiting has its terminals wait (``has_room_of``), a full queue stops the ingest
+(``has_room``); nothing is dropped. While the database is away the effects wait as notes in the store, and a restart
+finds them there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -25,7 +26,8 @@ _log = logging.getLogger(__name__)
 
 PREFIX = "effects/"
 MOST_EFFECTS = 100_000
-_AT_ONCE = 2_000  # effects of one transaction
+_SHARE = 0.05  # of that, a company's: what the database takes in about half a second
+_AT_ONCE = 500  # effects of one transaction, or those of one commit
 
 
 class EffectQueueStats(msgspec.Struct):
@@ -36,6 +38,7 @@ class EffectQueueStats(msgspec.Struct):
     failures: int = 0
     refused: int = 0  # effects that can't be written, and were left out
     pauses: int = 0  # the ingest had to wait
+    company_pauses: int = 0  # a company's terminals had to wait
 
 
 class EffectQueue:
@@ -49,6 +52,10 @@ class EffectQueue:
         self._effect_writer = effect_writer
         self._tasks = tasks
         self._limit = limit
+        self._share = max(1, int(limit * _SHARE))
+        self._waiting_of: Counter[str] = Counter()  # by company
+        self._is_away = False  # the database
+        self._crowded: set[str] = set()  # companies that are over their share, until they are at half of it
         self._last = 0  # number given
         self._applied = 0
         self._sealed: deque[Numbered] = deque()  # not committed yet
@@ -65,6 +72,10 @@ class EffectQueue:
     def has_room(self) -> bool:
         """Whether more effects may come."""
         return self.stats.waiting < self._limit
+
+    def has_room_of(self, company: str) -> bool:
+        """Whether more effects of a company may come: it isn't over its share, or nobody's get anywhere now."""
+        return self._is_away or company not in self._crowded
 
     async def start(self, notes: Mapping[str, bytes]) -> None:
         """Applies what an earlier run left (``effects/``), then takes more.
@@ -129,6 +140,12 @@ class EffectQueue:
         self.stats.waiting += len(effects)
         if not self.has_room:
             self.stats.pauses += 1
+        for company, count in Counter([effect.company_id for effect in effects]).items():
+            name = str(company)
+            self._waiting_of[name] += count
+            if self._waiting_of[name] > self._share and name not in self._crowded:
+                self._crowded.add(name)
+                self.stats.company_pauses += 1
 
     async def _run(self) -> None:
         """What it fails on stays first; the database knows the number of what it has, so that nothing is twice."""
@@ -147,27 +164,46 @@ class EffectQueue:
                 break
         happened = await self._apply(batches)
         had_room = self.has_room
-        for seq, _ in batches:
+        for seq, effects in batches:
             self._committed.popleft()
+            self._take_off(effects)
             self._done.append(_name(seq))
             self._applied = seq
         self.stats.waiting -= count
         self.stats.applied += count
         self._moved.set()
         self.happened.tell(happened)
-        if not had_room and self.has_room:
+        if self._relieved() or (not had_room and self.has_room):
             self.room.tell()
+
+    def _take_off(self, effects: Sequence[Effect]) -> None:
+        for company, count in Counter([effect.company_id for effect in effects]).items():
+            self._waiting_of[str(company)] -= count
+            if self._waiting_of[str(company)] <= 0:
+                del self._waiting_of[str(company)]
+
+    def _relieved(self) -> set[str]:
+        """The companies that have room again."""
+        found = {company for company in self._crowded if self._waiting_of[company] <= self._share // 2}
+        self._crowded -= found
+        return found
 
     async def _apply(self, batches: Sequence[Numbered]) -> list[Happened]:
         """What can't be written is left out, counted and logged: a replay of the object finds it again."""
         try:
-            return await self._effect_writer.apply(batches)
+            happened = await self._effect_writer.apply(batches)
         except Unavailable:
             self.stats.failures += 1
+            if not self._is_away:
+                self._is_away = True
+                self.room.tell()
             raise
         except Exception as error:  # noqa: BLE001 - one of them must not keep the others from the database
             self.stats.failures += 1
             self._sparse_log.error("events and labels are written one by one: %r", error)
+        else:
+            self._is_away = False
+            return happened
         happened = []
         for numbered in batches:
             some, refused = await self._effect_writer.apply_sound(numbered)

@@ -19,6 +19,8 @@ from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 
 _log = logging.getLogger(__name__)
 
+_ROWS_AT_ONCE = 200  # of one statement: a loop that others need makes them and reads them back
+
 Numbered = tuple[int, Sequence[Effect]]
 """The effects of one commit, and their number."""
 
@@ -103,12 +105,14 @@ class EffectWriter:
         self, connection: AsyncConnection, kind: KeptKind, rows: list[dict[str, Any]]
     ) -> list[dict[str, Any]]:
         """Inserts rows; returns them as they are in the table, without those that are over a quota."""
-        if not rows:
-            return []
         statement = kind.table.insert().returning(*kind.table.c, sort_by_parameter_order=True)
-        stored = [dict(row) for row in (await connection.execute(statement, rows)).mappings()]
-        gone = await self._quotas.add(connection, kind, stored)
-        return [row for row in stored if row["id"] not in gone] if gone else stored
+        kept: list[dict[str, Any]] = []
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            stored = [dict(row) for row in (await connection.execute(statement, some)).mappings()]
+            gone = await self._quotas.add(connection, kind, stored)
+            kept += [row for row in stored if row["id"] not in gone] if gone else stored
+        return kept
 
     async def _mark(self, connection: AsyncConnection) -> int | None:
         query = sa.select(EFFECT_MARK.c.seq).where(EFFECT_MARK.c.name == self._name)

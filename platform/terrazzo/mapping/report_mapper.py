@@ -72,6 +72,10 @@ class ReportMapper:
         """Whether more effects may come: False while the database is too far behind."""
         return self.effect_queue.has_room
 
+    def has_room_of(self, company: str) -> bool:
+        """Whether more effects of a company may come: False while the database is too far behind with them."""
+        return self.effect_queue.has_room_of(company)
+
     @property
     def is_dirty(self) -> bool:
         """Whether there is something to commit, with or without messages."""

@@ -91,6 +91,7 @@ EFFECTS = {
     "terrazzo_effects_failures_total": "failures",
     "terrazzo_effects_refused_total": "refused",
     "terrazzo_effects_pauses_total": "pauses",
+    "terrazzo_effects_company_pauses_total": "company_pauses",
 }
 
 MESSENGER = {

@@ -25,6 +25,7 @@ from paho.mqtt.properties import Properties
 
 from live import Follower
 from mqtt_bytes import login, publish
+from terrazzo.client import ClientError
 
 TERMINALS = 10
 INTERVAL_S = TERMINALS / 200
@@ -226,7 +227,11 @@ class Bystander:
         """Until the journal has all commands as answered, for some seconds at most."""
         for _ in range(20):
             asked = {"terminal_id": COMMANDED, "state": "answered", "page_size": 1}
-            found = await asyncio.to_thread(self._company.call, "get_command_list", **asked)
+            try:
+                found = await asyncio.to_thread(self._company.call, "get_command_list", **asked)
+            except ClientError as error:
+                self.waits.failed[f"list of commands: {type(error).__name__}"] += 1
+                return
             unanswered = self._given - found["total_records"]
             self.waits.answered = self.waits.commands - unanswered
             if unanswered <= 0:

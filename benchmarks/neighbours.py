@@ -5,14 +5,15 @@ platform for each attack of ``attacks/table.py``; company A does it from a proce
 (``bystanders.py``). Row 0 is B alone. Prints B's waits in milliseconds, live frames that it lost, the server's
 resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to,
 what the platform says held its loop, and how long other programs kept both from a processor: run it alone, or with
-``chrt -r 1`` in front, which attackers don't inherit. ``--store postgresql`` keeps the metadata in a PostgreSQL server
-of its own.
+``--realtime`` (root), which puts B and the server before all other programs. ``--store postgresql`` keeps the metadata
+in a PostgreSQL server of its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class Row:
 
     def to_json(self) -> dict[str, Any]:
         """With all single times."""
-        return {**asdict(self), "beyond": self.beyond}
+        return {**vars(self), "waits": vars(self.waits), "beyond": self.beyond}
 
 
 HEAD = (
@@ -183,18 +184,30 @@ def started(attack: Attack) -> Iterator[tuple[Platform, dict[str, int]]]:
         if attack.config:
             (folder / "terrazzo.toml").write_text(attack.config.replace("{far_side}", str(far_side)))
             arguments = ("--config", str(folder / "terrazzo.toml"))
-        with Platform(folder / "data", env=limits(), arguments=arguments) as platform:
+        platform = Platform(folder / "data", env=limits(), arguments=arguments)
+        try:
             ports = {"http": platform.http, "mqtt": platform.mqtt, "websocket": platform.websocket}
             yield platform.login(), {**ports, "far_side": far_side}
+        finally:
+            platform.kill()  # it may be long until it could stop
 
 
-def measure(attack: Attack, seconds: float, settle_s: float) -> Row:
+def prefer(*pids: int) -> None:
+    """Has all threads of processes run before other programs; what they start from now on is as any other."""
+    for pid in pids:
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(thread.name), os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+
+
+def measure(attack: Attack, seconds: float, settle_s: float, *, realtime: bool = False) -> Row:
     """One attack on a platform of its own."""
     with started(attack) as (platform, ports), ExitStack() as meanwhile:
         attacker, other = Company(platform, "a"), Company(platform, "b")
         bystander = Bystander(other)
         facts = attack.prepare(attacker)
         uvloop.run(bystander.run(min(3.0, seconds)))  # so that what is made at first use is there
+        if realtime:
+            prefer(platform.pid, os.getpid())
         memory = Memory(platform.pid)
         logged = platform.log.stat().st_size
         before, waited_s = memory.now(), processor_waits_s(platform.pid)
@@ -263,6 +276,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="numbers of attacks, with commas")
     parser.add_argument("--json", type=Path, help="a file for all figures")
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--realtime", action="store_true", help="before all other programs of the machine")
     options = parser.parse_args()
     attacks = {0: Alone(), **ATTACKS}
     chosen = [int(number) for number in options.only.split(",") if number] or sorted(attacks)
@@ -272,7 +286,7 @@ def main() -> None:
         if options.store == "postgresql":
             servers.enter_context(metadata_in(servers.enter_context(running_postgresql())))
         for number in chosen:
-            rows.append(measure(attacks[number], options.seconds, options.settle))
+            rows.append(measure(attacks[number], options.seconds, options.settle, realtime=options.realtime))
             print(rows[-1].to_markdown(), flush=True)
             tell(rows[-1])
             if options.json:

@@ -143,6 +143,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whatever the others have
-    os.nice(10)
     uvloop.run(main())

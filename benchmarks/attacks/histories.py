@@ -58,7 +58,7 @@ class LongKeys(Attack):
 
     def prepare(self, company: Company) -> Facts:
         company.terminal(UID)
-        made = company.object(UID, rows=[["V", "", "", "STA", f"{UID}.n", "Cycled", "", ""]])
+        made = company.object(UID, rows=[["V", "", "", "STA", "Cycled", f"{UID}.n", "", ""]])
         company.report(UID, records(1_000, 2))
         return {"object": made}
 
@@ -99,7 +99,7 @@ class ManyFeeds(Attack):
 
     def prepare(self, company: Company) -> Facts:
         company.terminal(UID)
-        rows = [[f"V{n}", "", "", "STA", f"{UID}.p{n}", "Cycled", "", ""] for n in range(100)]
+        rows = [[f"V{n}", "", "", "STA", "Cycled", f"{UID}.p{n}", "", ""] for n in range(100)]
         return {"object": company.object(UID, rows=rows)}
 
     async def attack(self, attacker: Attacker, number: int) -> None:

@@ -65,10 +65,10 @@ class LongScripts(Attack):
 
 
 class QuadraticLists(Attack):
-    """Conditions that together name 200,000 records."""
+    """Conditions that together name 100,000 records."""
 
     number = 24
-    name = "199 lists of 1,000 uids"
+    name = "100 lists of 1,000 uids"
     connections = 4
 
     def prepare(self, company: Company) -> Facts:
@@ -78,7 +78,7 @@ class QuadraticLists(Attack):
 
     async def attack(self, attacker: Attacker, number: int) -> None:
         uids = ",".join(f"a{n}" for n in range(1_000))
-        where = [["uid", uids] for _ in range(199)]
+        where = [["uid", uids] for _ in range(100)]
         await attacker.call("get_terminal_list", where_in=where, page_size=1_000)
 
 
@@ -91,7 +91,7 @@ class CostlyJobs(Attack):
 
     def prepare(self, company: Company) -> Facts:
         company.terminal(UID)
-        rows = [[f"V{n}", "", "", "STA", f"{UID}.p{n}", "Cycled", "", ""] for n in range(100)]
+        rows = [[f"V{n}", "", "", "STA", "Cycled", f"{UID}.p{n}", "", ""] for n in range(100)]
         made = company.object(UID, rows=rows)
         company.report(UID, ((f"g/{UID}/r", self._report(n)) for n in range(5_000)))
         functions = ("avg", "max", "first", "count", "duration(V1==1)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
@@ -10,6 +11,7 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.plan import Planner
 from terrazzo.bulk.report import MOST_ISSUES, Issues
 from terrazzo.bulk.rows import MOST_CELL_CHARACTERS, MOST_COLUMNS, MOST_ROWS, SourceRow, _BoundedLines, read_upload
 from terrazzo.errors import BadParameter
@@ -138,3 +141,17 @@ def test_the_lines_of_a_large_text_are_not_made_before_they_are_read() -> None:
     finally:
         tracemalloc.stop()
     assert time.thread_time() - began_s < 0.05
+
+
+async def test_the_keys_of_many_rows_are_read_in_turns() -> None:
+    repository: Any = SimpleNamespace(entity=SimpleNamespace(uid_name="uid"))
+    nobody: Any = None
+    planner = Planner(repository, Columns(TERMINAL), nobody, nobody, Issues(), upserts=False)
+    task = asyncio.create_task(planner._uids([SourceRow(n, {"uid": f"a{n}"}) for n in range(MOST_ROWS)]))
+    longest_s = 0.0
+    while not task.done():
+        began_s = time.thread_time()
+        await asyncio.sleep(0)
+        longest_s = max(longest_s, time.thread_time() - began_s)
+    assert len(await task) == MOST_ROWS
+    assert longest_s < 0.05

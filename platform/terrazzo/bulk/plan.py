@@ -69,7 +69,7 @@ class Planner:
 
     async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
         """The records of all rows without faults; the faults of the others become issues."""
-        uids = self._uids(sources)
+        uids = await self._uids(sources)
         existing = await self._existing([uid for uid in uids.values() if uid is not None])
         self._new_ids = {uid for uid in uids.values() if uid is not None and uid not in existing}
         self._last_id = await last_id(self._connection, self._repository.table)
@@ -83,11 +83,13 @@ class Planner:
             await pauses.pause()
         return planned
 
-    def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
+    async def _uids(self, sources: Sequence[SourceRow]) -> dict[int, str | None]:
         """The text key by row number, for rows without a faulty or repeated one; None where the platform makes it."""
         name, uids = self._repository.entity.uid_name, {}
         first: dict[str, int] = {}
+        pauses = LoopPauses()
         for source in sources:
+            await pauses.pause()
             try:
                 uid = self._columns.uid_of(source.values)
             except BadParameter as error:

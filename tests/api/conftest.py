@@ -1,4 +1,4 @@
-"""A running gateway for each test that asks for one."""
+"""A running gateway for each test that asks for one, or for all that only read."""
 
 from __future__ import annotations
 
@@ -6,10 +6,18 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from api_rig import Rig, open_rig
 
 
 @pytest.fixture
 async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
     async with open_rig(tmp_path) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    """One for the tests of a module that only read, which run in the module's loop as it does."""
+    async with open_rig(tmp_path_factory.mktemp("shared")) as opened:
         yield opened

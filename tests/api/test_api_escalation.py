@@ -135,8 +135,9 @@ def test_every_entity_is_probed() -> None:
 LISTED = [entity for entity in ENTITIES if entity.name in LISTS]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("entity", LISTED, ids=lambda entity: entity.name)
-async def test_conditions_and_orders_do_not_reach_secrets(rig: Rig, entity: Any) -> None:
+async def test_conditions_and_orders_do_not_reach_secrets(shared_rig: Rig, entity: Any) -> None:
     hidden = [field.name for field in entity.fields.values() if field.kind is FieldKind.SECRET or field.internal]
     hidden += ["password", "password_hash", "token_epoch", "rowid", "id; --", 'id" --', "company.name", "*", ""]
     for name in hidden:
@@ -146,7 +147,7 @@ async def test_conditions_and_orders_do_not_reach_secrets(rig: Rig, entity: Any)
             {"where_in": [[name, "a,b"]]},
             {"order_by": [name, "asc"]},
         ):
-            answer = await rig.ask(LISTS[entity.name], **fields)
+            answer = await shared_rig.ask(LISTS[entity.name], **fields)
             assert (answer["code"], answer["result"]) == (10401, {}), (name, fields)
 
 

@@ -15,6 +15,7 @@ import aiohttp
 import msgpack
 import msgspec
 import pytest
+import pytest_asyncio
 from api_rig import Rig, open_rig
 
 from terrazzo.ports.store import Record, StoreUnavailable
@@ -112,6 +113,13 @@ async def test_nothing_is_an_empty_file(rig: Rig) -> None:
     assert await body(rig, "/export/mosaic/1", end="2000-01-01 00:00:00", format="jsonl") == b""
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(shared_rig: Rig) -> Rig:
+    await fill(shared_rig)
+    return shared_rig
+
+
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("path", "query", "who", "code", "info"),
     [
@@ -132,10 +140,9 @@ async def test_nothing_is_an_empty_file(rig: Rig) -> None:
     ],
 )
 async def test_who_may_not_or_asks_wrongly_gets_an_envelope(
-    rig: Rig, path: str, query: dict[str, str], who: str, code: int, info: str
+    filled: Rig, path: str, query: dict[str, str], who: str, code: int, info: str
 ) -> None:
-    await fill(rig)
-    response = await get(rig, path, who, **query)
+    response = await get(filled, path, who, **query)
     answer = json.loads(await response.read())
     assert (answer["code"], answer["result"]) == (code, {})
     assert answer["info"].startswith(info)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from api_rig import BODY_BYTES, Rig, open_rig
 
 from own_platform import Ports, store_through
 from terrazzo.ports.store import TimeSeriesStore
 
 PING = b'{"action": "ping"}'
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    """One platform: tests here change nothing in it, or open their own."""
+    async with open_rig(tmp_path_factory.mktemp("http")) as opened:
+        yield opened
 
 
 async def refused(rig: Rig, body: bytes, *, status: int = 200, **headers: str) -> str:
@@ -195,42 +207,45 @@ async def test_ready_means_every_part(tmp_path: Path) -> None:
         assert await rig.get("/readyz", "nobody") == (503, {"ready": False, "parts": parts})
 
 
-async def test_metrics_count_by_operation_and_status(rig: Rig) -> None:
-    await rig.call("ping")
-    await rig.ask("ping", "nobody")
-    await rig.post(b'{"action": "made-up-1"}')
-    await rig.post(b'{"action": "made-up-2"}')
-    await rig.post(PING, Content_Type="text/plain")
-    async with rig.http.get("/metrics") as response:
-        assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
-        lines = (await response.text()).splitlines()
-    assert 'terrazzo_api_requests_total{code="200",operation="ping"} 1.0' in lines
-    assert 'terrazzo_api_requests_total{code="10402",operation="ping"} 1.0' in lines
-    assert 'terrazzo_api_refused_total{status="404"} 2.0' in lines
-    assert 'terrazzo_api_refused_total{status="415"} 1.0' in lines
-    assert 'terrazzo_api_seconds_count{operation="ping"} 2.0' in lines
-    assert 'terrazzo_api_seconds_bucket{le="+Inf",operation="ping"} 2.0' in lines
-    assert not [line for line in lines if "made-up" in line]
-    assert [line for line in lines if line.startswith("process_cpu_seconds_total")]
+async def test_metrics_count_by_operation_and_status(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        await rig.call("ping")
+        await rig.ask("ping", "nobody")
+        await rig.post(b'{"action": "made-up-1"}')
+        await rig.post(b'{"action": "made-up-2"}')
+        await rig.post(PING, Content_Type="text/plain")
+        async with rig.http.get("/metrics") as response:
+            assert response.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            lines = (await response.text()).splitlines()
+        assert 'terrazzo_api_requests_total{code="200",operation="ping"} 1.0' in lines
+        assert 'terrazzo_api_requests_total{code="10402",operation="ping"} 1.0' in lines
+        assert 'terrazzo_api_refused_total{status="404"} 2.0' in lines
+        assert 'terrazzo_api_refused_total{status="415"} 1.0' in lines
+        assert 'terrazzo_api_seconds_count{operation="ping"} 2.0' in lines
+        assert 'terrazzo_api_seconds_bucket{le="+Inf",operation="ping"} 2.0' in lines
+        assert not [line for line in lines if "made-up" in line]
+        assert [line for line in lines if line.startswith("process_cpu_seconds_total")]
 
 
-async def test_an_internal_error_shows_an_id_and_no_trace(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
-    await rig.add_terminal("t1")
-    await rig.services.store.close()  # whatever else may happen to a store
-    rig.services.registry.terminal = None  # type: ignore[method-assign,assignment]
-    answer = await rig.ask("get_last_grid", terminal_id="t1")
-    assert answer["code"] == 500
-    incident = answer["info"].removeprefix("internal error; the log has it as ")
-    assert len(incident) == 12
-    assert "Traceback" not in json.dumps(answer)
-    record = next(record for record in caplog.records if incident in record.getMessage())
-    assert record.exc_info
+async def test_an_internal_error_shows_an_id_and_no_trace(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with open_rig(tmp_path) as rig:
+        await rig.add_terminal("t1")
+        await rig.services.store.close()  # whatever else may happen to a store
+        rig.services.registry.terminal = None  # type: ignore[method-assign,assignment]
+        answer = await rig.ask("get_last_grid", terminal_id="t1")
+        assert answer["code"] == 500
+        incident = answer["info"].removeprefix("internal error; the log has it as ")
+        assert len(incident) == 12
+        assert "Traceback" not in json.dumps(answer)
+        record = next(record for record in caplog.records if incident in record.getMessage())
+        assert record.exc_info
 
 
-async def test_a_store_that_is_away_is_unavailable(rig: Rig) -> None:
-    await rig.add_terminal("t1")
-    await rig.services.store.close()
-    body = b'{"action": "get_last_grid", "terminal_id": "t1"}'
-    status, answer = await rig.post(body, token=rig.tokens["viewer"])
-    assert (status, answer["code"]) == (503, 500)
-    assert answer["info"]
+async def test_a_store_that_is_away_is_unavailable(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        await rig.add_terminal("t1")
+        await rig.services.store.close()
+        body = b'{"action": "get_last_grid", "terminal_id": "t1"}'
+        status, answer = await rig.post(body, token=rig.tokens["viewer"])
+        assert (status, answer["code"]) == (503, 500)
+        assert answer["info"]

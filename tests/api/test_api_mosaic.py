@@ -153,6 +153,7 @@ async def ok(rig: Rig, method: str, path: str, **query: str) -> Any:
     return answer["result"]
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("fields", "info"),
     [
@@ -170,11 +171,11 @@ async def ok(rig: Rig, method: str, path: str, **query: str) -> Any:
         ({"page_size": 1001}, "page_size: expected int <= 1000"),
     ],
 )
-async def test_bad_parameters_are_named(rig: Rig, fields: dict[str, Any], info: str) -> None:
-    object_id = await fill(rig)
+async def test_bad_parameters_are_named(shared_rig: Rig, fields: dict[str, Any], info: str) -> None:
+    object_id = await add_object(shared_rig)
     given = {"object_id": object_id, "keys": KEYS, "resample": 60, **ALWAYS, **fields}
     asked = {name: value for name, value in given.items() if value is not None}
-    answer = await rig.ask("get_mosaic_list_by_key", **asked)
+    answer = await shared_rig.ask("get_mosaic_list_by_key", **asked)
     assert answer["code"] == 10401
     assert answer["info"].startswith(info)
 

@@ -1,4 +1,4 @@
-"""One platform for all contract tests, and the gateway's doors."""
+"""One platform for a module's contract tests, and the gateway's doors. It ends with them: an idle one costs too."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 from contract_world import DOORS, Door, World, filled_platform
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     with filled_platform(tmp_path_factory.mktemp("contract") / "data") as filled:
         yield filled
 
 
-@pytest.fixture(scope="session", params=sorted(DOORS))
+@pytest.fixture(scope="module", params=sorted(DOORS))
 def door(world: World, request: pytest.FixtureRequest) -> Iterator[Door]:
     """The gateway over each transport."""
     opened = DOORS[request.param](world)

@@ -86,7 +86,7 @@ def test_bare_arrays_have_twenty_records_unless_asked_otherwise(world: World, do
 CUSTOMERS = "get_customer_list"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def customers(world: World) -> list[str]:
     """The names of a few customers."""
     names = ["Aqua North", "Aqua South", "Boiler House"]

@@ -11,16 +11,16 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import closing
 from http.client import HTTPConnection
-from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from api.api_rig import BODY_BYTES, Rig
-from lasting import Gateway
-from terrazzo.api.transports.bodies.inflate import STEP_BYTES, BadCoding, Inflater
+from api.api_rig import BODY_BYTES, Rig, open_rig
+from lasting import open_ports
+from terrazzo.api.transports.bodies.inflate import Inflater
 from terrazzo.api.transports.bodies.reader import UNPROVEN_BYTES
 from waiting import close, until
 
@@ -32,6 +32,16 @@ PATHS = ("/apiproxy/api", "/retainer/api", "/object/api/v1/file/discard", "/api/
 def bomb() -> bytes:
     """200 MiB in 200 KiB."""
     return gzip.compress(bytes(200 * 2**20), 9, mtime=0)
+
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def rig(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Rig]:
+    """One platform: tests here change nothing in it, or open their own."""
+    async with open_rig(tmp_path_factory.mktemp("bodies")) as opened:
+        yield opened
 
 
 def bearer(rig: Rig, who: str) -> dict[str, str]:
@@ -113,24 +123,6 @@ async def test_codings_that_are_none(rig: Rig, coding: str, body: bytes, status:
     assert (got, answer["info"][: len(info)]) == (status, info)
 
 
-@given(st.binary(max_size=2_000), st.lists(st.integers(1, 300), min_size=1), st.sampled_from(["gzip", "deflate"]))
-def test_whatever_comes_is_inflated_or_refused(body: bytes, sizes: list[int], coding: str) -> None:
-    good = gzip.compress(body) if coding == "gzip" else zlib.compress(body)
-    for data, is_good in ((good, True), (body, False)):
-        inflater, found, rest, turn = Inflater(coding), b"", data, 0
-        try:
-            while rest or inflater.has_more:
-                size = sizes[turn % len(sizes)]
-                piece = inflater.step(rest[:size])
-                assert len(piece) <= STEP_BYTES
-                found, rest, turn = found + piece, rest[size:], turn + 1
-            inflater.end()
-        except BadCoding:
-            assert not is_good
-        else:
-            assert found == body or not is_good
-
-
 LONG = b'{"action": "ping", "message": "' + b"x" * UNPROVEN_BYTES + b'"}'
 
 
@@ -187,28 +179,21 @@ async def test_whoever_expects_to_be_asked_on_is(rig: Rig) -> None:
     assert (status, answer["code"]) == (200, 200)
 
 
-async def test_who_breaks_off_leaves_no_traceback(ports: Gateway, caplog: pytest.LogCaptureFixture) -> None:
-    token = ports.rig.tokens["admin"]
-    for path in PATHS:
-        reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
-        head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n"
-        writer.write(f"{head}Content-Length: 100\r\nExpect: 100-continue\r\n\r\n".encode())
-        await asyncio.wait_for(reader.readuntil(b"Continue\r\n\r\n"), 10)
-        writer.write(b'{"')
-        await writer.drain()
-        writer.transport.abort()
-        await close(writer)
-    async with ports.client.get(f"http://127.0.0.1:{ports.http}/healthz") as response:
-        assert response.status == 200
-    await until(lambda: ports.connection_limiter.open <= 1, "they are gone")
+async def test_who_breaks_off_leaves_no_traceback(rig: Rig, caplog: pytest.LogCaptureFixture) -> None:
+    head = f"Host: x\r\nAuthorization: Bearer {rig.tokens['admin']}\r\nContent-Type: application/json\r\n"
+    async with open_ports(rig) as ports:
+        for path in PATHS:
+            reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
+            writer.write(f"POST {path} HTTP/1.1\r\n{head}Content-Length: 100\r\nExpect: 100-continue\r\n\r\n".encode())
+            await asyncio.wait_for(reader.readuntil(b"Continue\r\n\r\n"), 10)
+            writer.write(b'{"')
+            await writer.drain()
+            writer.transport.abort()
+            await close(writer)
+        async with ports.client.get(f"http://127.0.0.1:{ports.http}/healthz") as response:
+            assert response.status == 200
+        await until(lambda: ports.connection_limiter.open <= 1, "they are gone")
     assert [record for record in caplog.records if record.exc_info] == []
-
-
-@pytest.mark.parametrize("path", ["/apiproxy/api", *PATHS, "/object/api/v1/file/upload"])
-@pytest.mark.parametrize("media_type", ["/]09x;D*", "a/]x;D*=1", "a/[;;=", "a/b; c*0*=", 'a/b; c="'])
-async def test_a_malformed_media_type_is_no_internal_error(rig: Rig, path: str, media_type: str) -> None:
-    status, answer = await post(rig, path, b"{}", {"Content-Type": media_type, **bearer(rig, "admin")})
-    assert status < 500, answer
 
 
 FORM_PATHS = (*PATHS, "/object/api/v1/file/upload", "/grid/api/v1/x")
@@ -280,7 +265,7 @@ async def test_a_form_without_a_boundary_is_told_what_it_lacks(
     assert [record for record in caplog.records if record.exc_info] == []
 
 
-async def test_a_form_of_nobodys_is_not_buffered(rig: Rig, tmp_path: Path) -> None:
+async def test_a_form_of_nobodys_is_not_buffered(rig: Rig) -> None:
     headers = {"Content-Type": "multipart/form-data; boundary=x"}
     for path in ("/api/send/send-email", "/object/api/v1/file/upload"):
         status, answer = await post(rig, path, b"--x\r\n" + b"y" * 512 * 1024, headers)

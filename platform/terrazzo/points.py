@@ -7,7 +7,7 @@ the terminals that exist decide where a uid ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import NamedTuple
 
 MAX_UID = 64  # characters of a terminal's uid
@@ -71,6 +71,30 @@ def find_point(text: str, terminals: Sequence[str], is_known: Callable[[str], bo
             if knows(split.terminal_id):
                 return split
     raise ValueError(f"{text!r:.80}: names no terminal")
+
+
+class Reference:
+    """A reference that is resolved for many lists of terminals.
+
+    Raises:
+        ValueError: it is malformed.
+    """
+
+    __slots__ = ("_position", "_splits")
+
+    def __init__(self, text: str) -> None:
+        self._position, rest = parse_point(text)
+        self._splits = _splits(rest) if self._position is None else [Point("", rest)]
+
+    def among(self, terminals: Sequence[str], listed: Set[str]) -> Point | None:
+        """The point that it means for one object; None where none of the object's terminals is named.
+
+        ``listed``: the terminals once more, as a set.
+        """
+        if self._position is not None:
+            named = self._position <= len(terminals)
+            return Point(terminals[self._position - 1], self._splits[0].key) if named else None
+        return next((split for split in self._splits if split.terminal_id in listed), None)
 
 
 def _splits(text: str) -> list[Point]:

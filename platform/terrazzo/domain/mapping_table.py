@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
@@ -13,7 +14,7 @@ import msgspec
 
 from terrazzo.domain.mapping_row import MappingRow, RowError, RowKind, parse_row
 from terrazzo.domain.script_rows import check_cells, check_parts
-from terrazzo.points import find_point
+from terrazzo.points import Reference
 
 MAX_ROWS = 1_000
 _FIRST_SOURCE = 5  # the column from which on rows have points and expressions
@@ -70,16 +71,21 @@ class MappingTable:
         A source that none of the object's terminals matches stays without values.
         """
         fed: dict[str, dict[int, str]] = {}
-        for place, row in enumerate(self.rows):
-            if not row.point:
-                continue
-            try:
-                uid, key = find_point(row.point, terminals, lambda uid: False)
-            except ValueError:  # the list is shorter, or another object's terminal is named
-                continue
-            if key:
-                fed.setdefault(uid, {})[place] = key
+        listed = frozenset(terminals)
+        for place, reference in self._references:
+            point = reference.among(terminals, listed)  # None: a shorter list, or another object's terminal
+            if point is not None and point.key:
+                fed.setdefault(point.terminal_id, {})[place] = point.key
         return fed
+
+    @cached_property
+    def _references(self) -> list[tuple[int, Reference]]:
+        """The sources of the rows that have one, and that are well formed."""
+        found = []
+        for place, row in enumerate(self.rows):
+            with suppress(ValueError):
+                found += [(place, Reference(row.point))] if row.point else []
+        return found
 
 
 def check_mapping_rows(rows: Any) -> None:

@@ -134,7 +134,7 @@ class PlatformHooks:
         """Whoever is connected under a changed record has to log in anew; a deleted one leaves nothing behind."""
         if before is None or not _is_changed(before, after):
             return
-        self._forget_grants_of_routers(frozenset((before.uid,)))
+        self._forget_grants_of_routers(before.uid)
         if after is not None and (after.access, after.topic) == (before.access, before.topic):
             self._bus.disconnect(before.uid)
         else:
@@ -148,12 +148,14 @@ class PlatformHooks:
             self._login.forget_places(before)
 
     def _on_sharing(self, uids: frozenset[str]) -> None:
-        self._forget_grants_of_routers(uids)
+        """An object was changed that lists these terminals, or did: only to its routers it makes a difference."""
+        for router in self._routers & uids:
+            self._bus.forget_grants(router)
 
-    def _forget_grants_of_routers(self, uids: frozenset[str]) -> None:
-        """What a router may publish depends on the objects and the records of others."""
+    def _forget_grants_of_routers(self, uid: str) -> None:
+        """What a router may publish depends on the records of others."""
         for router in self._routers:
-            if router in uids or any(self._registry.share_object(router, uid) for uid in uids):
+            if router == uid or self._registry.share_object(router, uid):
                 self._bus.forget_grants(router)
 
 

@@ -48,7 +48,19 @@ class RetainerSpec(msgspec.Struct, frozen=True, kw_only=True):
 class BoundMapping:
     """An object bound to its mapping: its state, its labels and their rules."""
 
-    __slots__ = ("company_id", "fed", "labels", "object_id", "recheck", "reports", "rules", "series", "since", "state")
+    __slots__ = (
+        "company_id",
+        "fed",
+        "labels",
+        "object_id",
+        "points",
+        "recheck",
+        "reports",
+        "rules",
+        "series",
+        "since",
+        "state",
+    )
 
     def __init__(
         self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[LabelRule]]
@@ -60,6 +72,7 @@ class BoundMapping:
         self.company_id = spec.company_id
         self.series = f"m/{spec.id}"
         self.state = state
+        self.points = state.table.bind(spec.terminals)  # uid -> index of slot -> point
         self.labels = labels
         self.rules = rules
         self.recheck = bool(rules)  # look at all labels with the next message, whatever it changes
@@ -276,7 +289,7 @@ class MappingCatalogue:
         if bound is None or spec.mapping_id is None:
             return
         table = bound.state.table
-        points = table.bind(spec.terminals).get(uid)
+        points = bound.points.get(uid)
         if points:
             runs = self._runs[spec.mapping_id]
             key = tuple(points.items())

@@ -136,7 +136,7 @@ def _require_same(name: str, value: Any, before: Row) -> None:
 
 
 async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str], company: int) -> list[str]:
-    table, found = TERMINAL.table, list[str]()
+    table, found = TERMINAL.table, dict[str, None]()
     for key in keys:
         number = as_id(key)
         by_key = table.c.uid == str(key)
@@ -147,8 +147,8 @@ async def _check_terminals(connection: AsyncConnection, keys: Sequence[int | str
             raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
         if uid in found:
             raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
-        found.append(uid)
-    return found
+        found[uid] = None
+    return list(found)
 
 
 async def _of_configuration(connection: AsyncConnection, config_id: int) -> list[str]:

@@ -65,12 +65,12 @@ async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], com
     query = sa.select(table.c.id, table.c.uid).where(named, table.c[TERMINAL.company] == company)
     found = (await connection.execute(query)).all()
     by_uid, by_id = {row.uid for row in found}, {row.id: row.uid for row in found}
-    uids: list[str] = []
+    uids: dict[str, None] = {}
     for key in keys:
         uid = key if key in by_uid else by_id.get(as_id(key))
         if uid is None:
             raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
         if uid in uids:
             raise BadParameter("terminal_list", f"terminal {uid} is listed twice")
-        uids.append(str(uid))
-    return uids
+        uids[str(uid)] = None
+    return list(uids)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from loaded_process import LoadedProcess
 from migrated import PASSWORD, first_start, no_records, seed
 from support import free_port, require_program
 from terrazzo.client import Client
@@ -43,12 +44,21 @@ def answers(url: str) -> bool:
 class ServerProcess:
     """A child process; leaving the ``with`` block ends it."""
 
-    def __init__(self, command: list[str], *, log: Path, env: Mapping[str, str] | None = None) -> None:
+    process: subprocess.Popen[bytes] | LoadedProcess
+
+    def __init__(
+        self, command: list[str], *, log: Path, env: Mapping[str, str] | None = None, loaded: bool = False
+    ) -> None:
+        """``loaded``: a program of Terrazzo, whose modules need not be loaded anew."""
         self.log = log
         # a server that is started a hundred times must not be compiled each time, whatever the environment says
         inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        environment = {**inherited, **(env or {})}
         with log.open("ab") as output:
-            self.process = subprocess.Popen(command, stdout=output, stderr=output, env={**inherited, **(env or {})})
+            if loaded:
+                self.process = LoadedProcess(command[1:], output, environment)
+            else:
+                self.process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
 
     @property
     def pid(self) -> int:
@@ -129,7 +139,8 @@ class Platform(ServerProcess):
         data.parent.mkdir(parents=True, exist_ok=True)
         if not fresh and "TERRAZZO_DATABASE__URL" not in self.environment:
             seed(data, first_start if self.environment["TERRAZZO_ADMIN__PASSWORD"] == PASSWORD else no_records)
-        super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment)
+        loaded = not fresh and self.program[0] != "-c"
+        super().__init__(command, log=data.parent / f"{data.name}.log", env=self.environment, loaded=loaded)
         self.wait_ready(lambda: answers(f"{self.url}/readyz"))
 
     def kill(self) -> None:

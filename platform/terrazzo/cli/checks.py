@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
-from terrazzo.database.field import without_userinfo
 from terrazzo.errors import Unavailable
 from terrazzo.runtime.data_folder import find_exposed
 from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
@@ -440,6 +439,8 @@ def check_store(config: Config) -> Finding:
         if os.access(folder, os.R_OK | os.W_OK | os.X_OK):
             return Finding(Level.OK, "store", str(folder))
         return Finding(Level.FAIL, "store", f"{folder} is not writable", "change its owner or mode")
+    from terrazzo.database.field import without_userinfo
+
     ping = f"{config.store.url.rstrip('/')}/ping"
     try:
         if not ping.startswith(("http://", "https://")):

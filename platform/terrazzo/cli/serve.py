@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -18,6 +19,8 @@ from terrazzo_broker.log_text import log_to
 if TYPE_CHECKING:
     from terrazzo.access.users import FirstAdmin
     from terrazzo.runtime.serve import ListenAddresses, Platform
+
+_GC_AFTER = 100_000  # objects: next to nothing of what a start imports and makes is garbage
 
 
 def register(app: typer.Typer) -> None:
@@ -41,6 +44,7 @@ def serve(
 
 
 def _run(config: Config, *, demo: bool) -> int:
+    gc.set_threshold(_GC_AFTER)
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
     from terrazzo.runtime.process import new_event_loop, run

@@ -1,0 +1,163 @@
+"""Programs of Terrazzo in copies of a process that has loaded their modules, which is most of what a start costs.
+
+A copy has environment, arguments, folder and output of its own, and ends as any process: by itself, by a signal, by
+``kill -9``. Whatever a test wants to know of the start itself, it asks of a process that is started as users do.
+
+``python loaded_process.py FD`` is the process that is copied: for each request on the socket it makes a keeper, which
+makes the copy, tells its id, waits for its end, and tells its exit status. It ends with the socket.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+_LOADED = (
+    *("terrazzo.cli.serve", "terrazzo.runtime.process"),
+    *("sqlalchemy.dialects.sqlite.aiosqlite", "terrazzo_adapters.bridge"),
+)
+_MOST_BYTES = 1 << 17  # of a request
+
+
+class LoadedProcess:
+    """A copy, with those of ``subprocess.Popen``'s attributes that tests use.
+
+    Args:
+        program: as after ``python``: ``-m`` and a module, or a file; then its arguments.
+        output: where its output and its errors go.
+        env: its whole environment.
+    """
+
+    def __init__(self, program: list[str], output: IO[bytes], env: Mapping[str, str]) -> None:
+        self.args = program
+        self.returncode: int | None = None
+        self._keeper, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        request = json.dumps({"program": program, "env": dict(env), "folder": os.getcwd()}).encode()
+        with far:
+            socket.send_fds(_source(), [request], [far.fileno(), output.fileno()])
+        self.pid = self._told()
+
+    def poll(self) -> int | None:
+        """The exit status; None while it runs."""
+        return self._look(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit status, as soon as there is one.
+
+        Raises:
+            subprocess.TimeoutExpired: it runs still.
+        """
+        status = self._look(timeout)
+        if status is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def _look(self, timeout_s: float | None) -> int | None:
+        if self.returncode is None and select.select([self._keeper], [], [], timeout_s)[0]:
+            self.returncode = self._told()
+            self._keeper.close()
+        return self.returncode
+
+    def _told(self) -> int:
+        told = self._keeper.recv(16)
+        if not told:
+            raise AssertionError(f"the keeper of {self.args} has ended")
+        return int(told)
+
+
+@cache
+def _source() -> socket.socket:
+    """A socket to the process that is copied; there is one for each process of tests, and it ends with that."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with far:
+        source = subprocess.Popen([sys.executable, __file__, str(far.fileno())], pass_fds=(far.fileno(),))
+
+    def end() -> None:
+        near.close()
+        source.wait(10)
+
+    atexit.register(end)
+    return near
+
+
+def _load() -> None:
+    for name in _LOADED:
+        importlib.import_module(name)
+    assert len(os.listdir("/proc/self/task")) == 1, "a copy has one thread only"
+    gc.collect()
+    gc.freeze()
+
+
+def _next_request(requests: socket.socket) -> dict[str, Any]:
+    """Returns in copies only, once in each; the process that is copied ends here."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
+    while True:
+        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 2)
+        if not request:
+            os._exit(0)
+        if os.fork() == 0:
+            requests.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            _keep(*files)
+            return dict(json.loads(request))
+        for file in files:
+            os.close(file)
+
+
+def _keep(report: int, output: int) -> None:
+    """Returns in the copy; the keeper ends after it."""
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        for file in (report, output):
+            os.close(file)
+        return
+    os.close(output)
+    os.write(report, b"%d" % pid)
+    _, status = os.waitpid(pid, 0)
+    os.write(report, b"%d" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
+
+
+def _become(program: list[str], env: Mapping[str, str], folder: str) -> None:
+    """Runs a program as the interpreter would; its end is the interpreter's."""
+    os.environ.clear()
+    os.environ.update(env)
+    time.tzset()
+    os.chdir(folder)
+    if program[0] == "-m":
+        sys.path[0], sys.argv = folder, program[1:]
+        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0], sys.argv = str(Path(program[0]).parent), program
+        runpy.run_path(program[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    _load()
+    _become(**_next_request(socket.socket(fileno=int(sys.argv[1]))))

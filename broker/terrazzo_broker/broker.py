@@ -16,6 +16,7 @@ from .hooks import Client, Delivery, FormerOwners, Hooks, MayReceive, PublishGra
 from .listeners.certificates import TlsFiles
 from .listeners.listener_set import ListenerSet
 from .message import ApplicationMessage, PublishProperties, TrackedMessage
+from .scheduling.turns import Steps
 from .settings import BrokerSettings
 from .storage import MemoryStorage, Storage
 from .sys_topics import sys_topics
@@ -139,7 +140,8 @@ class Broker:
 
     async def _tick(self) -> None:
         while True:
-            sweep(self.core)
+            for _ in sweep(self.core):
+                await asyncio.sleep(0)
             if self.settings.sys_interval_s and self.core.clock() >= self._next_sys_s:
                 self._next_sys_s = self.core.clock() + self.settings.sys_interval_s
                 self._publish_sys()
@@ -193,17 +195,24 @@ class Broker:
         publisher: str | None = None,
         owner: str = EVERYBODY,
     ) -> int:
-        """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to.
+        """Publishes on the server's own behalf, without asking the hooks; how many sessions it goes to: 0 where
+        it takes turns of the loop to reach them all.
 
         ``publisher``: whose no-local subscriptions don't count. ``owner``: whose clients hear it.
         """
         core = self.core
         if publisher is not None:
             core.retained.ledger.own_clients.add(publisher)  # it has its owner's share
-        route = core.router.route(PublishGrant(topic), topic.encode(), publisher, owner)
-        message = core.message(route, payload, qos, retain, properties or PublishProperties(), publisher)
-        core.distribute(route, message, core.now_us(), None)
-        return len(route.targets) + len(route.groups)
+        given, heard_by = properties or PublishProperties(), []
+
+        def steps() -> Steps[None]:
+            route = yield from core.router.route(PublishGrant(topic), topic.encode(), publisher, owner)
+            message = core.message(route, payload, qos, retain, given, publisher)
+            yield from core.distributing(route, message, core.now_us(), None)
+            heard_by.append(len(route.targets) + len(route.groups))
+
+        core.turns.start(owner, steps())
+        return sum(heard_by)
 
     def end_retained(self, owner: str, prefix: str) -> None:
         """Ends an owner's retained messages on the topic ``prefix`` and below it: nobody gets them any more, and they

@@ -67,6 +67,7 @@ class Connection(ConnectionWriter):
         "routes",
         "seen_s",
         "steps",
+        "subscriptions",
         "tokens",
         "version",
         "waiting",
@@ -105,6 +106,7 @@ class Connection(ConnectionWriter):
 
         self.routes: dict[bytes, Route] = {}  # by the topic field as it comes, its length included
         self.grants: dict[bytes, PublishGrant | None] | None = None
+        self.subscriptions = core.tree.of("")  # its owner's, by which the routes are stale
         self.epoch = 0
         self.aliases: dict[int, bytes] | None = None  # no longer than the connection [MQTT-3.3.2-7]
         self.acks: list[bytes] = []

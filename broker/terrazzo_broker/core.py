@@ -19,10 +19,10 @@ from .delivery.back_pressure import BackPressure
 from .delivery.connection_port import Origin, SessionConnection
 from .delivery.routing import MessageReceiver, Route, Router
 from .delivery.session import Session
-from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive
+from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive, PublishGrant
 from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
-from .scheduling.turns import Turns
+from .scheduling.turns import Steps, Turns
 from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings
 from .stats import Stats
 from .storage import Storage
@@ -141,12 +141,18 @@ class BrokerCore:
 
     def end_session(self, session: Session, origin: Origin | None = None) -> None:
         """Forgets a session and all that was to be delivered to it. A will that waits is published. [MQTT-3.1.2-8]"""
-        for pattern in list(session.subscriptions):
-            self.unsubscribe(session, pattern)
+        session.has_ended = True
         self.storage.discard(session)
         self.storage.deadlines.cancel("s" + session.client_id)
-        session.end(origin)
+        self.tree.forget_matches(session.owner)
+        self.turns.start(session.owner, self._end(session, origin))
         self.publish_will(session.client_id, origin)
+
+    def _end(self, session: Session, origin: Origin | None) -> Steps[None]:
+        yield from session.end(origin)
+        for pattern in list(session.subscriptions):
+            self._forget(session, pattern)
+            yield
 
     # Subscriptions
 
@@ -177,12 +183,15 @@ class BrokerCore:
         """Removes a subscription; False where there was none. [MQTT-3.10.4-2] of both"""
         if not session.unsubscribe(pattern):
             return False
+        self._forget(session, pattern)
+        return True
+
+    def _forget(self, session: Session, pattern: str) -> None:
         shared = split_shared(pattern)
         assert shared is not None
         self.tree.remove(shared.filter, shared.group, session)
         self._subscribed[session.owner] -= 1
         self.stats.subscriptions = self.tree.count
-        return True
 
     # Retained messages
 
@@ -247,11 +256,16 @@ class BrokerCore:
             self.stats.publishes_refused += 1
             return
         self.stats.wills_sent += 1
+        self.turns.start(client.owner, self._publish_will(will, client, grant, origin))
+
+    def _publish_will(
+        self, will: mqtt5.Will, client: Client, grant: PublishGrant, origin: Origin | None
+    ) -> Steps[None]:
         properties = will_properties(will)
-        route = self.router.route(grant, grant.topic.encode(), client.client_id, client.owner)
+        route = yield from self.router.route(grant, grant.topic.encode(), client.client_id, client.owner)
         message = self.message(route, will.payload or b"", int(will.qos), will.retain, properties, client.client_id)
         # [MQTT-3.1.2-14] [MQTT-3.1.2-15]; [MQTT-3.1.2-16] [MQTT-3.1.2-17] of 3.1.1
-        self.distribute(route, message, self.now_us(), origin)
+        yield from self.distributing(route, message, self.now_us(), origin)
         if grant.durable:
             batch = DurableBatch(client, self.now_us(), None, None)
             batch.add(Inbound(grant.tag, message.payload, properties.correlation_data), b"")
@@ -286,6 +300,14 @@ class BrokerCore:
         if message.retain:
             self.retain(route.topic, message, origin)
         return route.is_unheard or not self.router.deliver(route, [message], now_us, origin)
+
+    def distributing(
+        self, route: Route, message: ApplicationMessage, now_us: int, origin: Origin | None
+    ) -> Steps[bool]:
+        """``distribute`` in steps."""
+        if message.retain:
+            self.retain(route.topic, message, origin)
+        return not (yield from self.router.delivering(route, [message], now_us, origin))
 
     def take(self, batch: DurableBatch) -> None:
         """Hands a batch to the embedding program; where that fails, nothing of it may be acknowledged."""

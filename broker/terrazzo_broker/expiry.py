@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from mqtt5 import DisconnectReasonCode
 
 from .connection_state import ConnectionState, ReadHold
@@ -11,14 +13,17 @@ from .limited_log import limited_logger
 
 log = limited_logger("terrazzo_broker.sweep")
 
+_PIECE, _DUE_PIECE = 500, 20  # connections, and sessions or wills, that are looked at in one turn of the loop
 _ENDED_A_SWEEP = 1_000  # retained messages that are removed, because their topics have ended
 _LAST_BYTES_S = 5.0  # how long a closed connection may take to read what was written to it
 
 
-def sweep(core: BrokerCore) -> None:
-    """Checks every connection and every deadline once; called every ``sweep_interval_s``."""
+def sweep(core: BrokerCore) -> Iterator[None]:
+    """Checks every connection and every deadline once, every ``sweep_interval_s``; yields between pieces."""
     now_s = core.clock()
-    for connection in core.connections:
+    for number, connection in enumerate(core.connections, 1):
+        if not number % _PIECE:
+            yield
         try:
             _look_at(core, connection, now_s)
         except Exception:  # a fault of ours ends this connection alone; the others are looked at
@@ -30,7 +35,9 @@ def sweep(core: BrokerCore) -> None:
     core.stats.retained_ended += core.retained.remove_ended(_ENDED_A_SWEEP)
     retained = core.retained.ledger.total
     core.stats.retained_messages, core.stats.retained_bytes, core.stats.retained_memory_bytes = retained
-    for name in core.storage.deadlines.pop_due(now_us):
+    for number, name in enumerate(core.storage.deadlines.pop_due(now_us), 1):
+        if not number % _DUE_PIECE:
+            yield
         kind, client_id = name[0], name[1:]
         session = core.sessions.get(client_id)
         if kind == "w":

@@ -41,14 +41,14 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.client.last_packet_us = now_us
     back_pressure = core.back_pressure
     back_pressure.fed.clear()  # by something else than this read
-    tree, limit = core.tree, connection.packet_limit
+    turns, subscriptions, limit = core.turns, connection.subscriptions, connection.packet_limit
     position, size, needed, is_late = 0, len(data), 0, False
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
         raise _no_connect(connection, data)
     while position < size:
-        if connection.epoch != tree.epoch:
+        if connection.epoch != subscriptions.epoch:
             connection.routes.clear()
-            connection.epoch = tree.epoch
+            connection.epoch = subscriptions.epoch
         frame = parse_frame(data, position)
         if frame is None:
             break
@@ -64,13 +64,15 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             run_end = handle_run(connection, data, position, start, now_us)
             if run_end:
                 position = run_end
+                if turns.is_inside and (is_late := turns.is_over):
+                    break
                 continue
         elif connection.acks and header >> 4 != PUBLISH:
             connection.acknowledge_so_far()  # answers leave in the order of what they answer
         if header in ACKS and end - start == 2 and connection.session is not None:
             position = _handle_plain_acks(connection, data, position)
             continue
-        if is_late := core.turns.is_over_for(connection.owner):
+        if is_late := turns.is_over_for(connection.owner):
             break
         position = end
         handle_packet(connection, header, data, start, end, now_us)

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo_broker import BrokerSettings, Stats
-from terrazzo_broker.delivery.routing import merge
+from terrazzo_broker.delivery.routing import merging
 from terrazzo_broker.delivery.session import Session
 from terrazzo_broker.message import ApplicationMessage
+from terrazzo_broker.scheduling.turns import finish
 from terrazzo_broker.topics.names import Shared, is_topic_filter, is_topic_name, matches, split_shared
 from terrazzo_broker.topics.retained import RetainedMessages
 from terrazzo_broker.topics.retained_quota import NO_LIMIT, RetainedLimits, RetainedSize
@@ -61,15 +62,14 @@ def test_the_tree_finds_what_matches(changes, topic):
         else:
             tree.remove(pattern, None, sessions[number])
             expected.discard((pattern, number))
-    found, groups = tree.match(topic)
+    found = [each for each in tree.matching(topic, "") if each is not None]
     assert sorted((each.filter, int(who.client_id)) for who, each in found) == sorted(
         (pattern, number) for pattern, number in expected if oracle(pattern, topic)
     )
-    assert not groups
     assert tree.count == len(expected)
     for pattern, number in expected:
         tree.remove(pattern, None, sessions[number])
-    assert tree._root.is_empty
+    assert tree.of("").root.is_empty
 
 
 @given(st.lists(st.tuples(names, st.sampled_from([b"x", b""])), max_size=20), filters)
@@ -143,16 +143,18 @@ def test_shared_filters_are_taken_apart(pattern, expected):
 
 def test_overlapping_subscriptions_become_one_target():
     who = session("c")
-    targets = merge(
-        [
-            (who, TopicSubscription("a/#", 0, identifier=3)),
-            (who, TopicSubscription("a/+", 2, retain_as_published=True, identifier=200)),
-            (who, TopicSubscription("+/b", 1)),
-        ],
-        "someone",
+    targets = finish(
+        merging(
+            [
+                (who, TopicSubscription("a/#", 0, identifier=3)),
+                (who, TopicSubscription("a/+", 2, retain_as_published=True, identifier=200)),
+                (who, TopicSubscription("+/b", 1)),
+            ],
+            "someone",
+        )
     )
     assert [each.options for each in targets] == [(2, True, b"\x0b\x03\x0b\xc8\x01")]
-    assert merge([(who, TopicSubscription("a", 1, no_local=True))], "c") == []
+    assert finish(merging([(who, TopicSubscription("a", 1, no_local=True))], "c")) == []
 
 
 def test_shared_messages_go_round():
@@ -160,9 +162,9 @@ def test_shared_messages_go_round():
     members = [session(str(number)) for number in range(3)]
     for member in members:
         tree.add("a", "g", member, TopicSubscription("$share/g/a", 1))
-    _, (group,) = tree.match("a")
+    (group,) = [each for each in tree.matching("a", "") if each is not None]
     picked = [group.pick()[0] for _ in range(6)]
     assert sorted(each.client_id for each in picked) == ["0", "0", "1", "1", "2", "2"]
     for member in members:
         tree.remove("a", "g", member)
-    assert tree.match("a") == ([], [])
+    assert not [each for each in tree.matching("a", "") if each is not None]

@@ -128,3 +128,116 @@ async def test_who_leaves_or_is_taken_over_in_the_middle_leaves_no_work_behind(s
             await until(lambda: not running.broker.sessions)
     assert running.broker.stats.subscriptions == 0
     assert running.broker.stats.internal_errors == 0
+
+
+# Many receivers
+
+GROUPS = [f"$share/g{number}/t" for number in range(900)]
+DEEP = ["/".join("a+"[number >> bit & 1] for bit in range(10)) + "/+" * 180 for number in range(900)]
+DEEP_TOPIC = "a/" * 10 + "b/" * 179
+FANS = {
+    "groups on one topic": subscribe(*GROUPS) + frame(0x30, field("t"), b"\0x") * 300,
+    "groups, at QoS 1": subscribe(*GROUPS) + frame(0x32, field("t"), b"\0\1\0x") * 300,
+    "deep wildcards": subscribe(*DEEP)
+    + b"".join(frame(0x30, field(f"{DEEP_TOPIC}{number}"), b"\0x") for number in range(100)),
+    "a will to many groups": b"",
+}
+
+
+@pytest.mark.parametrize("request_", FANS.values(), ids=FANS.keys())
+async def test_no_message_to_many_receivers_holds_the_loop(start: Any, dial: Any, request_: bytes) -> None:
+    running = await start()
+    running.hooks.verdict = by_name
+    listeners = [await dial(f"a{number}", port=running.port) for number in range(20)]
+    for listener in listeners:
+        listener.send(subscribe(*GROUPS))
+        await listener.receive()
+    honest = await dial("b", port=running.port)
+    await honest.silence()
+    with probed():
+        if request_:
+            ended = closing(ThreadPeer(running.port, connect_5("a") + request_))
+            with ended as peer:
+                while not peer.is_answered:
+                    await honest.silence()
+        else:
+            for number in range(10):
+                will = mqtt5.Will(topic="t", payload=b"x", qos=mqtt5.QoS.AT_LEAST_ONCE)
+                leaver = await dial(f"aw{number}", port=running.port, will=will)
+                leaver.writer.transport.abort()
+            while running.broker.stats.wills_sent < 10 or running.broker.core.turns.is_busy:
+                await honest.silence()
+    assert running.broker.stats.internal_errors == 0
+
+
+async def test_the_end_of_sessions_holds_nobody_up(start: Any, dial: Any) -> None:
+    """Thousands of deep subscriptions of sessions that begin anew, with what waits in them, and that expire at once."""
+    running = await start(queued_messages=5_000, inflight_to_client=5_000)
+    running.hooks.verdict = by_name
+    honest = await dial("b", port=running.port)
+    for number in range(10):
+        client = await dial(f"a{number}", port=running.port, session_expiry_interval=5)
+        client.send(subscribe(*DEEP))
+        await client.receive()
+        await client.subscribe(("q", 1))
+        await client.finish()
+    await until(lambda: running.broker.stats.clients == 1)
+    for _ in range(2_000):
+        running.broker.publish("q", b"x", qos=1, owner="a")
+    await until(lambda: sum(each.queued for each in running.broker.sessions.values()) == 20_000)
+    with probed():
+        again = await dial("a0", port=running.port)
+        await again.silence()
+        await until(lambda: len(running.broker.sessions) == 2, "they have expired")
+        await until(lambda: running.broker.stats.subscriptions == 0)
+        await honest.silence()
+    assert running.broker.stats.dropped["session ended"] == 20_000
+    assert running.broker.core.storage.queues.of("a", running.broker.settings).messages == 0
+
+
+async def test_receivers_that_leave_meanwhile_are_left_out_and_order_holds(start: Any, dial: Any) -> None:
+    running = await start()
+    receivers = [await dial(f"r{number}", port=running.port) for number in range(250)]
+    for receiver in receivers:
+        await receiver.subscribe(("t/#", 0))
+    sender = await dial("s", port=running.port)
+    sender.send(*(frame(0x30, field(f"t/{number % 7}"), b"\0" + str(number).encode()) for number in range(100)))
+    for receiver in receivers[200:]:
+        await receiver.finish()
+    for receiver in receivers[:200]:
+        assert [(await receiver.receive()).payload for _ in range(100)] == [str(n).encode() for n in range(100)]
+    await sender.silence()
+    assert running.broker.stats.internal_errors == 0
+
+
+async def test_messages_for_shares_of_different_topics_stay_with_them(start: Any, dial: Any) -> None:
+    running = await start()
+    first, second, sender = [await dial(name, port=running.port) for name in ("one", "two", "s")]
+    await first.subscribe(("$share/g/a", 0))
+    await second.subscribe(("$share/g/b", 0))
+    for topic in ("a", "b"):
+        sender.publish(topic, b"known from now on")
+        assert (await (first if topic == "a" else second).receive()).topic == topic
+    sender.send(*(frame(0x30, field("ab"[number % 2]), b"\0x") for number in range(10)))
+    assert [(await first.receive()).topic for _ in range(5)] == ["a"] * 5
+    assert [(await second.receive()).topic for _ in range(5)] == ["b"] * 5
+    await first.silence()
+
+
+async def test_an_owners_subscriptions_cost_another_nothing(start: Any, dial: Any) -> None:
+    """Neither their number nor their coming and going: the other's routes stay."""
+    running = await start()
+    running.hooks.verdict = by_name
+    one, other = await dial("a", port=running.port), await dial("b", port=running.port)
+    other.publish("t", qos=1, packet_id=1)
+    await other.receive()
+    connection: Any = running.broker.sessions["b"].connection
+    (route,) = connection.routes.values()
+    await one.subscribe(("#", 0), ("+/+", 0))
+    other.publish("t", qos=1, packet_id=1)
+    await other.receive()
+    assert list(connection.routes.values()) == [route]
+    assert len(list(running.broker.core.tree.matching("t", "b"))) <= 2
+    await other.subscribe(("t", 0))
+    other.publish("t", b"heard")
+    assert (await other.receive()).payload == b"heard"

@@ -31,6 +31,7 @@ from terrazzo_broker.codec.publish import parse_publish
 from terrazzo_broker.codec.reader import CONNECT, PUBLISH, find_level, parse_connect, parse_packet
 from terrazzo_broker.codec.scan import scan_acks, scan_publishes
 from terrazzo_broker.codec.wire import Cursor, encode_binary, encode_length, parse_frame
+from terrazzo_broker.delivery.session import Session
 from terrazzo_broker.hooks import Challenge, ConnectRequest, Refuse
 from terrazzo_broker.log_text import visible
 from terrazzo_broker.peer_address import TrustedProxies, share_of
@@ -90,9 +91,9 @@ def _filter(text: str) -> object:
     """A filter as a session may have it: of at most 128 levels."""
     if not is_topic_filter(text, levels=128):
         return None
-    tree: SubscriptionTree[object] = SubscriptionTree()
+    tree: SubscriptionTree[Session] = SubscriptionTree()
     retained: RetainedMessages[object] = RetainedMessages()  # type: ignore[type-var]
-    tree.match(text)
+    list(tree.matching(text, ""))
     return list(retained.walk(text)), covers(text, text), matches(text, text)
 
 

@@ -17,8 +17,8 @@ class TopicRoute(Protocol):
     """A route (``delivery.routing.Route``), as scanning needs it."""
 
     @property
-    def fan(self) -> object | None:
-        """The receivers: the same object in routes that lead to the same ones; None: never the same."""
+    def fan(self) -> object:
+        """The receivers: the same object in routes that lead to the same ones."""
         ...
 
 
@@ -34,13 +34,14 @@ class PublishRun(NamedTuple, Generic[R]):
 
 
 def scan_publishes(
-    data: bytes, position: int, field: bytes, routes: Mapping[bytes, R], *, version: int, limit: int
+    data: bytes, position: int, field: bytes, routes: Mapping[bytes, R], *, version: int, limit: int, most: int
 ) -> PublishRun[R]:
     """The publishes from ``position`` on that start with the same byte and go where those of ``field`` go.
 
     ``routes`` has them by topic field, the two bytes of its length included.
 
-    Ends before the first that has properties, isn't complete or isn't well formed, or is larger than ``limit``.
+    Ends before the first that has properties, isn't complete or isn't well formed, or is larger than ``limit``;
+    and after ``most`` of them.
     """
     starts: list[int] = []
     ends: list[int] = []
@@ -81,6 +82,8 @@ def scan_publishes(
         ends.append(end)
         found.append(route)
         position = end
+        if len(found) >= most:
+            break
     return PublishRun(starts, ends, found)
 
 

@@ -19,6 +19,7 @@ class LocalSubscriber:
 
     is_local = True
     is_persistent = False
+    has_ended = False
 
     def __init__(self, name: str, take: Callable[[ApplicationMessage], bool], owner: str = EVERYBODY) -> None:
         self.client_id = name

@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from ..codec.wire import encode_length, parse_frame
 from ..hooks import MayReceive, PublishGrant
 from ..message import ApplicationMessage
+from ..scheduling.turns import Steps, finish
+from ..settings import NO_LIMIT
 from ..topics.owners import hears
 from ..topics.tree import SharedGroup, SubscriptionTree, TopicSubscription
 from .connection_port import Origin, SessionConnection
@@ -42,6 +44,11 @@ class MessageReceiver(Protocol):
         """Whether its queue is on disk."""
         ...
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it takes nothing any more."""
+        ...
+
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
         """Queues a message; False: there is no room."""
         ...
@@ -53,7 +60,10 @@ DeliveryOptions = tuple[int, bool, bytes]
 Fan = tuple[bool, bool, tuple[tuple[MessageReceiver, DeliveryOptions], ...]]
 """A fan-out, equal in routes whose publishes can be delivered together: durable, raw, receivers with their options."""
 
-_FANS = 10_000  # fan-outs cached at a time
+_FANS = 1_000  # fan-outs of one owner cached at a time
+_MEMBERS = 16  # of a shared subscription that cost as much as one receiver
+WIDE = 100  # receivers of a message that is handed to them in steps
+RUN_UNITS = 500  # messages times receivers that are delivered without a look at the clock
 
 
 class Target:
@@ -79,10 +89,23 @@ class Route:
 
     ``owner``: whose messages they are. ``is_raw``: a QoS 0 publish can be sent as the bytes that came in.
     ``is_unheard``: there are no receivers. ``fan``: the same object in routes whose publishes can be delivered
-    together; None for a shared subscription.
+    together. ``width``: what a message costs, in receivers; ``run_messages``: how many are delivered at once.
     """
 
-    __slots__ = ("durable", "fan", "groups", "is_raw", "is_unheard", "owner", "tag", "targets", "topic", "topic_bytes")
+    __slots__ = (
+        "durable",
+        "fan",
+        "groups",
+        "is_raw",
+        "is_unheard",
+        "owner",
+        "run_messages",
+        "tag",
+        "targets",
+        "topic",
+        "topic_bytes",
+        "width",
+    )
 
     def __init__(
         self,
@@ -101,7 +124,14 @@ class Route:
         self.groups = groups
         self.is_unheard = not targets and not groups
         self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.options[2] for each in targets)
-        self.fan: Fan | None = None
+        self.fan: object = self  # equal to no other's
+        self.width = len(targets) + sum(1 + len(each.members) // _MEMBERS for each in groups)
+        self.run_messages = RUN_UNITS // self.width if 0 < self.width <= WIDE else NO_LIMIT
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether its messages are delivered one by one, in steps."""
+        return self.width > WIDE
 
     @property
     def is_stored(self) -> bool:
@@ -118,41 +148,48 @@ class Router:
     ``may_receive``: asked with a client id and a topic, once a route; None: every subscriber may.
     """
 
-    __slots__ = ("_epoch", "_fans", "may_receive", "tree")
+    __slots__ = ("_fans", "may_receive", "tree")
 
     def __init__(self, tree: SubscriptionTree[MessageReceiver], may_receive: MayReceive | None = None) -> None:
         self.tree = tree
         self.may_receive = may_receive
-        self._fans: dict[Fan, Fan] = {}  # of the tree's epoch
-        self._epoch = 0
+        self._fans: dict[str, tuple[int, dict[Fan, Fan]]] = {}  # by owner, those of an epoch
 
-    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None, owner: str) -> Route:
+    def route(self, grant: PublishGrant, sent_as: bytes, publisher: str | None, owner: str) -> Steps[Route]:
         """The route of publishes by ``publisher`` (a client id); ``sent_as``: the topic in its packets, UTF-8.
 
         ``owner``: whose the publisher is, and with it the messages unless the grant says otherwise.
         """
         owner = owner if grant.owner is None else grant.owner
-        plain, groups = self.tree.match(grant.topic)
         may_receive = self.may_receive
 
         def allowed(session: MessageReceiver) -> bool:
-            if not hears(session.owner, owner):
+            if session.has_ended or not hears(session.owner, owner):
                 return False
             return may_receive is None or session.is_local or may_receive(session.client_id, grant.topic)
 
-        plain = [each for each in plain if allowed(each[0])]
-        groups = [among for each in groups if (among := each.among(allowed)) is not None]
-        route = Route(grant, owner, sent_as, merge(plain, publisher), groups)
-        if not groups:
+        plain: list[tuple[MessageReceiver, TopicSubscription]] = []
+        groups: list[SharedGroup[MessageReceiver]] = []
+        for match in self.tree.matching(grant.topic, owner):
+            yield
+            if isinstance(match, SharedGroup):
+                among = match.among(allowed)
+                if among is not None:
+                    groups.append(among)
+            elif match is not None and allowed(match[0]):
+                plain.append(match)
+        route = Route(grant, owner, sent_as, (yield from merging(plain, publisher)), groups)
+        if not groups and not route.is_wide:
             route.fan = self._fan(route)
         return route
 
     def _fan(self, route: Route) -> Fan:
-        if self._epoch != self.tree.epoch or len(self._fans) >= _FANS:
-            self._fans.clear()
-            self._epoch = self.tree.epoch
+        epoch, (known, fans) = self.tree.of(route.owner).epoch, self._fans.get(route.owner, (-1, {}))
+        if known != epoch or len(fans) >= _FANS:
+            fans = {}
+            self._fans[route.owner] = epoch, fans
         fan = route.durable, route.is_raw, tuple((target.session, target.options) for target in route.targets)
-        return self._fans.setdefault(fan, fan)
+        return fans.setdefault(fan, fan)
 
     def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
         """Sends ``count`` QoS 0 publishes on as the bytes that came; encodes anew for other protocol versions."""
@@ -175,10 +212,22 @@ class Router:
         """
         if len(route.targets) == 1 and not route.groups:  # what most reports of field terminals have
             return self._deliver(route.targets[0], messages, {} if len(messages) > 1 else None, now_us, origin)
+        return finish(self.delivering(route, messages, now_us, origin))
+
+    def delivering(
+        self, route: Route, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None
+    ) -> Steps[list[int] | None]:
+        """``deliver`` in steps. Receivers whose session ends meanwhile are left out."""
         rendered: dict[tuple[DeliveryOptions, int], Rendered] = {}
-        results = [self._deliver(target, messages, rendered, now_us, origin) for target in route.targets]
+        results = []
+        for target in route.targets:
+            if not target.session.has_ended:
+                results.append(self._deliver(target, messages, rendered, now_us, origin))
+            yield
         for group in route.groups:
-            results.append(self._deliver_shared(group, messages, now_us, origin))
+            if group.members:
+                results.append(self._deliver_shared(group, messages, now_us, origin))
+            yield
         refusals = [refused for refused in results if refused]
         if not refusals or len(refusals) < len(results):
             return None
@@ -213,19 +262,26 @@ class Router:
         refused = []
         for index, message in enumerate(messages):
             session, subscription = group.pick()
+            if session.has_ended:
+                continue
             target = Target(session, [subscription])  # its own QoS [MQTT-4.8.2-3]
             if self._deliver(target, [message], {}, now_us, origin):
                 refused.append(index)
         return refused or None
 
 
-def merge(matches: Iterable[tuple[MessageReceiver, TopicSubscription]], publisher: str | None) -> list[Target]:
+def merging(matches: Iterable[tuple[MessageReceiver, TopicSubscription]], publisher: str | None) -> Steps[list[Target]]:
     """One target a session; a no-local subscription of the publisher itself doesn't count. [MQTT-3.8.3-3]"""
     found: dict[MessageReceiver, list[TopicSubscription]] = {}
     for session, subscription in matches:
         if not (subscription.no_local and session.client_id == publisher):
             found.setdefault(session, []).append(subscription)
-    return [Target(session, subscriptions) for session, subscriptions in found.items()]
+            yield
+    targets = []
+    for session, subscriptions in found.items():
+        targets.append(Target(session, subscriptions))
+        yield
+    return targets
 
 
 def with_options(messages: Sequence[ApplicationMessage], options: DeliveryOptions) -> Sequence[ApplicationMessage]:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ..codec.writer import PUBREL, ack
 from ..hooks import Outcome
 from ..message import ApplicationMessage, TrackedMessage
+from ..scheduling.turns import Steps
 from ..settings import NEVER_EXPIRES_S, BrokerSettings
 from ..stats import Stats
 from ..topics.tree import TopicSubscription
@@ -96,6 +97,7 @@ class Session:
         "connection",
         "expires_us",
         "expiry_s",
+        "has_ended",
         "incoming",
         "inflight",
         "journal",
@@ -139,6 +141,7 @@ class Session:
         self.queued_bytes = 0
         self.queued_qos0 = 0
         self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
+        self.has_ended = False  # it takes nothing any more
         self.last_id = 0
         self.window = self.quota = 0
 
@@ -419,8 +422,9 @@ class Session:
         for message in forbidden:
             self.lose(message, "not permitted any more")
 
-    def end(self, origin: Origin | None) -> None:
+    def end(self, origin: Origin | None) -> Steps[None]:
         """Drops all that was still to be delivered; none of it goes to another member of a share. [MQTT-4.8.2-5]"""
+        self.has_ended = True
         if self.journal is not None:
             self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
@@ -430,9 +434,10 @@ class Session:
         self.inflight.clear()
         self.queue = None
         self.queued_bytes = self.queued_qos0 = 0
+        self.incoming.clear()  # a batch that is settled later finds nothing to write down
         for message in waiting:
             self.lose(message, "session ended")
-        self.incoming.clear()  # a batch that is settled later finds nothing to write down
+            yield
 
     def set_expiry(self, expiry_s: int, origin: Origin | None) -> None:
         """Sets the Session Expiry Interval, within what the broker allows."""

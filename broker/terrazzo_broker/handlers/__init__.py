@@ -48,7 +48,8 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
             cursor = Cursor(data, start, end)
             if end - start > _LARGE_BYTES and connection.version == 5:
                 return connection.work(_publish_in_steps(connection, header, cursor, now_us))
-            return handle_publish(connection, parse_publish(header, cursor, connection.version), now_us)
+            steps = handle_publish(connection, parse_publish(header, cursor, connection.version), now_us)
+            return None if steps is None else connection.work(steps)
         return _handle_open(connection, header, Cursor(data, start, end))
     if connection.state is ConnectionState.NEW:
         return handle_connect(connection, header, Cursor(data, start, end))
@@ -57,7 +58,9 @@ def handle_packet(connection: Connection, header: int, data: bytes, start: int, 
 
 def _publish_in_steps(connection: Connection, header: int, cursor: Cursor, now_us: int) -> Steps[None]:
     publish = yield from read_publish(header, cursor, connection.version)
-    handle_publish(connection, publish, now_us)
+    steps = handle_publish(connection, publish, now_us)
+    if steps is not None:
+        yield from steps
 
 
 def _handle_open(connection: Connection, header: int, cursor: Cursor) -> None:

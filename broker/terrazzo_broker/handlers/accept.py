@@ -45,6 +45,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
         filters=set(session.subscriptions),
     )
     connection.session, session.connection = session, connection
+    connection.subscriptions = core.tree.of(verdict.owner)
     # [MQTT-3.1.4-5] [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.2.2-2] [MQTT-3.2.2-3]
     # [MQTT-3.1.4-4] [MQTT-3.2.0-1] [MQTT-3.2.2-1] [MQTT-3.2.2-2] [MQTT-3.2.2-3] of 3.1.1
     connection.send_packet(_connack(connection, verdict, session_present=present))

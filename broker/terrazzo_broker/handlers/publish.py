@@ -23,6 +23,7 @@ from ..delivery.routing import Route
 from ..delivery.session import Session
 from ..hooks import Inbound, PublishGrant
 from ..message import ApplicationMessage
+from ..scheduling.turns import Steps
 from ..topics.names import is_topic_name
 
 _SUCCESS, _NO_SUBSCRIBERS, _NOT_AUTHORIZED = 0, 0x10, 0x87
@@ -42,12 +43,14 @@ def handle_run(connection: Connection, data: bytes, position: int, start: int, n
         return 0
     field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
     route = connection.routes.get(field)
-    if route is None:
+    if route is None or route.is_wide:
         return 0
-    limit = connection.core.settings.packet_bytes
-    run = scan_publishes(data, position, field, connection.routes, version=connection.version, limit=limit)
+    limit, most = connection.core.settings.packet_bytes, route.run_messages
+    run = scan_publishes(data, position, field, connection.routes, version=connection.version, limit=limit, most=most)
     if not run.ends:
         return 0
+    if len(run.ends) == most:  # the packet loop looks at the clock
+        connection.core.turns.enter(connection.owner)
     header, end = data[position], run.ends[-1]
     if header == QOS1:
         _take_qos1(connection, route, data, run, now_us)
@@ -131,14 +134,35 @@ def _deliver(
 # One
 
 
-def handle_publish(connection: Connection, publish: Publish, now_us: int) -> None:
-    """Handles one publish: passes it on and acknowledges it, or has it made durable first."""
+def handle_publish(connection: Connection, publish: Publish, now_us: int) -> Steps[None] | None:
+    """Handles one publish: passes it on and acknowledges it, or has it made durable first. Returns what is left to be
+    done, of one whose receivers have to be found or are many."""
     topic = _resolve_alias(connection, publish)
     _count(connection, 1, publish.qos)
     # At QoS 1 each is a new one [MQTT-4.3.2-5]; at QoS 2 it is answered whatever became of the message [MQTT-4.3.3-13].
     if publish.qos == 2 and not _is_new(connection, publish.packet_id):
-        return
-    route = _route(connection, topic)
+        return None
+    route = connection.routes.get(len(topic).to_bytes(2, "big") + topic)
+    if route is None or route.is_wide:
+        return _find_and_pass_on(connection, publish, topic, now_us)
+    message = _accepted(connection, publish, route, now_us)
+    if message is not None:
+        # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
+        has_room = connection.core.distribute(route, message, now_us, connection)
+        _conclude(connection, publish, route, now_us, has_room=has_room)
+    return None
+
+
+def _find_and_pass_on(connection: Connection, publish: Publish, topic: bytes, now_us: int) -> Steps[None]:
+    route = yield from _route(connection, topic)
+    message = _accepted(connection, publish, route, now_us)
+    if message is not None and route is not None:
+        has_room = yield from connection.core.distributing(route, message, now_us, connection)
+        _conclude(connection, publish, route, now_us, has_room=has_room)
+
+
+def _accepted(connection: Connection, publish: Publish, route: Route | None, now_us: int) -> ApplicationMessage | None:
+    """The message to be passed on; None: the publish is refused or needs nothing more, and is answered."""
     if publish.response_topic is not None and not is_topic_name(publish.response_topic):
         raise protocol_error("wildcards in a response topic")  # [MQTT-3.3.2-14]
     if route is None:
@@ -153,7 +177,8 @@ def handle_publish(connection: Connection, publish: Publish, now_us: int) -> Non
     elif connection.core.storage.is_failing and publish.qos and (publish.retain or route.is_stored):
         _refuse_unstorable(connection, publish)
     else:
-        _pass_on(connection, publish, route, now_us)
+        return _retainable(connection, publish, route, _message(connection, publish, route, now_us))
+    return None
 
 
 def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
@@ -199,20 +224,22 @@ def _is_new(connection: Connection, packet_id: int) -> bool:
     return True
 
 
-def _route(connection: Connection, topic: bytes) -> Route | None:
+def _route(connection: Connection, topic: bytes) -> Steps[Route | None]:
     """Where publishes on the topic go; None where the client may not publish on it."""
     field = len(topic).to_bytes(2, "big") + topic
-    route = connection.routes.get(field)
-    if route is None:
-        grant = _grant(connection, topic)
-        if grant is None:
-            return None
-        assert connection.client is not None
-        route = connection.core.router.route(grant, topic, connection.client.client_id, connection.client.owner)
-        if len(connection.routes) >= _CACHED_TOPICS:
-            connection.routes.clear()
-        if not connection.core.storage.is_failing:  # else each publish passes by here
-            connection.routes[field] = route
+    known = connection.routes.get(field)
+    if known is not None:
+        return known
+    grant, client, core = _grant(connection, topic), connection.client, connection.core
+    if grant is None or client is None:
+        return None
+    epoch = connection.subscriptions.epoch
+    route = yield from core.router.route(grant, topic, client.client_id, client.owner)
+    if len(connection.routes) >= _CACHED_TOPICS:
+        connection.routes.clear()
+    is_lasting = epoch == connection.subscriptions.epoch and route.owner == client.owner
+    if is_lasting and not core.storage.is_failing:  # else each publish passes by here
+        connection.routes[field] = route
     return route
 
 
@@ -246,8 +273,8 @@ def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
         _answer(connection, publish, _QUOTA_EXCEEDED)
 
 
-def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
-    message = ApplicationMessage(
+def _message(connection: Connection, publish: Publish, route: Route, now_us: int) -> ApplicationMessage:
+    return ApplicationMessage(
         topic=route.topic_bytes,
         payload=publish.payload,
         qos=publish.qos,
@@ -257,14 +284,22 @@ def _pass_on(connection: Connection, publish: Publish, route: Route, now_us: int
         publisher=connection.session.client_id if publish.retain and connection.session is not None else None,
         owner=route.owner,
     )
+
+
+def _retainable(
+    connection: Connection, publish: Publish, route: Route, message: ApplicationMessage
+) -> ApplicationMessage | None:
+    """The message; None: it can't be retained, which is answered where it can be said."""
     if publish.retain and publish.qos and not route.durable and connection.version == 5:
         refusal = connection.core.retained.refusal(route.topic, message)
         if refusal:  # where it can be said; a report is stored all the same
             connection.core.note_unretained(message, refusal)
             _answer(connection, publish, _QUOTA_EXCEEDED)
-            return
-    # [MQTT-3.3.1-8]; [MQTT-3.3.1-12] of 3.1.1
-    has_room = connection.core.distribute(route, message, now_us, connection)
+            return None
+    return message
+
+
+def _conclude(connection: Connection, publish: Publish, route: Route, now_us: int, *, has_room: bool) -> None:
     if route.durable:
         _make_durable(connection, publish, route, now_us)
     else:

@@ -11,6 +11,8 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from typing import TypeVar
 
 from ..limited_log import limited_logger
@@ -19,6 +21,7 @@ from ..stats import Stats
 log = limited_logger("terrazzo_broker.faults")
 
 SLICE_S = 0.002
+SHORT_STEPS = 256  # of work that is done at once, however much of the slice is left
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
@@ -37,7 +40,7 @@ def finish(steps: Steps[T]) -> T:
 class Turns:
     """Shares the loop among owners. ``clock``: seconds, of the loop's thread or of the wall."""
 
-    __slots__ = ("_clock", "_ends_s", "_is_due", "_owner", "_stats", "_used_s", "_waiting", "is_inside")
+    __slots__ = ("_clock", "_ends_s", "_is_due", "_owner", "_stats", "_streams", "_used_s", "_waiting", "is_inside")
 
     def __init__(self, stats: Stats, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self._stats = stats
@@ -48,11 +51,17 @@ class Turns:
         self._used_s: dict[str, float] = {}  # of their slices, by owner, in this turn of the loop
         self._waiting: OrderedDict[str, deque[Callable[[], None]]] = OrderedDict()  # by owner, the next one's first
         self._is_due = False
+        self._streams: dict[str, deque[Steps[None]]] = {}  # the broker's own work for an owner, in its order
 
     @property
     def is_over(self) -> bool:
         """Whether the present slice is used up: what is left has to wait for another turn."""
         return self._clock() >= self._ends_s
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something waits for its turn."""
+        return bool(self._waiting)
 
     def enter(self, owner: str) -> None:
         """Begins what is left of the owner's slice in this turn of the loop; within another slice nothing happens."""
@@ -87,6 +96,30 @@ class Turns:
         finally:
             if is_mine:
                 self.leave()
+
+    def start(self, owner: str, steps: Steps[None]) -> None:
+        """Does work of the broker's own for an owner: after what was started for it before; at once if short."""
+        stream = self._streams.get(owner)
+        if stream is not None:
+            stream.append(steps)
+        elif len(list(islice(steps, SHORT_STEPS))) == SHORT_STEPS:
+            self._streams[owner] = deque((steps,))
+            with self.slice(owner):
+                self._go_on_with(owner)
+
+    def _go_on_with(self, owner: str) -> None:
+        stream = self._streams[owner]
+        while stream:
+            try:
+                for _ in stream[0]:
+                    if self.is_over:
+                        return self.later(owner, partial(self._go_on_with, owner))
+            except Exception:  # a fault of ours ends this piece of work alone
+                self._stats.internal_errors += 1
+                log.exception("internal error in work of the broker's own")
+            stream.popleft()
+        del self._streams[owner]
+        return None
 
     def later(self, owner: str, go_on: Callable[[], None]) -> None:
         """Calls ``go_on`` within a slice in one of the next turns of the loop, after the other owners'."""

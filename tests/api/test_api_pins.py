@@ -37,3 +37,15 @@ async def test_a_short_one_that_a_terminal_has_stays_good(tmp_path: Path) -> Non
         rig.platform.metadata.entities.terminals.pin_chars = 8
         await rig.call("update_terminal", **(terminal_fields("t1", config) | {"name": "renamed", "pin": "1"}))
         assert (await rig.call("import_terminals", rows=[{"uid": "t1", "pin": "1"}], mode="upsert"))["unchanged"] == 1
+
+
+async def test_a_new_uid_is_no_channels_letter(tmp_path: Path) -> None:
+    """``g/r/a`` is the short form of everybody's topic; a terminal that is called so already goes on."""
+    async with open_rig(tmp_path) as rig:
+        config = await rig.add_config()
+        refused = await rig.ask("create_terminal", **terminal_fields("r", config))
+        assert refused["code"] == 10401
+        assert refused["info"].startswith("uid: 'r' is a channel's letter")
+        report = await rig.ask("import_terminals", rows=[terminal_fields("n", config)])
+        assert [(issue["row"], issue["column"]) for issue in report["result"]["errors"]] == [(1, "uid")]
+        await rig.add_terminal("rr", config_id=config)

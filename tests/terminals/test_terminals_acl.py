@@ -139,7 +139,9 @@ class TestPublishing:
         others = acl(registry, uid="t1")
         assert published(others, "g/r") == "g/t1/r"  # no channel follows: the short form
         assert published(others, "g/r/5") == "g/t1/r/5"
-        assert published(others, "g/r/a") is None  # the other one's full form
+        assert published(others, "g/r/a") == "g/t1/r/a"  # though it is the other one's full form
+        registry.put_object(7, ["t1", "r"])
+        assert published(acl(registry, uid="t1", is_route=True), "g/r/a") == "g/t1/r/a"  # a router's own goes first
 
 
 class TestSubscribing:

@@ -12,7 +12,9 @@ from terrazzo.times import now_us
 from terrazzo_adapters.bridge.link import RemoteLink
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
-_UNTAKEN_MOST = 1_000  # messages that the local broker has not taken yet; reading pauses beyond, until half are
+# what the local broker has not taken yet; reading pauses beyond, until half is
+_UNTAKEN_MOST = 1_000
+_UNTAKEN_BYTES = 16 << 20
 
 
 class Receiver:
@@ -28,7 +30,7 @@ class Receiver:
         self._rules = settings.incoming
         self._status = status
         self._log = log
-        self._untaken = 0
+        self._untaken = self._untaken_bytes = 0
         link.on_message = self._on_message
 
     def _on_message(self, incoming: MQTTMessage) -> None:
@@ -46,20 +48,27 @@ class Receiver:
         return next((name for rule in self._rules if (name := rule.to_local(topic)) is not None), None)
 
     def _take(self, incoming: MQTTMessage, message: BridgeMessage) -> None:
-        self._untaken += 1
+        size = message.size
+        self._count(1, size)
         try:
-            self._broker.publish(self._name, message, lambda: self._on_taken(incoming), company_id=self._company_id)
+            self._broker.publish(
+                self._name, message, lambda: self._on_taken(incoming, size), company_id=self._company_id
+            )
         except BridgeRefused as error:
-            self._untaken -= 1
+            self._count(-1, -size)
             self._refuse(incoming, str(error))
-        if self._untaken > _UNTAKEN_MOST:
+        if self._untaken > _UNTAKEN_MOST or self._untaken_bytes > _UNTAKEN_BYTES:
             self._link.pause_reading()
 
-    def _on_taken(self, incoming: MQTTMessage) -> None:
-        self._untaken -= 1
+    def _count(self, messages: int, size: int) -> None:
+        self._untaken += messages
+        self._untaken_bytes += size
+
+    def _on_taken(self, incoming: MQTTMessage, size: int) -> None:
+        self._count(-1, -size)
         self._status.received += 1
         self._link.acknowledge(incoming)
-        if self._untaken <= _UNTAKEN_MOST // 2:
+        if self._untaken <= _UNTAKEN_MOST // 2 and self._untaken_bytes <= _UNTAKEN_BYTES // 2:
             self._link.resume_reading()
 
     def _refuse(self, incoming: MQTTMessage, why: str) -> None:

@@ -62,6 +62,7 @@ class BridgeSettings:
     retry_s: float = 30.0  # the longest pause between attempts to connect
     outgoing: tuple[TopicRule, ...] = ()  # the first that matches counts
     incoming: tuple[TopicRule, ...] = ()
+    packet_bytes: int = 1 << 20  # the largest packet that is received
     queue_messages: int = 100_000
     queue_bytes: int = 256 << 20
     overflow: Literal["drop_oldest", "drop_newest"] = "drop_oldest"

@@ -20,6 +20,7 @@ from terrazzo_broker.codec.properties import parse_properties
 from terrazzo_broker.codec.wire import Cursor, encode_length
 from terrazzo_broker.hooks import Batch, Client, Inbound
 from terrazzo_broker.message import ApplicationMessage, PublishProperties
+from terrazzo_broker.topics.names import is_topic_name
 from terrazzo_broker.topics.owners import EVERYBODY
 
 _CACHED_TAGS = 4_096
@@ -93,6 +94,7 @@ class EmbeddedBridges:
         """As in the port."""
         if message.topic.startswith("$"):
             raise BridgeRefused("topics that start with $ belong to this broker")
+        self._check_form(message)
         if not self._registry.is_company_available(company_id):
             raise BridgeRefused("the bridge's company is closed (is_available is 0)")
         named = terminal_named(self._registry, message.topic)
@@ -115,6 +117,18 @@ class EmbeddedBridges:
             self._ingest.take(batch)
         else:
             batch.settle()
+
+    def _check_form(self, message: BridgeMessage) -> None:
+        """Refuses what no client of this broker may publish: subscribers would get what isn't MQTT."""
+        settings, given = self._broker.settings, message.properties or MessageProperties()
+        if not is_topic_name(message.topic) or message.topic.count("/") >= settings.topic_levels:
+            raise BridgeRefused("not a topic to publish on")
+        if given.response_topic is not None and not is_topic_name(given.response_topic):
+            raise BridgeRefused("wildcards in its response topic")
+        if any("\0" in text for text in (message.topic, *message.texts)):
+            raise BridgeRefused("a text contains U+0000")
+        if message.size > settings.packet_bytes:
+            raise BridgeRefused(f"{message.size} bytes, and limits.mqtt_packet_bytes are {settings.packet_bytes}")
 
     def _tag(self, topic: str) -> ReportTag:
         uid = topic.split("/", 2)[1]

@@ -44,6 +44,15 @@ class BridgeMessage(msgspec.Struct, frozen=True, array_like=True):
         extra = 0 if given is None else sum(len(name) + len(value) for name, value in given.user_properties)
         return len(self.topic) + len(self.payload) + extra + _OVERHEAD_BYTES
 
+    @property
+    def texts(self) -> list[str]:
+        """All texts of its properties, its response topic too."""
+        given = self.properties
+        if given is None:
+            return []
+        single = [text for text in (given.content_type, given.response_topic) if text is not None]
+        return single + [text for pair in given.user_properties for text in pair]
+
     def has_left(self, broker_id: str) -> bool:
         """Whether it has left this broker over a bridge before (it came back in a loop)."""
         return self.properties is not None and (MARK, broker_id) in self.properties.user_properties

@@ -204,9 +204,11 @@ class Platform:
         return messenger
 
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
-        folder = self.config.data_dir / "bridges"
+        folder, packet_bytes = self.config.data_dir / "bridges", self.config.limits.mqtt_packet_bytes
         return [
-            new_bridge(section, local, tasks=self.tasks, folder=folder, key=f"bridge[{number}]")
+            new_bridge(
+                section, local, tasks=self.tasks, folder=folder, key=f"bridge[{number}]", packet_bytes=packet_bytes
+            )
             for number, section in enumerate(self.config.bridge, 1)
         ]
 
@@ -226,15 +228,17 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     return await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks)
 
 
-def new_bridge(section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, folder: Path, key: str) -> Bridge:
-    """The bridge of a section of the configuration; ``folder`` is that of all bridges.
+def new_bridge(
+    section: BridgeSection, local: EmbeddedBridges, *, tasks: Tasks, folder: Path, key: str, packet_bytes: int
+) -> Bridge:
+    """The bridge of a section of the configuration; ``folder`` is that of all bridges, ``packet_bytes`` the limit.
 
     Raises:
         ConfigError: a TLS file can't be used; names the key, which starts with ``key``.
     """
     from terrazzo_adapters.bridge import BridgeSettings, MqttBridge, TopicRule  # paho takes a while to load
 
-    given = bridge_settings(section, local.id)
+    given = bridge_settings(section, local.id) | {"packet_bytes": packet_bytes}
     for way in ("outgoing", "incoming"):
         given[way] = tuple(TopicRule(**topic) for topic in given[way])
     try:

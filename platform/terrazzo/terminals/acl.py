@@ -87,18 +87,18 @@ class TerminalAcl:
         return any(covers(granted, topic_filter) for granted in permission.filters)
 
     def _read_topic(self, topic: str) -> ReportTopic | None:
-        """Reads a topic: the full form first, as a terminal whose uid reads like a channel has to keep its topics."""
+        """Reads a topic: by its own uid first, then by a channel's letter, then by another's uid: nobody else's name
+        takes a terminal's topics away."""
         levels = topic.split("/")
         if len(levels) < 2 or levels[0] != "g":
             return None
-        second = levels[1]
-        if len(levels) > 2 and levels[2] in _CHANNEL_SET:
-            owner = self._terminal if second == self._terminal.uid else self._registry.terminal(second)
-            if owner is not None:
-                return ReportTopic(topic, owner, levels[2])
+        second, channel = levels[1], levels[2] if len(levels) > 2 and levels[2] in _CHANNEL_SET else ""
+        if channel and second == self._terminal.uid:
+            return ReportTopic(topic, self._terminal, channel)
         if second in _CHANNEL_SET:
             return ReportTopic(f"g/{self._terminal.uid}/{topic[2:]}", self._terminal, second)
-        return None
+        owner = self._registry.terminal(second) if channel else None
+        return None if owner is None else ReportTopic(topic, owner, channel)
 
     def _speaks_for(self, owner: Terminal) -> bool:
         me = self._terminal

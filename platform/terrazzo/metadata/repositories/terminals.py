@@ -14,11 +14,13 @@ from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL
 from terrazzo.domain.report_topic import MARK
+from terrazzo.domain.topic_permission import CHANNELS
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository, RowChange
 
+_CHANNELS = frozenset(CHANNELS)
 _AT_ONCE = 1_000  # first logins in one statement
 
 
@@ -64,7 +66,9 @@ class TerminalRepository(EntityRepository):
         return changes
 
     def check_draft(self, draft: Draft, before: Row | None) -> None:
-        """Refuses a new pin that is too short; one that a terminal has already stays good."""
+        """Refuses a new pin that is too short, and a channel's letter as a new uid; what a terminal has stays good."""
+        if before is None and draft.get("uid") in _CHANNELS:
+            raise BadParameter("uid", f"{draft['uid']!r} is a channel's letter: g/{draft['uid']}/... is a short form")
         pin = draft.get("pin")
         if pin is None or len(pin) >= self.pin_chars or (before is not None and before["pin"] == pin):
             return

@@ -108,3 +108,69 @@ async def test_an_owners_subscriptions_are_limited_together(start: Any, dial: An
     await until(lambda: "a-1" not in running.broker.sessions)
     codes = (await second.subscribe(("2", 0), ("3", 0), ("4", 0))).reason_codes
     assert [int(code) for code in codes] == [0, 0, QUOTA_EXCEEDED]
+
+
+async def test_what_is_on_the_way_counts_for_client_and_owner(dial: Any, tmp_path: Path) -> None:
+    """A client that acknowledges nothing and goes away leaves what its limit allows; nothing that was taken is lost."""
+    mib = 1 << 20
+    settings = {"queued_bytes": 4 * mib, "owner_queued_bytes": 12 * mib, "packet_bytes": 2 * mib}
+    for session_expiry_s in (0, 60):  # in memory, and on disk
+        async with on_disk(tmp_path / str(session_expiry_s), **settings) as running:
+            share = running.broker.core.storage.queues.of("a", running.broker.settings)
+            sender = await dial("a-0", port=running.port)
+            taken = 0
+            for name in ("a-1", "a-2"):
+                silent = await dial(name, port=running.port, session_expiry_interval=session_expiry_s)
+                await silent.subscribe((f"t/{name}", 1))
+                codes = [await publish(sender, f"t/{name}", bytes(mib - 500)) for _ in range(30)]
+                taken += codes.count(0)
+                session = running.broker.sessions[name]
+                assert session.inflight_bytes <= 4 * mib
+                assert session.queued_bytes <= 4 * mib
+                assert set(codes) == {0, QUOTA_EXCEEDED}
+                assert share.bytes == sum(
+                    each.inflight_bytes + each.queued_bytes for each in running.broker.sessions.values()
+                )
+            assert 8 <= taken <= 12
+            other = await dial("b-1", port=running.port)
+            await other.subscribe(("o", 1))
+            assert await publish(await dial("b-2", port=running.port), "o", bytes(mib)) == 0
+            silent.send(*(b"\x40\x02" + number.to_bytes(2, "big") for number in range(1, 5)))
+            await until(lambda: running.broker.sessions["a-2"].queued < 4)
+            for name in ("a-1", "a-2"):
+                running.broker.disconnect(name, 0x98, end_session=not session_expiry_s)
+            if session_expiry_s:
+                kept = share.bytes
+        if session_expiry_s:
+            async with on_disk(tmp_path / str(session_expiry_s), **settings) as running:
+                share = running.broker.core.storage.queues.of("a", running.broker.settings)
+                assert share.bytes == kept
+                for name in ("a-1", "a-2"):
+                    running.broker.disconnect(name, 0x98, end_session=True)
+                await until(lambda: share.bytes == 0)  # noqa: B023 - awaited at once
+        else:
+            await until(lambda: share.bytes == 0)  # noqa: B023 - awaited at once
+
+
+async def test_long_messages_go_on_as_they_are_acknowledged(start: Any, dial: Any) -> None:
+    running = await start(queued_bytes=100_000)
+    sender, receiver = await dial("s", port=running.port), await dial("r", port=running.port)
+    for granted in (1, 2):
+        await receiver.subscribe(("t", granted))
+        for number in range(6):
+            sender.publish("t", bytes([number]) * 30_000, qos=2, packet_id=number + 1)
+            sender.send(b"\x62\x02\0" + bytes([number + 1]))
+        numbers, done = [], 0
+        while done < 6:
+            packet = await receiver.receive()
+            identifier = packet.packet_id.to_bytes(2, "big")
+            if type(packet).__name__ == "PublishPacket":
+                numbers.append(packet.payload[0])
+                receiver.send((b"\x40\x02" if granted == 1 else b"\x50\x02") + identifier)
+                done += granted == 1
+            else:
+                receiver.send(b"\x70\x02" + identifier)
+                done += 1
+        assert numbers == [0, 1, 2, 3, 4, 5]
+        await until(lambda: running.broker.sessions["r"].inflight_bytes == 0)
+    assert running.broker.stats.dropped == {}

@@ -9,6 +9,7 @@ from ..codec.publish import DUPLICATE
 from ..codec.wire import encode_length
 from ..message import ApplicationMessage, remaining_s
 
+LONG_BYTES = 8 << 10  # of a payload that sessions count while it is on its way
 Wire = tuple[int, bytes, bytes, ApplicationMessage]
 """QoS, the bytes before the place of the packet identifier, those after it, and the message."""
 
@@ -41,15 +42,15 @@ def _head(first: int, topic: bytes, rest: int) -> bytes:
 class Rendered:
     """Messages encoded for all receivers of one protocol version that have no settings of their own.
 
-    ``is_acknowledged``: none of them is of QoS 0.
+    ``is_plain``: none of them is of QoS 0, and none has a long payload, which sessions count.
     """
 
-    __slots__ = ("_first", "_joined", "is_acknowledged", "messages", "wires")
+    __slots__ = ("_first", "_joined", "is_plain", "messages", "wires")
 
     def __init__(self, messages: Sequence[ApplicationMessage], version: int, now_us: int) -> None:
         self.messages = messages
         self.wires: list[Wire] = [(message.qos, *render(message, version, now_us), message) for message in messages]
-        self.is_acknowledged = all(message.qos for message in messages)
+        self.is_plain = all(message.qos and len(message.payload) <= LONG_BYTES for message in messages)
         self._first = 0
         self._joined = b""
 

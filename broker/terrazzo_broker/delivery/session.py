@@ -14,7 +14,7 @@ from ..settings import NEVER_EXPIRES_S, BrokerSettings
 from ..stats import Stats
 from ..topics.tree import TopicSubscription
 from .connection_port import Origin, SessionConnection
-from .encoder import PublishEncoder, Rendered, Wire
+from .encoder import LONG_BYTES, PublishEncoder, Rendered, Wire
 from .qos import Received, SenderStep, SenderSteps, Sent
 from .queue_share import QueueShare
 
@@ -100,6 +100,7 @@ class Session:
         "has_ended",
         "incoming",
         "inflight",
+        "inflight_bytes",
         "journal",
         "last_id",
         "owner",
@@ -136,6 +137,7 @@ class Session:
         self.expires_us = 0  # while offline; 0 is never
         self.subscriptions: dict[str, TopicSubscription] = {}
         self.inflight: dict[int, ApplicationMessage | None] = {}
+        self.inflight_bytes = 0  # of those with long payloads; the number of the others bounds them
         self.incoming: dict[int, object | None] = {}  # QoS 2 publishes not yet released; the batch that stores them
         self.queue: deque[ApplicationMessage] | None = None
         self.queued_bytes = 0
@@ -201,7 +203,7 @@ class Session:
         for index, (qos, head, tail, message) in enumerate(wires):
             if not qos:  # [MQTT-3.3.4-10] [MQTT-4.9.0-3]
                 out.append(head + tail)
-            elif self.quota > 0 and not self.queue:  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
+            elif self._may_send(message):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
                 out.append(head + self._assign(message, origin) + tail)
             elif not self.enqueue(message, origin):
                 refused = [*(refused or ()), index]
@@ -216,7 +218,7 @@ class Session:
         if self.journal is not None:
             return None
         count, first = len(rendered.wires), self.last_id + 1
-        if self.quota < count or self.queue or first + count > _HIGHEST_ID or not rendered.is_acknowledged:
+        if self.quota < count or self.queue or first + count > _HIGHEST_ID or not rendered.is_plain:
             return None
         identifiers = range(first, first + count)
         if self.inflight and not self.inflight.keys().isdisjoint(identifiers):
@@ -230,10 +232,36 @@ class Session:
         self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
     ) -> bool:
         """Sends one message by the receiver's own encoder, or queues it; False where there is no room."""
-        if message.qos and (self.quota <= 0 or self.queue):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
+        if message.qos and not self._may_send(message):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
             return self.enqueue(message, origin)
         self._send(message, encoder, out, now_us, origin)
         return True
+
+    def _may_send(self, message: ApplicationMessage) -> bool:
+        """Whether a new QoS 1 or 2 message goes out now: none waits, and there is room in number and bytes."""
+        if self.quota <= 0 or self.queue:
+            return False
+        if len(message.payload) <= LONG_BYTES:
+            return True
+        return self.share.bytes + message.size <= self.share.most_bytes and self._has_window(message)
+
+    def _has_window(self, message: ApplicationMessage) -> bool:
+        """Whether what the client hasn't acknowledged leaves room for it; the first long one always goes."""
+        size = message.size if len(message.payload) > LONG_BYTES else 0
+        return not self.inflight_bytes or self.inflight_bytes + size <= self.settings.queued_bytes
+
+    def _add_inflight(self, message: ApplicationMessage | None, sign: int) -> None:
+        """Counts the bytes of a message that is on its way from now on, or no longer."""
+        if message is not None and len(message.payload) > LONG_BYTES:
+            size = sign * message.size
+            self.inflight_bytes += size
+            self.share.bytes += size
+
+    def restore_inflight(self, messages: dict[int, ApplicationMessage | None]) -> None:
+        """Sets what the client hasn't acknowledged, as it was stored."""
+        self.inflight = messages
+        for message in messages.values():
+            self._add_inflight(message, 1)
 
     def _send(
         self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
@@ -257,6 +285,7 @@ class Session:
         if self.journal is not None:
             message = self.journal.sent(message, identifier, self.connection, origin)
         self.inflight[identifier] = message
+        self._add_inflight(message, 1)
         self.last_id = identifier
         self.quota -= 1
 
@@ -333,7 +362,7 @@ class Session:
                 return len(out) - before
             self._redeliver(self.redeliver.popleft(), encoder, out, now_us)
         queue = self.queue
-        while queue and (self.quota > 0 or not queue[0].qos):
+        while queue and (not queue[0].qos or (self.quota > 0 and self._has_window(queue[0]))):
             message = queue.popleft()
             size = message.size
             self.queued_bytes -= size
@@ -358,6 +387,7 @@ class Session:
         packet = encoder.encode(message, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1] of both
         if packet is None:
             del self.inflight[identifier]
+            self._add_inflight(message, -1)
             self.lose(message, "too large for the client")
             return
         self.quota -= 1
@@ -379,6 +409,8 @@ class Session:
                     unknown.add(identifier)
                 continue
             step = steps[_PUBCOMP_DUE if message is None else message.qos]
+            if self.inflight_bytes and step in (is_done, is_released):
+                self._add_inflight(message, -1)
             if step is is_done:
                 del inflight[identifier]
                 done += 1
@@ -418,6 +450,7 @@ class Session:
         for identifier, message in list(self.inflight.items()):
             if message is not None and not may_receive(message.topic):
                 del self.inflight[identifier]
+                self._add_inflight(message, -1)
                 forbidden.append(message)
         for message in forbidden:
             self.lose(message, "not permitted any more")
@@ -428,6 +461,8 @@ class Session:
         if self.journal is not None:
             self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
+        self.share.bytes -= self.inflight_bytes
+        self.inflight_bytes = 0
         for queued in self.queue or ():
             waiting.append(queued)
             self.share.take(queued.size)

@@ -39,7 +39,7 @@ class SessionRecords:
         session.expires_us = image.head.expires_us
         session.subscriptions = image.subscriptions
         session.incoming = dict.fromkeys(image.received)
-        session.inflight = dict(image.inflight)
+        session.restore_inflight(dict(image.inflight))
         waiting = image.waiting
         session.queue = deque(waiting) if waiting else None
         session.queued_bytes = sum(message.size for message in waiting)

@@ -15,6 +15,7 @@ from terrazzo.commands.journal import CommandJournal, check_page
 from terrazzo.commands.missing_answers import Answers, missing_answers, uid_of
 from terrazzo.commands.order import CommandOrders, FirmwareLinks
 from terrazzo.commands.queue import CommandQueues, OpenCommand
+from terrazzo.commands.unwritten_answers import UnwrittenAnswers
 from terrazzo.database.port import Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.answers import CommandAnswer
@@ -34,9 +35,9 @@ _log = logging.getLogger(__name__)
 
 EXPIRY_S = 86_400
 MAX_OPEN = 1_000  # commands of one terminal that have not ended; more are refused
-MAX_ANSWERS = 10_000  # answers that wait for the database; more are left out here and stay in the grid
 GRACE_S = 0.5  # after a reconnect, for answers that are on their way, before what may be known is sent again
 
+_NO_COMPANY = -1
 _SWEEP_S = 1.0
 _RETRY_S = 1.0
 
@@ -98,8 +99,8 @@ class CommandDispatcher:
         self._clock = clock
         self._queues = CommandQueues()
         self._submitting = asyncio.Lock()  # the queue's order is the journal's
-        self._changes: list[CommandStep] = []  # steps not yet written: bounded by open commands and MAX_ANSWERS
-        self._unwritten_answers = 0
+        self._changes: list[CommandStep] = []  # steps not yet written: bounded by commands and UnwrittenAnswers
+        self._unwritten = UnwrittenAnswers()
         self._changed = asyncio.Event()
         self._flushing = asyncio.Lock()
         self._is_behind = answers is not None  # what was answered before this start isn't read yet
@@ -232,11 +233,13 @@ class CommandDispatcher:
         uid = uid_of(answer)
         if not uid:
             return
-        if self._unwritten_answers >= MAX_ANSWERS:
+        terminal = self._registry.terminal(answer.uid)
+        company_id = _NO_COMPANY if terminal is None else terminal.company_id
+        if not self._unwritten.take(answer.uid, uid, company_id):
             self.stats.answers_dropped += 1
-            self._answer_log.warning("answers come faster than the database takes them; they stay in the grid only")
+            why = "answers come faster than the database takes them; they stay in the grid only"
+            self._answer_log.warning("terminal %r: %s", answer.uid, why)
             return
-        self._unwritten_answers += 1
         text = msgspec.json.encode(decode(answer.body)).decode()
         self._queues.on_answer(answer.uid, uid)
         self._note(
@@ -262,6 +265,7 @@ class CommandDispatcher:
         if self._answers is not None:
             async for answers in missing_answers(self._journal, self._answers, commands):
                 for answer in answers:
+                    self._unwritten.note_sent(answer.uid, uid_of(answer))  # the journal knows the command
                     self.on_answer(answer)
                 await self._flush()
         self._is_behind = False
@@ -308,6 +312,7 @@ class CommandDispatcher:
         command = self._queues.next(terminal_id)
         if command is None or command.expires_us <= self._clock():
             return  # the sweep ends it
+        self._unwritten.note_sent(terminal_id, command.uid)
         command.in_flight = True  # first, because its fate may be known before ``send`` returns
         if not self._send(command):
             command.in_flight = False
@@ -354,7 +359,7 @@ class CommandDispatcher:
             if changes:
                 await self._journal.apply(changes)
                 del self._changes[: len(changes)]
-                self._unwritten_answers -= sum(change.state is CommandState.ANSWERED for change in changes)
+                self._unwritten.on_written(sum(change.state is CommandState.ANSWERED for change in changes))
                 await self._tell(changes)
 
     async def _tell(self, changes: Sequence[CommandStep]) -> None:

@@ -236,8 +236,11 @@ class Connection(ConnectionWriter):
         self.steps = None
         return True
 
-    def leave(self, rest: bytes, needed: int, *, is_late: bool) -> None:
-        """Ends the handling of a read. ``is_late``: the rest, whole packets too, waits for the connection's turn."""
+    def leave(self, rest: bytes, needed: int, *, is_late: bool, shows_life: bool) -> None:
+        """Ends the handling of a read. ``is_late``: the rest, whole packets too, waits for the connection's turn;
+        ``shows_life``: there was a whole packet, as part of one shows none. [MQTT-3.1.2-22]"""
+        if shows_life:
+            self.seen_s = self.core.clock()
         if is_late or self.steps is not None:
             self._wait_for_turn(rest)
         else:

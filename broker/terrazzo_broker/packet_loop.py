@@ -86,9 +86,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.finish_read()
         if core.settings.publish_per_second and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
-    if position:  # part of a packet shows no life [MQTT-3.1.2-22]
-        connection.seen_s = core.clock()
-    connection.leave(data[position:], needed, is_late=is_late)
+    connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
 
 
 def _no_connect(connection: Connection, data: bytes) -> PacketError:

@@ -143,7 +143,9 @@ def _take_one(
     row = allowed.get(number)
     if row is None:
         raise malformed(f"property 0x{number:02x} may not stand here")
-    _put(values, row, row.read(cursor))
+    value = row.read(cursor)
+    if forwarded is None or number != USER_PROPERTY:  # else as it came is enough
+        _put(values, row, value)
     if forwarded is not None and number in FORWARDED:
         forwarded.append(cursor.buffer[start : cursor.position])  # in their order [MQTT-3.3.2-18]
 

@@ -58,11 +58,6 @@ class Turns:
         """Whether the present slice is used up: what is left has to wait for another turn."""
         return self._clock() >= self._ends_s
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether something waits for its turn."""
-        return bool(self._waiting)
-
     def enter(self, owner: str) -> None:
         """Begins what is left of the owner's slice in this turn of the loop; within another slice nothing happens."""
         if self.is_inside:

@@ -31,7 +31,7 @@ ALLOWED = {
     "checkpoint": "a backup of a store that is open",
     "intake_paused": "one of the names that Broker has for whoever embeds it",
     "is_reading": "asyncio's transports have it",
-    "_sock_recv": "paho reads its socket by it",
+    "set_parser": "aiohttp calls it",
     "formatMessage": "logging calls it",
     "formatException": "logging calls it",
     "formatStack": "logging calls it",

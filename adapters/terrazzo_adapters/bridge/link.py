@@ -7,49 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import ssl
 import struct
-import threading
-from collections.abc import Callable, Container, Mapping
-from contextlib import suppress
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import paho.mqtt.client as mqtt
 from paho.mqtt import MQTTException
-from paho.mqtt.enums import CallbackAPIVersion, MQTTErrorCode
+from paho.mqtt.enums import MQTTErrorCode
 from paho.mqtt.packettypes import PacketTypes
-from paho.mqtt.properties import Properties
 from paho.mqtt.subscribeoptions import SubscribeOptions
 
-from terrazzo.ports.bridge import MARK
+from terrazzo_adapters.bridge.remote_client import CONNECT_S, WINDOW, RemoteClient, RemoteLinkError, properties_of
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
 _log = logging.getLogger(__name__)
 
-WINDOW = 100  # messages on the way, in either direction
-
-_PROTOCOLS = {"3.1.1": mqtt.MQTTv311, "5.0": mqtt.MQTTv5}
 _BROKEN = (ValueError, IndexError, struct.error, MQTTException)  # what paho raises on a malformed packet
-_UNANNOUNCED_BYTES = 16 << 20  # 3.1.1 has no way to tell the limit: larger packets are read, refused and acknowledged
-_READ_BYTES = 64 << 10
-_CONNECT_S = 10.0
 _CLOSE_S = 1.0
-
-
-class RemoteLinkError(ConnectionError):
-    """The connection could not be made, or has ended; ``str()`` says why."""
-
-
-class _BoundedClient(mqtt.Client):
-    """Reads no packet of more than ``most_bytes``, and none in one piece: paho would make room for it at once."""
-
-    most_bytes = 0
-
-    def _sock_recv(self, bufsize: int) -> bytes:
-        if bufsize > self.most_bytes:
-            raise MQTTException(f"a packet of {bufsize} bytes, and limits.mqtt_packet_bytes are {self.most_bytes}")
-        return super()._sock_recv(min(bufsize, _READ_BYTES))
+_KEEP_S = 0.1  # paho sends a PINGREQ at the first look after the keep-alive [MQTT-3.1.2-20]
 
 
 class RemoteLink:
@@ -58,39 +34,24 @@ class RemoteLink:
     All callbacks of the event loop run inside ``guard``, so that no fault in one is lost.
     """
 
-    def __init__(self, settings: BridgeSettings, context: ssl.SSLContext | None, *, broker_id: str) -> None:
+    def __init__(self, client: RemoteClient, settings: BridgeSettings) -> None:
         self.on_message: Callable[[mqtt.MQTTMessage], None] = lambda _: None
+        self.on_session: Callable[[bool], None] = lambda _: None  # told of the CONNACK: whether the session goes on
         self.on_puback: Callable[[int, int], None] = lambda _, __: None  # packet identifier, reason code
         self.on_drained: Callable[[], None] = lambda: None  # called when the socket's buffer is empty again
         self.window = WINDOW  # how many QoS 1 publishes the remote broker takes unacknowledged
-        self.is_v5 = settings.protocol == "5.0"
+        self.is_v5 = settings.is_v5
         self._settings = settings
-        self._broker_id = broker_id
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[str] = self._loop.create_future()
         self._connack: asyncio.Future[None] = self._loop.create_future()
         self._suback: asyncio.Future[list[int]] = self._loop.create_future()
-        self._client = self._make_client(context)
+        self._remote = client
+        self._client = client.paho
         self._fd = -1
         self._is_paused = False
         self._writing = False
         self._is_in_callback = False  # of paho
-
-    def resume(self, earlier: RemoteLink, identifiers: Container[int]) -> set[int]:
-        """Takes over the messages of an earlier connection that were not acknowledged; to be called before ``open``.
-
-        paho sends them again with their packet identifiers after the CONNACK. [MQTT-4.4.0-1]
-
-        Returns:
-            The packet identifiers of what was taken over.
-        """
-        taken: set[int] = set()
-        for message in earlier._client.drop_out_messages():
-            if message.mid in identifiers:
-                self._client._out_messages[message.mid] = message
-                taken.add(message.mid)
-        self._client._last_mid = earlier._client._last_mid
-        return taken
 
     async def open(self) -> list[str]:
         """Connects, logs in and subscribes; returns the filters that were refused.
@@ -99,7 +60,7 @@ class RemoteLink:
             RemoteLinkError, OSError, TimeoutError: the connection failed.
         """
         try:
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(CONNECT_S):
                 await self._connect()
                 await self._connack
             return await self._subscribe()
@@ -108,39 +69,17 @@ class RemoteLink:
             raise
 
     async def _connect(self) -> None:
-        """Connects in a thread, because TCP, TLS and CONNECT block; a daemon, so that it can't delay the shutdown."""
-        attempt: asyncio.Future[None] = self._loop.create_future()
-        threading.Thread(target=self._reconnect, args=(attempt,), name="bridge connect", daemon=True).start()
-        await attempt
-        self._fd = cast(socket.socket, self._client.socket()).fileno()
+        self._hear(self._client)
+        self._fd = await self._remote.connect()
         self._loop.add_reader(self._fd, self.guard, self._read)
-        self._loop.call_later(1.0, self.guard, self._keep)
+        self._loop.call_later(_KEEP_S, self.guard, self._keep)
         self._flush()
-
-    def _reconnect(self, attempt: asyncio.Future[None]) -> None:
-        error: Exception | None = None
-        try:
-            self._client.reconnect()
-        except ValueError as caught:
-            error = RemoteLinkError(f"not a host name: {caught}")
-        except Exception as caught:  # noqa: BLE001 - whatever it is, it is raised where the connection is awaited
-            error = caught
-        with suppress(RuntimeError):  # the loop has closed meanwhile
-            self._loop.call_soon_threadsafe(self._on_attempt, attempt, error)
-
-    def _on_attempt(self, attempt: asyncio.Future[None], error: Exception | None) -> None:
-        if attempt.cancelled():
-            self.cut("given up")
-        elif error is not None:
-            attempt.set_exception(error)
-        else:
-            attempt.set_result(None)
 
     async def _subscribe(self) -> list[str]:
         filters = self._settings.remote_filters
         if not filters:
             return []
-        async with asyncio.timeout(_CONNECT_S):
+        async with asyncio.timeout(CONNECT_S):
             self._client.subscribe([(pattern, self._wish(qos)) for pattern, qos in filters.items()])
             granted = await self._suback
         return [pattern for pattern, code in zip(filters, granted, strict=False) if code >= 0x80]
@@ -151,69 +90,37 @@ class RemoteLink:
             return qos
         return SubscribeOptions(qos, noLocal=True, retainAsPublished=True, retainHandling=1)
 
-    def _make_client(self, context: ssl.SSLContext | None) -> mqtt.Client:
-        settings = self._settings
-        lasting = self.has_session
-        client = _BoundedClient(
-            CallbackAPIVersion.VERSION2,
-            client_id=settings.client_id,
-            clean_session=None if self.is_v5 else not lasting,
-            protocol=_PROTOCOLS[settings.protocol],
-            reconnect_on_failure=False,
-            manual_ack=True,
-        )
-        client.most_bytes = settings.packet_bytes if self.is_v5 else max(settings.packet_bytes, _UNANNOUNCED_BYTES)
-        client.connect_timeout = _CONNECT_S
-        client.max_inflight_messages_set(0)  # the sender counts
-        client.max_queued_messages_set(0)
-        if settings.username is not None:
-            client.username_pw_set(settings.username, settings.password)
-        if context is not None:
-            client.tls_set_context(context)
-        address = (settings.host, settings.port, settings.keep_alive_s)
-        if self.is_v5:
-            expiry_s = settings.session_expiry_s if lasting else 0
-            wishes = _properties(
-                PacketTypes.CONNECT,
-                SessionExpiryInterval=expiry_s,
-                ReceiveMaximum=WINDOW,
-                MaximumPacketSize=settings.packet_bytes,  # what is larger stays with the remote broker
-                UserProperty=(MARK, self._broker_id),  # a remote Terrazzo marks messages for bridges with it
-            )
-            client.connect_async(*address, clean_start=not lasting, properties=wishes)
-        else:
-            client.connect_async(*address)
+    def _hear(self, client: mqtt.Client) -> None:
         client.on_connect, client.on_disconnect = self._on_connect, self._on_disconnect
         client.on_subscribe, client.on_publish = self._on_subscribe, self._on_publish
         client.on_message = self._on_message
         client.on_socket_register_write = self._on_register_write
         client.on_socket_unregister_write = self._on_unregister_write
         client.on_socket_close = self._on_socket_close
-        return client
 
     # Called by the bridge
 
     def publish(
         self, topic: str, payload: bytes, *, qos: int, retain: bool, properties: Mapping[str, Any]
     ) -> int | None:
-        """Sends a message; returns its packet identifier, or None if the connection has ended.
+        """Sends a message.
+
+        Returns:
+            The packet identifier under which it is on its way, at QoS 1 also if the connection has just ended; None if
+            it isn't.
 
         Raises:
             ValueError: the topic or the size is not possible in MQTT.
         """
-        given = _properties(PacketTypes.PUBLISH, **properties) if self.is_v5 and properties else None
+        given = properties_of(PacketTypes.PUBLISH, **properties) if self.is_v5 and properties else None
         info = self._client.publish(topic, payload, qos=qos, retain=retain, properties=given)
-        return info.mid if info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS else None
+        is_kept = info.rc == MQTTErrorCode.MQTT_ERR_SUCCESS or (qos and info.rc == MQTTErrorCode.MQTT_ERR_NO_CONN)
+        return info.mid if is_kept else None
 
     def acknowledge(self, message: mqtt.MQTTMessage) -> None:
         """Sends the PUBACK of a received message."""
         if not self.lost.done():
             self._client.ack(message.mid, message.qos)
-
-    @property
-    def has_session(self) -> bool:
-        """Whether the remote broker is asked to keep the session when the connection ends."""
-        return bool(self._settings.incoming)
 
     @property
     def is_congested(self) -> bool:
@@ -247,18 +154,9 @@ class RemoteLink:
         """Ends the connection at once, without a DISCONNECT packet; ``why`` becomes the result of ``lost``."""
         self._end(why)
         if self._is_in_callback:  # paho holds a lock that closing the socket takes, and that can't be taken twice
-            self._loop.call_soon(self._close_socket)
+            self._loop.call_soon(self._remote.close_socket)
         else:
-            self._close_socket()
-
-    def _close_socket(self) -> None:
-        sock = self._client.socket()
-        if sock is None:
-            return
-        with suppress(OSError):  # the peer may have been faster; then there is nothing to shut down
-            cast(socket.socket, sock).shutdown(socket.SHUT_RDWR)
-        self._client.disconnect()  # cannot be written any more, at which paho closes the socket
-        self._client.loop_write()
+            self._remote.close_socket()
 
     def guard(self, work: Callable[[], object]) -> None:
         """Calls ``work``; an exception ends the connection, and is raised by ``open`` or ``lost``."""
@@ -307,10 +205,10 @@ class RemoteLink:
             self._loop.add_writer(self._fd, self.guard, self._client.loop_write)
 
     def _keep(self) -> None:
-        """Lets paho send and check its keep-alive, once a second."""
+        """Lets paho send and check its keep-alive."""
         if not self.lost.done():
             self._client.loop_misc()
-            self._loop.call_later(1.0, self.guard, self._keep)
+            self._loop.call_later(_KEEP_S, self.guard, self._keep)
 
     def _on_register_write(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
         if self._fd >= 0:  # else it is the connecting thread; _connect flushes afterwards
@@ -335,11 +233,9 @@ class RemoteLink:
             self._connack.set_exception(RemoteLinkError(f"login refused: {reason}"))
             return
         self.window = min(WINDOW, getattr(properties, "ReceiveMaximum", WINDOW))
-        # paho looks once a second whether the keep-alive has passed already: too late [MQTT-3.1.2-20]
-        client._keepalive = client._keepalive and max(1, client._keepalive - 1)
-        if not flags.session_present:  # what paho sends again now is new to the remote broker
-            for message in client._out_messages.values():
-                message.dup = False
+        if not flags.session_present:  # what paho would send again now is new to the remote broker
+            client.drop_out_messages()
+        self.on_session(flags.session_present)
         self._connack.set_result(None)
 
     def _on_disconnect(self, client: mqtt.Client, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
@@ -369,10 +265,3 @@ class RemoteLink:
             self._fail(error)
         finally:
             self._is_in_callback = False
-
-
-def _properties(packet_type: int, **values: Any) -> Properties:
-    properties = Properties(packet_type)  # type: ignore[no-untyped-call]
-    for name, value in values.items():
-        setattr(properties, name, value)
-    return properties

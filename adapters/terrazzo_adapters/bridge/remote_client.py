@@ -88,6 +88,7 @@ class RemoteClient:
             PacketTypes.CONNECT,
             SessionExpiryInterval=given.session_expiry_s if given.has_session else 0,
             ReceiveMaximum=WINDOW,
+            MaximumPacketSize=given.packet_bytes,  # what is larger stays with the remote broker
             UserProperty=(MARK, self._broker_id),  # a remote Terrazzo marks messages for bridges with it
         )
         self.paho.connect_async(*address, clean_start=not given.has_session, properties=wishes)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 from api_rig import Rig, open_rig
 
 from own_platform import Ports
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.ports.store import Record
 from terrazzo.times import parse_time
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HOUR_US = 3_600_000_000
 BEGIN_US = parse_time("2026-03-01 00:00:00+01:00")
@@ -49,12 +53,19 @@ class Filled:
         return answer["result"]
 
 
-@pytest.fixture
-async def filled(tmp_path: Path) -> AsyncIterator[Filled]:
-    async with open_rig(tmp_path, ports=Ports(clock=lambda: NOW_US), time={"zone": "Europe/Berlin"}) as rig:
+@asynccontextmanager
+async def open_filled(folder: Path) -> AsyncIterator[Filled]:
+    async with open_rig(folder, ports=Ports(clock=lambda: NOW_US), time={"zone": "Europe/Berlin"}) as rig:
         made = Filled(rig)
         await made.fill()
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(each_database_of_module: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Filled]:
+    """For tests that only read."""
+    async with open_filled(tmp_path_factory.mktemp("statistics")) as opened:
+        yield opened
 
 
 def values(records: list[dict[str, Any]]) -> dict[str, str]:
@@ -78,7 +89,6 @@ async def test_the_latest_results_are_those_of_the_last_hour(filled: Filled) -> 
     }
 
 
-@pytest.mark.usefixtures("each_database")
 @pytest.mark.parametrize(
     ("kind", "start", "end", "count", "last"),
     [
@@ -111,7 +121,6 @@ def spaced(iso: str) -> str:
     return iso[:19].replace("T", " ")
 
 
-@pytest.mark.usefixtures("each_database")
 async def test_lists_take_conditions_and_an_order(filled: Filled) -> None:
     async def listed(**more: Any) -> list[Any]:
         page = await filled.rig.call("get_statistics_list", page_size=1000, **more)
@@ -133,7 +142,6 @@ async def test_lists_take_conditions_and_an_order(filled: Filled) -> None:
     assert (answer["code"], answer["info"].split(";")[0]) == (10401, "where_and: condition 1: summary: no such field")
 
 
-@pytest.mark.usefixtures("each_database")
 async def test_running_lists_are_paged_by_variable(filled: Filled) -> None:
     pages = [await filled.rig.call("get_statistics_list", type=8, page_index=index, page_size=1) for index in (1, 2, 3)]
     assert [values(page["data"]) for page in pages] == [{"N": "53"}, {"LAST": "52"}, {}]
@@ -153,7 +161,6 @@ async def test_the_components_list_by_get_post_and_form(filled: Filled) -> None:
             assert json.loads(await response.read())["result"] == wanted
 
 
-@pytest.mark.usefixtures("each_database")
 async def test_joint_says_how_conditions_are_connected(filled: Filled) -> None:
     sent = {
         "where_and": '[["start", "=", "2026-03-01 00:00:00"]]',
@@ -178,19 +185,20 @@ async def test_an_item_by_its_period(filled: Filled) -> None:
     assert answer["code"] == 500
 
 
-@pytest.mark.usefixtures("each_database")
-async def test_periods_are_computed_again_on_demand(filled: Filled) -> None:
-    late = Record(f"m/{filled.object_id}", BEGIN_US, msgspec.msgpack.encode({"A": 9}))
-    await filled.rig.services.store.append([late])  # behind the back of the ingest
-    request = {"script_uid": filled.script["uid"], "start_time": "2026-03-01 00:00:00"}
-    await filled.rig.call("recompute_statistics", end_time="2026-03-01 00:00:01", **request)
-    await filled.rig.services.analysis.work()
-    day = await filled.rig.call("get_last_statistics", script_uid=filled.script["uid"], type=2)
-    assert values(day["data"])["N"] == "49"
-    (told, *_) = (await filled.rig.call("get_audit_list", entity="statistics"))["data"]
-    assert (told["action"], told["uid"]) == ("recompute", filled.script["uid"])
-    answer = await filled.rig.ask("recompute_statistics", end_time="2026-02-01 00:00:00", **request)
-    assert (answer["code"], answer["info"]) == (10401, "start_time: is after end_time")
+@pytest.mark.usefixtures("each_database_of_module")
+async def test_periods_are_computed_again_on_demand(tmp_path: Path) -> None:
+    async with open_filled(tmp_path) as filled:
+        late = Record(f"m/{filled.object_id}", BEGIN_US, msgspec.msgpack.encode({"A": 9}))
+        await filled.rig.services.store.append([late])  # behind the back of the ingest
+        request = {"script_uid": filled.script["uid"], "start_time": "2026-03-01 00:00:00"}
+        await filled.rig.call("recompute_statistics", end_time="2026-03-01 00:00:01", **request)
+        await filled.rig.services.analysis.work()
+        day = await filled.rig.call("get_last_statistics", script_uid=filled.script["uid"], type=2)
+        assert values(day["data"])["N"] == "49"
+        (told, *_) = (await filled.rig.call("get_audit_list", entity="statistics"))["data"]
+        assert (told["action"], told["uid"]) == ("recompute", filled.script["uid"])
+        answer = await filled.rig.ask("recompute_statistics", end_time="2026-02-01 00:00:00", **request)
+        assert (answer["code"], answer["info"]) == (10401, "start_time: is after end_time")
 
 
 async def test_an_expression_that_is_none_is_refused(filled: Filled) -> None:

@@ -67,12 +67,14 @@ async def test_counts_by_day_and_category(rig: Rig) -> None:
     assert few == {"date": [day(1), day(0)], "data": {day(1): NONE, day(0): {**NONE, "报警处理": 1}}}
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(("name", "value"), [("day", "0"), ("day", "-1"), ("day", "many"), ("where_in", "[1]")])
-async def test_what_is_refused(rig: Rig, name: str, value: str) -> None:
-    answer = await ask(rig, **{name: value})
+async def test_what_is_refused(shared_rig: Rig, name: str, value: str) -> None:
+    answer = await ask(shared_rig, **{name: value})
     assert (answer["code"], answer["info"].split(":")[0]) == (500, name)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("option", "place"),
     [
@@ -87,10 +89,10 @@ async def test_what_is_refused(rig: Rig, name: str, value: str) -> None:
         ),
     ],
 )
-async def test_the_structure_of_options_is_checked(rig: Rig, option: Any, place: str) -> None:
-    headers = {"Authorization": f"Bearer {rig.tokens['admin']}"}
+async def test_the_structure_of_options_is_checked(shared_rig: Rig, option: Any, place: str) -> None:
+    headers = {"Authorization": f"Bearer {shared_rig.tokens['admin']}"}
     sent = {"name": "p", "option": option}
-    async with rig.http.post("/offline/api/v1/collect/add", json=sent, headers=headers) as response:
+    async with shared_rig.http.post("/offline/api/v1/collect/add", json=sent, headers=headers) as response:
         answer = await response.json()
     assert answer["code"] == 500
     assert answer["info"].startswith(f"option: {place}: "), answer

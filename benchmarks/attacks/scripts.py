@@ -112,7 +112,7 @@ class CostlyJobs(Attack):
         elif number == 1:
             await attacker.call("replay", role="admin", object_id=made, start_time="2020-01-01 00:00:00")
         elif number == 2:
-            await attacker.call("get_last_statistics", object_id=made, type=8)
+            await attacker.call("get_last_statistics", script_uid=script, object_id=made, type=8)
         else:
             await attacker.download(f"/export/mosaic/{made}?format=csv")
         await asyncio.sleep(0.2)

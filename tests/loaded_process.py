@@ -21,10 +21,13 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any
+
+from support import shared_modules
 
 _LOADED = (
     *("terrazzo.cli.serve", "terrazzo.runtime.process"),
@@ -38,17 +41,19 @@ class LoadedProcess:
 
     Args:
         program: as after ``python``: ``-m`` and a module, or a file; then its arguments.
-        output: where its output and its errors go.
+        output: where its output goes, and its errors unless ``errors`` says where.
         env: its whole environment.
     """
 
-    def __init__(self, program: list[str], output: IO[bytes], env: Mapping[str, str]) -> None:
+    def __init__(
+        self, program: list[str], output: IO[Any], env: Mapping[str, str], *, errors: IO[Any] | None = None
+    ) -> None:
         self.args = program
         self.returncode: int | None = None
         self._keeper, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = json.dumps({"program": program, "env": dict(env), "folder": os.getcwd()}).encode()
         with far:
-            socket.send_fds(_source(), [request], [far.fileno(), output.fileno()])
+            socket.send_fds(_source(), [request], [far.fileno(), output.fileno(), (errors or output).fileno()])
         self.pid = self._told()
 
     def poll(self) -> int | None:
@@ -68,7 +73,8 @@ class LoadedProcess:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # its keeper is about to tell
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -87,6 +93,21 @@ class LoadedProcess:
         if not told:
             raise AssertionError(f"the keeper of {self.args} has ended")
         return int(told)
+
+
+@contextmanager
+def loaded_child(program: Path, *arguments: str) -> Iterator[tuple[LoadedProcess, IO[str]]]:
+    """A file as a program that may import what tests share, and its output; ended by ``kill -9`` after the block."""
+    read, write = os.pipe()
+    with open(read, encoding="utf-8") as said:
+        with open(write, "wb") as output, open(os.dup(2), "wb") as errors:
+            child = LoadedProcess([str(program), *arguments], output, shared_modules(), errors=errors)
+        try:
+            yield child, said
+        finally:
+            child.kill()
+            ended = child.wait()
+    assert ended == -signal.SIGKILL, f"it ended by itself, with {ended}"
 
 
 @cache
@@ -116,7 +137,7 @@ def _next_request(requests: socket.socket) -> dict[str, Any]:
     """Returns in copies only, once in each; the process that is copied ends here."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
     while True:
-        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 2)
+        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 3)
         if not request:
             os._exit(0)
         if os.fork() == 0:
@@ -128,16 +149,17 @@ def _next_request(requests: socket.socket) -> dict[str, Any]:
             os.close(file)
 
 
-def _keep(report: int, output: int) -> None:
+def _keep(report: int, output: int, errors: int) -> None:
     """Returns in the copy; the keeper ends after it."""
     pid = os.fork()
     if pid == 0:
         os.dup2(output, 1)
-        os.dup2(output, 2)
-        for file in (report, output):
+        os.dup2(errors, 2)
+        for file in (report, output, errors):
             os.close(file)
         return
     os.close(output)
+    os.close(errors)
     os.write(report, b"%d" % pid)
     _, status = os.waitpid(pid, 0)
     os.write(report, b"%d" % os.waitstatus_to_exitcode(status))
@@ -154,7 +176,8 @@ def _become(program: list[str], env: Mapping[str, str], folder: str) -> None:
         sys.path[0], sys.argv = folder, program[1:]
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
     else:
-        sys.path[0], sys.argv = str(Path(program[0]).parent), program
+        others = [each for each in env.get("PYTHONPATH", "").split(os.pathsep) if each]
+        sys.path[:1], sys.argv = [str(Path(program[0]).parent), *others], program
         runpy.run_path(program[0], run_name="__main__")
 
 

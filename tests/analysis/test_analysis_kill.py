@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from datetime import UTC
 from pathlib import Path
@@ -13,7 +11,7 @@ import msgspec
 from analysis_stand import HOUR_US, analysis_stand, plainly, starts
 
 from length import rounds
-from support import shared_modules
+from loaded_process import loaded_child
 
 ROUNDS = rounds(4, 40)
 SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "duration(A==1)", "A"]]
@@ -21,14 +19,12 @@ SCRIPT = [["N", "count", "A"], ["S", "sum", "A"], ["L", "last", "A"], ["D", "dur
 
 def run_and_kill(folder: Path, object_id: int, now_us: int, alive_s: float, influx: str) -> int:
     """Where the clock was when the process died."""
-    command = [sys.executable, str(Path(__file__).with_name("analysis_child.py")), str(folder), f"{object_id}"]
-    command += [f"{now_us}", influx]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline().endswith("\n")
+    program = Path(__file__).with_name("analysis_child.py")
+    with loaded_child(program, str(folder), f"{object_id}", f"{now_us}", influx) as (child, said):
+        assert said.readline().endswith("\n")
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
         child.kill()
-        lines = [line for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        lines = [line for line in said.read().splitlines(keepends=True) if line.endswith("\n")]
     return int(lines[-1]) + HOUR_US // 2 if lines else now_us
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,7 +11,8 @@ import sqlalchemy as sa
 from mapping_child import START_US, TERMINAL, open_parts, points
 
 from length import rounds
-from support import new_tasks, shared_modules
+from loaded_process import loaded_child
+from support import new_tasks
 from terrazzo.access.users import SYSTEM
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.domain.actor import Actor, Role
@@ -50,13 +49,12 @@ async def prepare(folder: Path) -> None:
 
 def run_and_kill(folder: Path, first: int, alive_s: float) -> int:
     """The number up to which messages were acknowledged before the process died."""
-    command = [sys.executable, str(Path(__file__).with_name("mapping_child.py")), str(folder), str(first)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
+    program = Path(__file__).with_name("mapping_child.py")
+    with loaded_child(program, str(folder), str(first)) as (child, said):
+        assert said.readline() == "ready\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
         child.kill()
-        lines = [line for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        lines = [line for line in said.read().splitlines(keepends=True) if line.endswith("\n")]
     return int(lines[-1]) if lines else first
 
 

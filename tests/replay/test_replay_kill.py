@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 from replay_stand import RICH, SECOND, T0, Stand
 
 from length import rounds
-from support import shared_modules
+from loaded_process import loaded_child
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.ports.store import Record
 
@@ -31,10 +29,9 @@ def reports() -> list[Record]:
 
 
 def run_and_kill(stand: Stand, alive_s: float) -> None:
-    command = [sys.executable, str(Path(__file__).with_name("replay_stand.py")), str(stand.folder), stand.influx]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=shared_modules()) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
+    program = Path(__file__).with_name("replay_stand.py")
+    with loaded_child(program, str(stand.folder), stand.influx) as (child, said):
+        assert said.readline() == "ready\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
         child.kill()
 

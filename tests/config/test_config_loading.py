@@ -73,6 +73,8 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "statement_s": 10,
         "idle_timeout_s": 300,
         "live_frames": 10_000,
+        "answer_bytes": 16_777_216,
+        "company_answer_bytes": 67_108_864,
         "live_bytes": 67_108_864,
         "live_feeds": 1_000,
         "live_resume_s": 300,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from terrazzo.ports.store import (
+    ANY_SIZE,
     MOST_BUCKETS,
     NO_NOTES,
     Buckets,
@@ -17,6 +18,7 @@ from terrazzo.ports.store import (
     Notes,
     Page,
     Record,
+    RecordsTooLarge,
     Seen,
     StoreStats,
 )
@@ -38,6 +40,13 @@ T = TypeVar("T")
 
 _PIECE_RECORDS = 5_000
 _SPOOL_BYTES = 256 * 1024 * 1024
+
+
+def bounded(records: list[Record], most_bytes: int) -> list[Record]:
+    """The records, where their bodies are within a size; raises ``RecordsTooLarge`` where not."""
+    if sum(len(record.body) for record in records) > most_bytes:
+        raise RecordsTooLarge
+    return records
 
 
 class InfluxStore:
@@ -115,24 +124,38 @@ class InfluxStore:
         """The names that start with ``prefix``, sorted."""
         return await self._ask(queries.series_names(self._server, prefix))
 
-    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+    async def latest(
+        self, series: Sequence[str], limit: int, *, keys: Sequence[str] = (), most_bytes: int = ANY_SIZE
+    ) -> list[Record]:
         """The newest ``limit`` records of all the series together."""
-        return await self._ask(queries.latest(self._server, series, limit, keys))
+        return bounded(await self._ask(queries.latest(self._server, series, limit, keys)), most_bytes)
 
-    async def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
+    async def latest_each(self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE) -> dict[str, Record]:
         """For each name the newest record that carries it."""
-        return await self._ask(queries.latest_each(self._server, series, keys))
+        found = await self._ask(queries.latest_each(self._server, series, keys))
+        bounded([*found.values()], most_bytes)
+        return found
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         """The first record strictly later than ``time_us``."""
         return await self._ask(queries.first_after(self._server, series, time_us, keys))
 
     async def page(
-        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+        self,
+        series: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        offset: int,
+        limit: int,
+        keys: Sequence[str] = (),
+        most_bytes: int = ANY_SIZE,
     ) -> Page:
         """A page of a range, newest first, with the exact total."""
         question = queries.page(self._server, series, start_us, end_us, offset=offset, limit=limit, keys=keys)
-        return await self._ask(question)
+        page = await self._ask(question)
+        bounded(page.records, most_bytes)
+        return page
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.ports.store import MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
+from terrazzo.ports.store import ANY_SIZE, MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
 from terrazzo_adapters.keyvalue.notes import read_notes
 from terrazzo_adapters.rocksdb import reads
 
@@ -31,24 +31,34 @@ class Queries(ABC):
         """The notes whose names start with ``prefix``, sorted."""
         return await self._read(read_notes, prefix)
 
-    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+    async def latest(
+        self, series: Sequence[str], limit: int, *, keys: Sequence[str] = (), most_bytes: int = ANY_SIZE
+    ) -> list[Record]:
         """The newest ``limit`` records of the series together."""
-        return await self._read(reads.latest, series, limit, frozenset(keys))
+        return await self._read(reads.latest, series, limit, frozenset(keys), most_bytes)
 
-    async def latest_each(self, series: str, keys: Sequence[str]) -> dict[str, Record]:
+    async def latest_each(self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE) -> dict[str, Record]:
         """For each name the newest record that carries it."""
-        return await self._read(reads.latest_each, series, frozenset(keys))
+        return await self._read(reads.latest_each, series, frozenset(keys), most_bytes)
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         """The first record strictly later than ``time_us``."""
         return await self._read(reads.first_after, series, time_us, frozenset(keys))
 
     async def page(
-        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+        self,
+        series: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        offset: int,
+        limit: int,
+        keys: Sequence[str] = (),
+        most_bytes: int = ANY_SIZE,
     ) -> Page:
         """A page of a range, newest first, with the exact total."""
-        wanted = frozenset(keys)
-        return await self._read(reads.page, series, start_us, end_us, offset=offset, limit=limit, keys=wanted)
+        asked = {"offset": offset, "limit": limit, "most_bytes": most_bytes}
+        return await self._read(reads.page, series, start_us, end_us, keys=frozenset(keys), **asked)
 
     async def scan(
         self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()

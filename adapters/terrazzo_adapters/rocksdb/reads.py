@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
-from terrazzo.ports.store import Page, Record
+from terrazzo.ports.store import ANY_SIZE, Page, Record, RecordsTooLarge
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.keyvalue.walk import View, ascending, ascending_keys
 from terrazzo_adapters.rocksdb import blocks
@@ -18,7 +18,7 @@ from terrazzo_adapters.rocksdb.keys import (
     parse_number,
     record_key,
 )
-from terrazzo_adapters.rocksdb.merge import ALL, newest_first, oldest_first
+from terrazzo_adapters.rocksdb.merge import ALL, OrderedRecord, newest_first, oldest_first
 
 _PIECE_RECORDS = 2_000
 _PIECE_BYTES = 512 * 1024
@@ -46,13 +46,25 @@ def series_ids(view: View, series: Sequence[str]) -> dict[str, int]:
     return ids
 
 
-def latest(view: View, series: Sequence[str], limit: int, keys: Set[str] = ALL) -> list[Record]:
+def latest(
+    view: View, series: Sequence[str], limit: int, keys: Set[str] = ALL, most_bytes: int = ANY_SIZE
+) -> list[Record]:
     """The newest ``limit`` records of all the series."""
     found = newest_first(view, series_ids(view, series), 0, LATEST_US, keys)
-    return [each.record() for each in islice(found, max(0, limit))]
+    return _take(islice(found, max(0, limit)), most_bytes)
 
 
-def latest_each(view: View, series: str, keys: Set[str]) -> dict[str, Record]:
+def _take(found: Iterable[OrderedRecord], most_bytes: int) -> list[Record]:
+    records: list[Record] = []
+    for each in found:
+        most_bytes -= len(each.body)
+        if most_bytes < 0:
+            raise RecordsTooLarge
+        records.append(each.record())
+    return records
+
+
+def latest_each(view: View, series: str, keys: Set[str], most_bytes: int = ANY_SIZE) -> dict[str, Record]:
     """For each name the newest record that carries it."""
     each: dict[str, Record] = {}
     for series_id in series_ids(view, [series]).values():
@@ -62,6 +74,9 @@ def latest_each(view: View, series: str, keys: Set[str]) -> dict[str, Record]:
                 continue
             for found in newest_first(view, {series: series_id}, *hour.cut(0, LATEST_US)):
                 hits = wanted & parse_points(found.body).keys()
+                most_bytes -= len(found.body) if hits else 0
+                if most_bytes < 0:
+                    raise RecordsTooLarge
                 each.update(dict.fromkeys(hits, found.record()))
                 wanted -= hits
                 if not wanted:
@@ -79,7 +94,15 @@ def first_after(view: View, series: Sequence[str], time_us: int, keys: Set[str] 
 
 
 def page(
-    view: View, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Set[str] = ALL
+    view: View,
+    series: Sequence[str],
+    start_us: int,
+    end_us: int,
+    *,
+    offset: int,
+    limit: int,
+    keys: Set[str] = ALL,
+    most_bytes: int = ANY_SIZE,
 ) -> Page:
     """Records of a range, newest first; ``offset`` skips whole hours by their counters."""
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
@@ -100,7 +123,7 @@ def page(
         offset -= hours[number]
         end_us = number * HOUR_US - 1
     found = newest_first(view, ids, start_us, end_us, keys)
-    return Page([each.record() for each in islice(found, offset, offset + limit)], total)
+    return Page(_take(islice(found, offset, offset + limit), most_bytes), total)
 
 
 def _count_in_hour(view: View, series_id: int, hour: Hour, start_us: int, end_us: int, keys: Set[str]) -> int:

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
+from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
@@ -76,13 +76,15 @@ class RocksStore(Queries):
         if records or notes:
             await self._run(self._writer, self._append, records, notes)
 
-    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+    async def latest(
+        self, series: Sequence[str], limit: int, *, keys: Sequence[str] = (), most_bytes: int = ANY_SIZE
+    ) -> list[Record]:
         """The newest ``limit`` records of all the series together."""
         alone = limit == 1 and len(series) == 1 and not keys and not self._closed
         held = self._newest.get(series[0]) if alone else None
         if held is not None:
             return [held]
-        return await self._run(self._readers, self._latest, series, limit, frozenset(keys))
+        return await self._run(self._readers, self._latest, series, limit, frozenset(keys), most_bytes)
 
     def stats(self) -> StoreStats:
         """All 0: nothing ever waits, or is refused after it was acknowledged."""
@@ -164,9 +166,9 @@ class RocksStore(Queries):
             raise
         self._newest.on_append(records)
 
-    def _latest(self, series: Sequence[str], limit: int, keys: Set[str]) -> list[Record]:
+    def _latest(self, series: Sequence[str], limit: int, keys: Set[str], most_bytes: int) -> list[Record]:
         generation = self._newest.generation
-        found = self._engine.database.read(reads.latest, series, limit, keys)
+        found = self._engine.database.read(reads.latest, series, limit, keys, most_bytes)
         if found and len(series) == 1 and not keys:
             self._newest.fill(found[0], generation)
         return found

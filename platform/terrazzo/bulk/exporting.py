@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import AT_ONCE
 from terrazzo.csv_text import guard_formula
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
 from terrazzo.domain.actor import Actor
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 Format = Literal["csv", "json", "jsonl"]

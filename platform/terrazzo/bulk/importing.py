@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from terrazzo.bulk.columns import Columns
-from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import OnRow, Planned, Planner
 from terrazzo.bulk.report import ImportRefused, Issues, Report
 from terrazzo.bulk.rows import SourceRow, UploadedRows
 from terrazzo.bulk.writing import ImportWriter
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 Mode = Literal["create", "upsert"]

@@ -10,7 +10,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.id_sequence import FURTHEST_AHEAD, last_id
-from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.references import References
 from terrazzo.bulk.report import Issues
 from terrazzo.bulk.rows import SourceRow
@@ -18,6 +17,7 @@ from terrazzo.database.entity import COMPANY, Uid
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, OperationError
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 AT_ONCE = 500  # records that one statement looks up or writes

@@ -11,7 +11,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.audit.entry import entry_of
 from terrazzo.audit.log import write_entries
 from terrazzo.bulk.id_sequence import go_on_after
-from terrazzo.bulk.loop_pauses import LoopPauses
 from terrazzo.bulk.plan import OnRow, Planned, chunks
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import Uid, new_uid
@@ -19,6 +18,7 @@ from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import Conflict
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 Stored = dict[str, Any]

@@ -19,6 +19,8 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     body_bytes: Bytes = 2**20
     import_bytes: Bytes = 32 * 2**20
     file_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
+    answer_bytes: Bytes = 16 * 2**20
+    company_answer_bytes: Bytes = 64 * 2**20
     mqtt_packet_bytes: Bytes = 2**20
     connect_bytes: Annotated[int, Meta(ge=64, le=268_435_460)] = 16 * 2**10
     connections: Count = 10_000

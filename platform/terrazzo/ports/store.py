@@ -32,6 +32,9 @@ Value = float | int | str | bool | None
 Fn = Literal["mean", "min", "max", "sum", "last"]
 """How the points of a bucket become one value. Only ``last`` takes texts; for the others true is 1 and false 0."""
 
+ANY_SIZE = 2**62
+"""Of records that a query may take, in bytes: no limit."""
+
 MOST_BUCKETS = 1_000_000
 """The most buckets that one query may have."""
 
@@ -95,6 +98,10 @@ class StoreStats(msgspec.Struct, kw_only=True):
     spool_bytes: int = 0  # waiting now
 
 
+class RecordsTooLarge(ValueError):
+    """The records that a query asks for have more bytes than it may take."""
+
+
 class TooManyBuckets(ValueError):
     """A range would have more than ``MOST_BUCKETS`` buckets; ``str()`` says so."""
 
@@ -151,15 +158,26 @@ class TimeSeriesStore(Protocol):
         """The names of the series that start with ``prefix`` (``g/<uid>/``), sorted; ``m/17`` finds itself only when
         the caller asks for the exact name elsewhere: a prefix is compared as text."""
 
-    async def latest(self, series: Sequence[str], limit: int, *, keys: Sequence[str] = ()) -> list[Record]:
+    async def latest(
+        self, series: Sequence[str], limit: int, *, keys: Sequence[str] = (), most_bytes: int = ANY_SIZE
+    ) -> list[Record]:
         """The newest ``limit`` records of all the named series together, newest first. Unknown series are empty.
 
         Args:
             keys: only records that carry at least one of these names; for mosaic series. Empty: all records.
+            most_bytes: of the bodies together.
+
+        Raises:
+            RecordsTooLarge: they have more.
         """
 
-    async def latest_each(self, series: str, keys: Sequence[str]) -> Mapping[str, Record]:
-        """For each of these names the newest record of the mosaic series that carries it; names without are absent."""
+    async def latest_each(
+        self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE
+    ) -> Mapping[str, Record]:
+        """For each of these names the newest record of the mosaic series that carries it; names without are absent.
+
+        ``most_bytes`` as in ``latest``.
+        """
 
     async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
         """The first record strictly later than ``time_us``; of several at that time the first to arrive.
@@ -168,11 +186,19 @@ class TimeSeriesStore(Protocol):
         """
 
     async def page(
-        self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int, keys: Sequence[str] = ()
+        self,
+        series: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        offset: int,
+        limit: int,
+        keys: Sequence[str] = (),
+        most_bytes: int = ANY_SIZE,
     ) -> Page:
         """Records with ``start_us <= time_us <= end_us`` (both inclusive), newest first, ``offset`` skipped.
 
-        ``keys`` as in ``latest``; the total counts what they select.
+        ``keys`` and ``most_bytes`` as in ``latest``; the total counts what the keys select.
         """
 
     def scan(

@@ -21,6 +21,7 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
+from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long
 from terrazzo.api.kernel.operation import Caller, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.kernel.traffic import Traffic
@@ -68,6 +69,8 @@ class Performer:
     def __init__(self, services: Services, traffic: Traffic) -> None:
         self._services = services
         self._traffic = traffic
+        limits = services.limits
+        self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
@@ -76,7 +79,9 @@ class Performer:
         noted = at_work.begin(Work(operation.name))
         try:
             who = await self._admit(operation, caller)
-            answer = reply.success(await operation.handler(self._services, who, decode()))
+            result = reply.present(await operation.handler(self._services, who, decode()))
+            answer = reply.success(await encode_long(result, most_bytes=self._unread.most_bytes))
+            self._unread.keep(answer, at_work.company_id())
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
             code = failure.code

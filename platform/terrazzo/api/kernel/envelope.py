@@ -53,7 +53,7 @@ class Failure(msgspec.Struct, frozen=True):
     result: Any = msgspec.field(default_factory=dict)
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, weakref=True):
     """One encoded answer, whatever the transport; ``status`` and ``retry_after_s`` are HTTP's."""
 
     body: bytes
@@ -113,6 +113,9 @@ class Reply(Protocol):
     def not_found(self) -> int:
         """The code of a record that isn't there."""
 
+    def present(self, result: Any) -> Any:
+        """An operation's result in the interface's shape, for ``success``."""
+
     def success(self, result: Any) -> Answer: ...
 
     def failure(self, failure: Failure) -> Answer: ...
@@ -125,6 +128,10 @@ class GatewayReply(msgspec.Struct, frozen=True):
     actionid: msgspec.Raw
     bad_parameter: int = BAD_PARAMETER
     not_found: int = NOT_FOUND
+
+    def present(self, result: Any) -> Any:
+        """As it is."""
+        return result
 
     def success(self, result: Any) -> Answer:
         """The envelope of a success with its result."""
@@ -148,9 +155,13 @@ class ComponentReply(msgspec.Struct, frozen=True):
     bad_parameter: int = FAILURE
     not_found: int = FAILURE
 
+    def present(self, result: Any) -> Any:
+        """In the component's shape."""
+        return self.shape(result)
+
     def success(self, result: Any) -> Answer:
-        """With the result in the component's shape."""
-        return Answer(_encoder.encode(ComponentEnvelope(SUCCESS, MESSAGES[SUCCESS], "", self.shape(result))))
+        """The envelope of a success with its result."""
+        return Answer(_encoder.encode(ComponentEnvelope(SUCCESS, MESSAGES[SUCCESS], "", result)))
 
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}``."""
@@ -165,9 +176,12 @@ class MessengerReply(msgspec.Struct, frozen=True):
     bad_parameter: int = FAILURE
     not_found: int = FAILURE
 
-    def success(self, result: Any) -> Answer:
+    def present(self, result: Any) -> Any:
+        """What the provider said."""
+        return self.shape(result)
+
+    def success(self, said: ServiceAnswer) -> Answer:
         """With what the provider said."""
-        said: ServiceAnswer = self.shape(result)
         return Answer(_encoder.encode(self._envelope(SUCCESS, "", said)))
 
     def failure(self, failure: Failure) -> Answer:

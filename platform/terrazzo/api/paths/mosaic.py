@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.api.kernel.long_lists import made
 from terrazzo.api.kernel.paging import Paged
 from terrazzo.api.operations.history import mosaic
 from terrazzo.api.operations.history.mosaic import MosaicData, MosaicList, MosaicRecord
@@ -30,15 +31,15 @@ def sample(record: MosaicRecord) -> MosaicSample:
 
 
 def _items(result: MosaicData) -> list[MosaicSample]:
-    return [sample(record) for record in result.data]
+    return made(result.data, sample)
 
 
 def _list(result: MosaicList) -> MosaicSamples:
-    return MosaicSamples([sample(record) for record in result.data])
+    return MosaicSamples(made(result.data, sample))
 
 
 def _page(result: Paged[MosaicRecord]) -> Paged[MosaicSample]:
-    samples = [sample(record) for record in result.data]
+    samples = made(result.data, sample)
     return Paged(samples, result.page_index, result.page_size, result.total_pages, result.total_records)
 
 

@@ -73,7 +73,8 @@ class Conversation:
             await self._send(asked.body)
         elif asked.waits_its_turn(self._caller):
             await self.finish()
-            await self._send((await self._gateway.perform(asked, self._caller)).body)
+            answer = await self._gateway.perform(asked, self._caller)  # not taken as long as it is there
+            await self._send(answer.body)
         else:
             await self._begin(asked, len(message))
 
@@ -113,12 +114,15 @@ class Conversation:
                 self._changed.clear()
                 await self._changed.wait()
             try:
-                answer = await self._under_way[0]
-                await self._send(answer.body)
-                self._bytes -= len(answer.body)
+                await self._send_one(self._under_way[0])
             except Exception as error:  # noqa: BLE001 - the peer is gone, or a fault here: raised to whoever waits
                 self._error = error
                 return
             finally:
                 del self._under_way[0]
                 self._changed.set()
+
+    async def _send_one(self, under_way: asyncio.Task[Answer]) -> None:
+        answer = await under_way
+        await self._send(answer.body)
+        self._bytes -= len(answer.body)

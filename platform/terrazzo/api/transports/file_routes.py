@@ -83,6 +83,10 @@ class FileReply:
         self.not_found = self._envelope.not_found
         self.file: StoredFile | None = None
 
+    def present(self, result: StoredFile) -> StoredFile:
+        """As it is."""
+        return result
+
     def success(self, result: StoredFile) -> Answer:
         """Keeps it."""
         self.file = result

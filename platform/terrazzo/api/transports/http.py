@@ -47,6 +47,7 @@ from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH
 from terrazzo.sparse_log import SparseLog
 
+_ANSWER = web.ResponseKey("answer", Answer)
 _JSON = "application/json"
 _log = SparseLog(logging.getLogger(__name__))
 
@@ -348,7 +349,9 @@ def _respond(answer: Answer) -> web.Response:
     headers = None
     if answer.retry_after_s is not None:
         headers = {"Retry-After": str(ceil(answer.retry_after_s))}
-    return web.Response(body=answer.body, status=answer.status, headers=headers, content_type=_JSON)
+    response = web.Response(body=answer.body, status=answer.status, headers=headers, content_type=_JSON)
+    response[_ANSWER] = answer  # which counts as not taken as long as it is there
+    return response
 
 
 def _method_refuser(allowed: list[str]) -> Handler:

@@ -24,6 +24,10 @@ class StreamReply:
         self.not_found = self._envelope.not_found
         self.result: Any = None
 
+    def present(self, result: Any) -> Any:
+        """As it is."""
+        return result
+
     def success(self, result: Any) -> Answer:
         """Keeps the result."""
         self.result = result

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Protocol
 
 import msgspec
 
 from terrazzo.api.kernel.fields import Items, Key, Moment, PageIndex, PageSize, Topics
+from terrazzo.api.kernel.long_lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_series_name
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.history.topic_selection import TopicSelection
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.report_topic import topic_of, uid_of
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Record
 from terrazzo.times import format_spaced
-from terrazzo_broker.topics.names import matches
 
 
 class GridQuery(msgspec.Struct, kw_only=True):
@@ -91,7 +93,9 @@ async def handle_get_grid_item(services: Services, actor: Actor, request: GridIt
 
 async def handle_get_last_grid_list(services: Services, actor: Actor, request: LastGridList) -> GridList:
     """The newest records, newest first."""
-    records = await services.store.latest(await grid_series(services, actor, request), request.items)
+    series, most = await grid_series(services, actor, request), services.limits.answer_bytes
+    with answer_within(most):
+        records = await services.store.latest(series, request.items, most_bytes=most)
     return GridList(_present(records, services.zone), request.items)
 
 
@@ -104,8 +108,16 @@ async def handle_get_grid_list(services: Services, actor: Actor, request: GridRa
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
-    series = await grid_series(services, actor, request)
-    page = await services.store.page(series, start_us, end_us, offset=page_offset(request), limit=request.page_size)
+    series, most = await grid_series(services, actor, request), services.limits.answer_bytes
+    with answer_within(most):
+        page = await services.store.page(
+            series,
+            start_us,
+            end_us,
+            offset=page_offset(request),
+            limit=request.page_size,
+            most_bytes=most,
+        )
     return paged(request, _present(page.records, services.zone), page.total)
 
 
@@ -117,19 +129,21 @@ async def grid_series(services: Services, actor: Actor, request: AsksForGrid) ->
     if names and not any("+" in name or "#" in name for name in names):
         return sorted({own + name.removeprefix(topics) for name in names})
     series = await services.store.series(own)
-    return [each for each in series if not names or any(_selects(name, topic_of(each), topics) for name in names)]
+    if not names:
+        return series
+    selection, pauses, found = TopicSelection(names, own=topics), LoopPauses(), []
+    for each in series:
+        if selection.selects(topic_of(each)):
+            found.append(each)
+        await pauses.pause()
+    return found
 
 
-def _selects(topic_filter: str, topic: str, own: str) -> bool:
-    """Whether a filter selects a topic: it may begin with ``g/`` and the terminal, or with the channel."""
-    return matches(topic_filter, topic) or matches(topic_filter, topic.removeprefix(own))
+def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
+    def present(record: Record) -> GridRecord:
+        return GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), topic_of(record.series))
 
-
-def _present(records: Iterable[Record], zone: tzinfo) -> list[GridRecord]:
-    return [
-        GridRecord(_json_of(record.body), format_spaced(record.time_us, zone), topic_of(record.series))
-        for record in records
-    ]
+    return made(records, present)
 
 
 def _json_of(body: bytes) -> msgspec.Raw:

@@ -5,7 +5,7 @@ Records are sparse: each has the variables that changed with one message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Annotated, Any, ClassVar, Self
 
@@ -13,12 +13,14 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.fields import Items, Key, Moment, Names, PageIndex, PageSize, Parsed
+from terrazzo.api.kernel.long_lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import parse_mosaic, plain_number
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.ports.store import Buckets, Fn, Record, TooManyBuckets, Value
@@ -117,10 +119,12 @@ class MosaicList(msgspec.Struct):
 async def handle_get_last_mosaic(services: Services, actor: Actor, request: MosaicQuery) -> MosaicData:
     """One record with the newest value of each variable, and the time of the newest of them."""
     keys = request.keys.names
-    newest = await services.store.latest_each(await _series(services, actor, request), keys)
+    series, most = await _series(services, actor, request), services.limits.answer_bytes
+    with answer_within(most):
+        newest = await services.store.latest_each(series, keys, most_bytes=most)
     if not newest:
         return MosaicData([])
-    values = {key: parse_mosaic(record.body).get(key) for key, record in newest.items()}
+    values = await _values_of_each(newest)
     return MosaicData([_flat(keys, values, max(record.time_us for record in newest.values()), services.zone)])
 
 
@@ -134,7 +138,9 @@ async def handle_get_mosaic_item(services: Services, actor: Actor, request: Mosa
 async def handle_get_last_mosaic_list(services: Services, actor: Actor, request: LastMosaicList) -> MosaicList:
     """The newest records that have one of the variables, newest first."""
     series, keys = await _series(services, actor, request), request.keys.names
-    records = await services.store.latest([series], request.items, keys=keys)
+    most = services.limits.answer_bytes
+    with answer_within(most):
+        records = await services.store.latest([series], request.items, keys=keys, most_bytes=most)
     return MosaicList(_present(records, keys, services.zone), request.items)
 
 
@@ -146,9 +152,17 @@ async def handle_get_mosaic_list(services: Services, actor: Actor, request: Mosa
     """
     start_us, end_us = span_of(request)
     series, keys = await _series(services, actor, request), request.keys.names
-    page = await services.store.page(
-        [series], start_us, end_us, offset=page_offset(request), limit=request.page_size, keys=keys
-    )
+    most = services.limits.answer_bytes
+    with answer_within(most):
+        page = await services.store.page(
+            [series],
+            start_us,
+            end_us,
+            keys=keys,
+            offset=page_offset(request),
+            limit=request.page_size,
+            most_bytes=services.limits.answer_bytes,
+        )
     return paged(request, _present(page.records, keys, services.zone), page.total)
 
 
@@ -193,14 +207,31 @@ async def _series(services: Services, actor: Actor, request: MosaicQuery) -> str
     return f"m/{await find_object(services, actor, request.object_id)}"
 
 
-def _present(records: Iterable[Record], keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
-    return [_flat(keys, parse_mosaic(record.body), record.time_us, zone) for record in records]
+def _present(records: Sequence[Record], keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
+    return made(records, lambda record: _flat(keys, parse_mosaic(record.body), record.time_us, zone))
+
+
+async def _values_of_each(newest: Mapping[str, Record]) -> dict[str, Value]:
+    """The value of each key in its record; each record is read once."""
+    keys_of: dict[Record, list[str]] = {}
+    for key, record in newest.items():
+        keys_of.setdefault(record, []).append(key)
+    values, pauses = {}, LoopPauses()
+    for record, keys in keys_of.items():
+        found = parse_mosaic(record.body)
+        values.update({key: found.get(key) for key in keys})
+        await pauses.pause()
+    return values
 
 
 def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> list[MosaicRecord]:
-    columns = [map(plain_number, buckets.columns[key]) for key in keys]
-    rows = zip(buckets.starts_us, *columns, strict=True)
-    return [_flat(keys, dict(zip(keys, values, strict=True)), start_us, zone) for start_us, *values in rows]
+    columns = [buckets.columns[key] for key in keys]
+
+    def present(row: int) -> MosaicRecord:
+        values = {key: plain_number(column[row]) for key, column in zip(keys, columns, strict=True)}
+        return _flat(keys, values, buckets.starts_us[row], zone)
+
+    return made(range(len(buckets.starts_us)), present)
 
 
 def _flat(keys: Sequence[str], values: Mapping[str, Value], time_us: int, zone: tzinfo) -> MosaicRecord:

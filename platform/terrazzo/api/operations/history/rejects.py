@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import tzinfo
+from functools import partial
 
 import msgspec
 
 from terrazzo.api.kernel.fields import Key, Moment
+from terrazzo.api.kernel.long_lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, page_offset, paged
 from terrazzo.api.kernel.scope import find_series_name, sees
@@ -57,8 +59,16 @@ async def handle_get_reject_list(services: Services, actor: Actor, request: Reje
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
     series = await _series(services, actor, request.terminal_id)
-    page = await services.store.page(series, start_us, end_us, offset=page_offset(request), limit=request.page_size)
-    return paged(request, [_present(record, services.zone) for record in page.records], page.total)
+    with answer_within(services.limits.answer_bytes):
+        page = await services.store.page(
+            series,
+            start_us,
+            end_us,
+            offset=page_offset(request),
+            limit=request.page_size,
+            most_bytes=services.limits.answer_bytes,
+        )
+    return paged(request, made(page.records, partial(_present, zone=services.zone)), page.total)
 
 
 async def _series(services: Services, actor: Actor, key: str | int | None) -> list[str]:
@@ -71,7 +81,7 @@ async def _series(services: Services, actor: Actor, key: str | int | None) -> li
     return [name for name, owner in owners.items() if owner is not None and sees(actor, owner)]
 
 
-def _present(record: Record, zone: tzinfo) -> RejectRecord:
+def _present(record: Record, *, zone: tzinfo) -> RejectRecord:
     body = _bodies.decode(record.body)
     return RejectRecord(
         terminal_id=uid_of(series_name_in(record.series)),

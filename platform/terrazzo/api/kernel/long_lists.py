@@ -1,0 +1,131 @@
+"""Answers with many records: of bounded size, made and encoded one by one, so that others have the loop between.
+
+A handler that would have to make many records hands them over as ``Made``; each is then made when it is encoded.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from terrazzo.api.kernel.envelope import Answer
+from terrazzo.errors import BadParameter, Throttled
+from terrazzo.loop_pauses import LoopPauses
+from terrazzo.ports.store import RecordsTooLarge
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_FEW = 10  # records that are encoded at once
+_COUNTED_BYTES = 16 * 1024  # smaller answers are not counted
+_RETRY_AFTER_S = 1.0
+_encode = msgspec.json.Encoder().encode
+
+
+class Made(Generic[T]):
+    """Records that are made one by one, each time that they are gone through."""
+
+    __slots__ = ("_make", "_sources")
+
+    def __init__(self, sources: Sequence[Any] | Made[Any], make: Callable[[Any], T]) -> None:
+        self._sources = sources
+        self._make = make
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self._sources)
+
+    def __iter__(self) -> Iterator[T]:
+        """Makes them."""
+        return map(self._make, self._sources)
+
+
+def made(sources: Sequence[S], make: Callable[[S], T]) -> list[T]:
+    """``Made``, for the field ``data`` of a result: it is gone through like a list, and not otherwise used."""
+    return cast("list[T]", Made(sources, make))
+
+
+async def encode_long(result: Any, *, most_bytes: int) -> Any:
+    """A result whose records are encoded already, where there are many; the envelope takes them as they are.
+
+    Raises:
+        BadParameter: they take more than ``most_bytes``.
+    """
+    found = getattr(result, "data", None) if isinstance(result, msgspec.Struct) else result
+    pieces: Any
+    if isinstance(found, Made) or (isinstance(found, list) and len(found) > _FEW):
+        pieces = await _encode_each(found, most_bytes)
+    elif isinstance(found, dict) and found is not result and len(found) > _FEW:
+        pieces = dict(zip(found, await _encode_each(found.values(), most_bytes), strict=True))
+    else:
+        return result
+    return pieces if found is result else msgspec.structs.replace(result, data=pieces)
+
+
+@contextmanager
+def answer_within(most_bytes: int) -> Iterator[None]:
+    """Records of at most so many bytes are read inside, which is said as the limit's name where they have more."""
+    try:
+        yield
+    except RecordsTooLarge:
+        raise too_large(most_bytes) from None
+
+
+def too_large(most_bytes: int) -> BadParameter:
+    """The error of an answer over ``limits.answer_bytes``."""
+    return BadParameter("answer", f"would be over {most_bytes} bytes (limits.answer_bytes); ask for fewer at a time")
+
+
+class UnreadAnswers:
+    """Counts the bytes of answers that are not taken yet, by company: from when they are made until they are sent.
+
+    Args:
+        most_bytes: of one answer.
+        of_company: of all that a company's users have not taken; it always may have one.
+    """
+
+    def __init__(self, *, most_bytes: int, of_company: int) -> None:
+        self.most_bytes = most_bytes
+        self._of_company = of_company
+        self._bytes: Counter[int] = Counter()
+
+    def keep(self, answer: Answer, company_id: int) -> None:
+        """Counts an answer for as long as it is there.
+
+        Raises:
+            BadParameter: it is too large.
+            Throttled: with what the company has not taken it would be too much.
+        """
+        size = len(answer.body)
+        if size <= _COUNTED_BYTES:
+            return
+        if size > self.most_bytes:
+            raise too_large(self.most_bytes)
+        kept = self._bytes[company_id]
+        if kept and kept + size > self._of_company:
+            info = f"answers: your company has {kept} bytes of others to take (limits.company_answer_bytes)"
+            raise Throttled(info, _RETRY_AFTER_S)
+        self._bytes[company_id] += size
+        weakref.finalize(answer, self._forget, company_id, size)
+
+    def _forget(self, company_id: int, size: int) -> None:
+        self._bytes[company_id] -= size
+        if not self._bytes[company_id]:
+            del self._bytes[company_id]
+
+
+async def _encode_each(records: Iterable[Any], most_bytes: int) -> list[msgspec.Raw]:
+    pauses, pieces, size = LoopPauses(), [], 0
+    for record in records:
+        piece = _encode(record)
+        size += len(piece) + 1
+        if size > most_bytes:
+            raise too_large(most_bytes)
+        pieces.append(msgspec.Raw(piece))
+        await pauses.pause()
+    return pieces

@@ -335,6 +335,9 @@ class Services:
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
     imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
+    exports: CompanyTurns = field(
+        default_factory=lambda: CompanyTurns("exports of time series", at_once=64, of_company=4, waiting=16)
+    )
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing

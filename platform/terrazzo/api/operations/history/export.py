@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from typing import NamedTuple
 
 import msgspec
@@ -25,6 +25,8 @@ from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
 from terrazzo.ports.store import Record, TimeSeriesStore, Value
 from terrazzo.times import now_us
+
+Turn = AbstractAsyncContextManager[None]
 
 
 class HistoryExportOptions(msgspec.Struct, kw_only=True):
@@ -82,7 +84,8 @@ async def handle_export_mosaic(services: Services, actor: Actor, request: Mosaic
         return [_mosaic_row(record, wanted) for record in records]
 
     source = _Source([series], start_us, end_us, keys, columns, rows)
-    return await _export(services.store, source, request.format, f"mosaic-{object_id}")
+    turn = services.exports.turn(actor.company_id)
+    return await _export(services.store, source, request.format, f"mosaic-{object_id}", turn)
 
 
 def _mosaic_row(record: Record, wanted: frozenset[str]) -> Row:
@@ -104,7 +107,8 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
         return [row for row in each if row is not None]
 
     source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
-    return await _export(services.store, source, request.format, f"grid-{_file_word(request.terminal_id)}")
+    turn = services.exports.turn(actor.company_id)
+    return await _export(services.store, source, request.format, f"grid-{_file_word(request.terminal_id)}", turn)
 
 
 def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
@@ -130,17 +134,26 @@ def _span(request: HistoryExportOptions) -> tuple[int, int]:
     return request.start.time_us, end_us
 
 
-async def _export(store: TimeSeriesStore, source: _Source, format: FileFormat, name: str) -> Export:
-    """The first piece is read before there is an answer, so that a store that is away can still be told."""
-    pieces = _pieces(store, source, format)
+async def _export(store: TimeSeriesStore, source: _Source, format: FileFormat, name: str, turn: Turn) -> Export:
+    """The first piece is read before there is an answer, so that a store that is away can still be told.
+
+    The company's turn lasts until the last piece is taken, or whoever asked has gone.
+
+    Raises:
+        Throttled: too many exports of the company wait.
+    """
+    pieces = _pieces(store, source, format, turn)
     first = await anext(pieces)
     return Export(_from_first(first, pieces), MEDIA_TYPES[format], f"{name}.{format}")
 
 
-async def _pieces(store: TimeSeriesStore, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
+async def _pieces(
+    store: TimeSeriesStore, source: _Source, format: FileFormat, turn: Turn
+) -> AsyncGenerator[bytes, None]:
     encoder = file_encoder(format, source.columns)
     head = encoder.begin()
-    async with aclosing(store.scan(source.series, source.start_us, source.end_us, keys=source.keys)) as found:
+    scan = store.scan(source.series, source.start_us, source.end_us, keys=source.keys)
+    async with turn, aclosing(scan) as found:
         async for records in found:
             yield head + await asyncio.to_thread(_encode, encoder, source, records)
             head = b""

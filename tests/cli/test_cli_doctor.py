@@ -201,10 +201,10 @@ async def fill_weak(data: Path) -> None:
         "short": "1234567",
         "equal-to-uid": "equal-to-uid",
         "named": "User-Named",
-        "a": "same-for-all",
+        "one": "same-for-all",
         "fine": "9f8e7d6c",
     }
-    for number, (uid, pin) in enumerate([*pins.items(), ("b", "same-for-all")]):
+    for number, (uid, pin) in enumerate([*pins.items(), ("two", "same-for-all")]):
         values = {"uid": uid, "name": uid, "type": "Other", "mode": "pwd", "username": f"user-{uid}", "pin": pin}
         await entities.terminals.create(SYSTEM, values | {"config_id": config["uid"], "name": f"n{number}"})
     await database.close()
@@ -216,7 +216,7 @@ def test_weak_pins_are_named_and_not_told(tmp_path: Path) -> None:
     assert [finding.found for finding in found] == [
         "pins of fewer than 8 characters: short",
         "pins that are the terminal's uid or username: equal-to-uid, named",
-        "pins that several terminals have: a, b",
+        "pins that several terminals have: one, two",
     ]
     assert {finding.level for finding in found} == {Level.WARN}
     told = " ".join(finding.found + finding.advice for finding in examine(make_config(tmp_path)))
@@ -232,7 +232,7 @@ async def lengthen_key(data: Path, bits: int) -> None:
     sealed = Secrets.open(data).seal(pem, "terminal.rsa_privatekey")
     async with database.writing() as connection:
         await connection.execute(
-            TERMINAL.table.update().where(TERMINAL.table.c.uid == "a").values(rsa_privatekey=sealed)
+            TERMINAL.table.update().where(TERMINAL.table.c.uid == "one").values(rsa_privatekey=sealed)
         )
     await database.close()
 
@@ -244,7 +244,7 @@ def test_long_keys_are_named(tmp_path: Path) -> None:
         asyncio.run(lengthen_key(tmp_path, bits))
     finding = of(examine(make_config(tmp_path)), "keys")
     assert finding.level is Level.WARN
-    assert finding.found == "long RSA keys: a (4104 bits)"
+    assert finding.found == "long RSA keys: one (4104 bits)"
 
 
 def test_companies_over_their_quotas_are_named(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def _run(data: bytes) -> object:
     found: list[object] = []
     for version in (4, 5):
         if len(data) > 4 and data[0] >> 4 == PUBLISH:
-            found.append(scan_publishes(data, 0, b"\0\1a", routes, version=version, limit=2**20))
+            found.append(scan_publishes(data, 0, b"\0\1a", routes, version=version, limit=2**20, most=17))
         elif len(data) >= 4 and data[1] == 2:
             found.append(scan_acks(data, 0))
     return found

@@ -132,19 +132,19 @@ async def test_counters_are_what_a_count_comes_to(database: Database, tmp_path: 
     await count_missing(database, ALL_COUNTED)
     stand = await make_stand(database, tmp_path)
     entities = stand.entities
-    for uid in ("a", "b", "c"):
+    for uid in ("ta", "tb", "tc"):
         await stand.terminal(uid)
-    await stand.terminal("d", stand.second)
-    values = {"name": "Objekt ü", "terminal_list": ["a", "b"]}
+    await stand.terminal("td", stand.second)
+    values = {"name": "Objekt ü", "terminal_list": ["ta", "tb"]}
     made = await entities.objects.create(stand.first, values)
-    await entities.objects.update(stand.first, made["id"], {"terminal_list": ["a", "b", "c"], "name": "O"})
-    await entities.terminals.update(stand.second, "d", {"name": "longer than before"})
+    await entities.objects.update(stand.first, made["id"], {"terminal_list": ["ta", "tb", "tc"], "name": "O"})
+    await entities.terminals.update(stand.second, "td", {"name": "longer than before"})
     entities.terminals._quotas.records = 3
     with pytest.raises(QuotaExceeded, match=r"limits\.company_records"):
-        await stand.terminal("e")
+        await stand.terminal("te")
     assert await kept(database) == await counted_anew(database)
     await entities.objects.delete(stand.first, made["id"])
-    await entities.terminals.delete(stand.first, "c")
+    await entities.terminals.delete(stand.first, "tc")
     assert await kept(database) == await counted_anew(database)
     assert await count_missing(database, ALL_COUNTED) == []
 

@@ -16,6 +16,7 @@ from .hooks import Client, Delivery, FormerOwners, Hooks, MayReceive, PublishGra
 from .listeners.certificates import TlsFiles
 from .listeners.listener_set import ListenerSet
 from .message import ApplicationMessage, PublishProperties, TrackedMessage
+from .owner_memory import OwnerMemory
 from .scheduling.turns import Steps
 from .settings import BrokerSettings
 from .storage import MemoryStorage, Storage
@@ -237,6 +238,11 @@ class Broker:
         for pattern, qos in filters.items():
             subscription = TopicSubscription(pattern, qos, no_local=True, retain_as_published=True)
             self.core.add_receiver(subscriber, subscription)
+
+    @property
+    def memory(self) -> OwnerMemory:
+        """What each owner's clients have in memory."""
+        return OwnerMemory(self.core)
 
     def mark_bridged(self, name: str, broker_id: str) -> None:
         """Gives each message to a client that is a bridge this user property, and drops publishes that come back with

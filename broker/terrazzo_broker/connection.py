@@ -347,8 +347,13 @@ class Connection(ConnectionWriter):
             if not self.holds and not self.transport.is_closing():
                 self.transport.resume_reading()
 
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.core.connections.unread[self] = None
+
     def resume_writing(self) -> None:
         self.write_paused = False
+        self.core.connections.unread.pop(self, None)
         self.flush()
         if not self.core.back_pressure.is_idle:
             self.core.back_pressure.on_taken(self)

@@ -86,6 +86,11 @@ class ConnectionWriter(asyncio.Protocol):
         self.write_paused = True
 
     @property
+    def unsent_bytes(self) -> int:
+        """Bytes that wait for the peer to read."""
+        return self.out_bytes + self.transport.get_write_buffer_size()
+
+    @property
     def is_stuck(self) -> bool:
         """Whether the peer reads so slowly that nothing more may be collected for it."""
         return bool(self.write_paused or self.withheld) and self.out_bytes > self.core.settings.queued_bytes

@@ -41,6 +41,10 @@ class NetworkConnection(SessionConnection, Protocol):
     seen_s: float
     holds: ReadHold
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes that wait for its peer to read."""
+
     def give_way(self) -> None:
         """Ends a connection that hasn't logged in at once, to make room for another one."""
 
@@ -56,6 +60,7 @@ class Connections:
         self._admission = admission
         self._all: set[NetworkConnection] = set()
         self._dirty: list[CollectedOutput] = []
+        self.unread: dict[NetworkConnection, None] = {}  # whose peers don't take what they are sent
         self.is_paused = False  # nothing is read, from those still to come either
         self._is_closing = False
         self._drained = asyncio.Event()  # closing, and none is left
@@ -87,6 +92,7 @@ class Connections:
     def on_closed(self, connection: NetworkConnection) -> None:
         """Removes a connection whose socket is closed."""
         self._all.discard(connection)
+        self.unread.pop(connection, None)
         self._stats.connections -= 1
         if connection.peer is not None:
             self._admission.leave(connection.peer)

@@ -78,6 +78,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "live_bytes": 67_108_864,
         "live_feeds": 1_000,
         "live_resume_s": 300,
+        "memory_mib": 0,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,
         "pin_chars": 1,

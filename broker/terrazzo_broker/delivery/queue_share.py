@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ..limited_log import limited_logger
 from ..settings import NO_LIMIT, BrokerSettings
 
@@ -11,13 +13,14 @@ log = limited_logger("terrazzo_broker.queues")
 class QueueShare:
     """Messages that wait in all sessions of one owner, and their bytes."""
 
-    __slots__ = ("bytes", "messages", "most_bytes", "most_messages", "owner")
+    __slots__ = ("bytes", "is_closed", "messages", "most_bytes", "most_messages", "owner")
 
     def __init__(self, owner: str, *, most_messages: int = NO_LIMIT, most_bytes: int = NO_LIMIT) -> None:
         self.owner = owner
         self.most_messages = most_messages
         self.most_bytes = most_bytes
         self.messages = self.bytes = 0
+        self.is_closed = False  # the owner has enough in memory: no message of it waits anew
 
     def tell_full(self) -> None:
         """Says that a message found no room."""
@@ -46,6 +49,9 @@ class QueueShares:
 
     def __init__(self) -> None:
         self._shares: dict[str, QueueShare] = {}
+
+    def __iter__(self) -> Iterator[QueueShare]:
+        return iter(self._shares.values())
 
     def of(self, owner: str, settings: BrokerSettings) -> QueueShare:
         """An owner's share."""

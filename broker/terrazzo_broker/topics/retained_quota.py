@@ -54,17 +54,22 @@ class Source(NamedTuple):
 class RetainedLedger:
     """Counts the retained messages of one broker. What is for everybody is the broker's own and isn't counted."""
 
-    __slots__ = ("_used", "limits", "own_clients")
+    __slots__ = ("_used", "closed", "limits", "own_clients")
 
     def __init__(self) -> None:
         self.own_clients: set[str] = set()  # publishers of the embedding program: they have their owner's share
         self.limits = RetainedLimits()
+        self.closed: frozenset[str] = frozenset()  # owners that have enough in memory: nothing of theirs grows
         self._used: dict[_Scope, RetainedSize] = {}
 
     @property
     def total(self) -> RetainedSize:
         """All that is counted."""
         return self._used.get((), _NOTHING)
+
+    def by_owner(self) -> dict[str, RetainedSize]:
+        """What each owner has."""
+        return {scope[0]: used for scope, used in self._used.items() if len(scope) == 1}
 
     def add(self, source: Source, size: RetainedSize, sign: int = 1) -> None:
         """Counts a message; ``sign`` -1: counts it off."""
@@ -84,6 +89,8 @@ class RetainedLedger:
         """
         if source.owner == EVERYBODY:
             return ""
+        if source.owner in self.closed and (old is None or size.memory_bytes > old[1].memory_bytes):
+            return "too many retained bytes in memory of one owner"
         replaced = [] if old is None else old[0].scopes
         for scope in source.scopes:
             before = old[1] if old is not None and scope in replaced else _NOTHING

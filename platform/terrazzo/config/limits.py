@@ -45,6 +45,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20
     live_feeds: Count = 1_000
     live_resume_s: Seconds = 300
+    memory_mib: Annotated[int, Meta(ge=0, le=2**20)] = 0  # 0: by what the machine has
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300
     point_name_chars: Annotated[int, Meta(ge=64, le=2**20)] = 1_024

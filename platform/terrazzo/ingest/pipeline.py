@@ -16,6 +16,7 @@ import msgspec
 
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
+from terrazzo.ingest.backlog import Backlog
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
 from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.opening import Opener
@@ -32,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 _SLICE_S = 0.005  # how long decoding may hold the loop
 _STORE_AWAY = Retry(first_s=0.1, most_s=5.0)
+_SHARES = 4  # of the backlog, a company may have one part before each of its connections waits to be decoded
 _MOST_FAULTS = 3  # then a group is withheld, so that others can go on
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
 
@@ -113,6 +115,7 @@ class IngestPipeline:
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
         self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
+        self.taken = Backlog(share_bytes=self._limits.bytes // _SHARES)
         self._opener = Opener(self._on_opened)
         self._pace = CommitPace(self._limits.group_bytes)
         self._group = CommitGroup()  # being decoded
@@ -188,7 +191,8 @@ class IngestPipeline:
         messages = batch.messages
         size = sum([len(payload) for _, payload, _ in messages])
         arrival = Arrival(batch, size)
-        if not self._has_room_of(batch.client.owner):
+        has_its_share = self.taken.add(arrival)
+        if has_its_share or not self._has_room_of(batch.client.owner):
             _pause_reading(arrival)
         self._pending.add(arrival)
         stats = self.stats
@@ -376,6 +380,7 @@ class IngestPipeline:
             self.stats.withheld += count
             self.stats.backlog -= count
             self.stats.backlog_bytes -= arrival.size
+            self.taken.remove(arrival)
             self._failure_log.error("%d messages of %s are not acknowledged; it has to send them again", count, client)
             self._gate.kick(client)
         self._committed.set()
@@ -408,6 +413,8 @@ class IngestPipeline:
         stats.bytes += group.size
         stats.backlog -= group.messages
         stats.backlog_bytes -= group.size
+        for arrival in group.arrivals:
+            self.taken.remove(arrival)
         stats.commits += 1
         stats.commit_seconds += seconds
         stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)

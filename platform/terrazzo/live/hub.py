@@ -6,7 +6,7 @@ Publishing never waits and never sends; it costs the same for one subscriber and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from terrazzo.live.frames import FrameEntry
 from terrazzo.live.selector import Selector
 from terrazzo.live.shares import FeedShares
 from terrazzo.live.stats import LiveStats
+from terrazzo.memory_shares import NOBODY, Kept
 
 _KEYS_PART = 16  # of ``limits.live_bytes``, one part is what a company's selections of variables may take
 
@@ -176,6 +177,16 @@ class LiveHub:
         if not feed.subscriptions:
             feed.forget_styles()
             self._idle[feed] = None
+
+    def kept(self) -> Mapping[int, Kept]:
+        """Bytes that are kept in feeds, by company, and how many feeds; those of all companies are nobody's."""
+        return {NOBODY if owner is None else owner: Kept(*kept) for owner, kept in self._shares.by_owner().items()}
+
+    def give_up(self, owner: int, size: int) -> int:
+        """Drops the oldest frames of a company's feeds, about ``size`` bytes; who hasn't read them gets a gap."""
+        freed = self._shares.take_from(None if owner == NOBODY else owner, size)
+        self.stats.bytes_kept = self._shares.total_bytes
+        return freed
 
     def end_idle(self, now_s: float) -> None:
         """Ends feeds that nobody has read for ``resume_s``; ``now_s``: monotonic seconds."""

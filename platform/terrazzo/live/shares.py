@@ -32,6 +32,17 @@ class FeedShares:
         """How many feeds an owner has."""
         return len(self._feeds.get(owner, ()))
 
+    def by_owner(self) -> dict[Owner, tuple[int, int]]:
+        """What each owner's feeds keep, in bytes, and how many feeds those are."""
+        return {owner: (self._bytes[owner], len(feeds)) for owner, feeds in self._feeds.items()}
+
+    def take_from(self, owner: Owner, size: int) -> int:
+        """Has an owner's largest feeds give up about so many bytes; those freed. Each feed keeps its newest entry."""
+        freed, goal = 0, max(0, self.total_bytes - size)
+        while owner in self._feeds and self.total_bytes > goal and (step := self._take_from(owner, goal)):
+            freed += step
+        return freed
+
     def add(self, feed: Feed) -> None:
         """A feed was opened; it is empty."""
         self._feeds.setdefault(feed.owner, {})[feed] = None

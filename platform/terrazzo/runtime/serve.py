@@ -18,6 +18,7 @@ from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
 from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
@@ -30,6 +31,7 @@ from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
 from terrazzo.runtime.assembly.logins import open_logins
+from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
@@ -39,6 +41,7 @@ from terrazzo.runtime.data_folder import close_to_others
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
+from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
@@ -148,8 +151,17 @@ class Platform:
             tasks=self.tasks,
             former=former,
             watch=watch,
+            memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
+        share_memory(
+            parts.memory,
+            lifetime,
+            ingest=messaging.ingest,
+            live=views.live,
+            broker=self.terminals.broker,
+            connection_limiter=self.gateway.connection_limiter,
+        )
         return await self._listen(campaigns)
 
     async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:

@@ -106,6 +106,7 @@ class Performer:
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
         at_work.begin(Work(operation.name, actor.company_id))
+        self._services.memory.check("requests", actor.company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor

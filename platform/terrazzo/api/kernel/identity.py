@@ -22,7 +22,7 @@ async def identify(tokens: TokenService, caller: Caller) -> Actor:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
     actor = await _verify(tokens, caller, caller.token)
     if caller.slot is not None:
-        caller.slot.prove()
+        caller.slot.prove(actor.company_id)
     return actor
 
 

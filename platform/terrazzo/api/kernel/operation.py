@@ -25,8 +25,8 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 class Place(Protocol):
     """A connection's place among all, which it keeps once a good token has come on it."""
 
-    def prove(self) -> None:
-        """One has."""
+    def prove(self, company_id: int) -> None:
+        """One has, of a user of this company."""
 
 
 class Caller(msgspec.Struct):

@@ -28,6 +28,7 @@ from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.mapping.trials import MappingTrials
+from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.former_terminals import FormerTerminal
 from terrazzo.objects.flags import FlagSource
@@ -340,4 +341,5 @@ class Services:
     )
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
+    memory: MemoryShares = field(default_factory=MemoryShares)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing

@@ -159,6 +159,11 @@ class HttpConnection(asyncio.Protocol):
         """The place of whoever asks, to be kept when they show a good token."""
         return self._request_slot if isinstance(self._request_slot, ConnectionSlot) else self._own_slot
 
+    @property
+    def unsent_transport(self) -> asyncio.Transport | None:
+        """Where bytes wait for the peer; None when it is gone."""
+        return self._transport
+
     def enter_request(self, address: str) -> None:
         """A request of the client at ``address`` begins, which the peer, a trusted proxy, hands on."""
         limiter = self._port.connection_limiter
@@ -370,6 +375,7 @@ class HttpConnection(asyncio.Protocol):
         if self._transport is None:
             return
         self._transport = None
+        self._port.connection_limiter.unread.remove(self)
         if self._idle is not None:
             self._idle.stop()
         if self._writable is not None:
@@ -396,6 +402,7 @@ class HttpConnection(asyncio.Protocol):
         """The peer does not take what it is sent."""
         if self._transport is not None:
             self._writable = asyncio.Event()
+            self._port.connection_limiter.unread.add(self)
             self._unread = UnreadClock(self._transport, self._port.limits.request_timeout_s, self._cut_unread)
             if self._reader is not None:
                 self._reader.pause_writing()
@@ -405,6 +412,7 @@ class HttpConnection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
             self._writable = None
+            self._port.connection_limiter.unread.remove(self)
             self._stop_unread_clock()
             if self._reader is not None:
                 self._reader.resume_writing()

@@ -11,6 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
+from terrazzo.api.transports.peers.unread import Unread
 from terrazzo.sparse_log import SparseLog
 from terrazzo_broker.peer_address import TrustedProxies, share_of
 
@@ -31,6 +32,7 @@ class Cut(Enum):
     TOO_LONG = "too_long"  # limits.body_bytes, where the rest can't be skipped
     IDLE = "idle"
     UNREAD = "unread"  # the peer does not take its answers
+    MEMORY = "memory"  # the peer does not take its answers, and its company has most of limits.memory_mib
     MALFORMED = "malformed"  # not HTTP
 
 
@@ -48,6 +50,7 @@ class ConnectionLimiter(Collector):
         self.unauthenticated = unauthenticated
         self.pauses = 0  # times that a connection had as many requests under way as it may
         self._proxies = proxies
+        self.unread = Unread(self._on_unread)
         self._goodbyes = 0
         self._shares = Shares(most, min(unauthenticated, most), self._on_gave_way)
         self._by_port: Counter[str] = Counter()
@@ -105,6 +108,9 @@ class ConnectionLimiter(Collector):
 
     def _on_gave_way(self, slot: ConnectionSlot) -> None:
         self.cut(Cut.GAVE_WAY, slot.share, "gave way to another address: no token came on it (limits.connections)")
+
+    def _on_unread(self) -> None:
+        self.cut(Cut.MEMORY, "a client", "does not take its answers, and memory is short (limits.memory_mib)")
 
     def begin_goodbye(self) -> bool:
         """Whether one more that is refused may be told why, which takes a while; ``end_goodbye`` when it is gone."""

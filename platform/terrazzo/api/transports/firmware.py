@@ -17,6 +17,7 @@ from terrazzo.api.transports.connection import connection_of
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.errors import NotFound, NotPermitted
+from terrazzo.memory_shares import NOBODY
 
 _PIECE = 256 * 1024
 
@@ -33,7 +34,7 @@ def firmware_handler(firmware: FirmwareService) -> Handler:
             return _refuse(Failure(NOT_FOUND, str(error), HTTPStatus.NOT_FOUND))
         connection = connection_of(request)
         if connection is not None and connection.slot is not None:
-            connection.slot.prove()  # a signed address is as good as a token
+            connection.slot.prove(NOBODY)  # a signed address is as good as a token
         return await _send(request, file)
 
     return handle_firmware

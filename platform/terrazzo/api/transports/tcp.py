@@ -94,15 +94,23 @@ class TcpConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._lost.set()
         self._sent.set()
+        self._server.unread.remove(self)
         self.end()
         if self._on_gone is not None:
             self._on_gone()
 
     def pause_writing(self) -> None:
         self._sent.clear()
+        self._server.unread.add(self)
 
     def resume_writing(self) -> None:
         self._sent.set()
+        self._server.unread.remove(self)
+
+    @property
+    def unsent_transport(self) -> asyncio.Transport:
+        """Where bytes wait for the peer."""
+        return self.transport
 
     # What the server calls
 
@@ -217,6 +225,7 @@ class TcpServer:
         self, gateway: Gateway, connection_limiter: ConnectionLimiter, *, limits: ApiLimits, open_session: OpenSession
     ) -> None:
         self.limits = limits
+        self.unread = connection_limiter.unread
         self._gateway = gateway
         self._connection_limiter = connection_limiter
         self._open_session = open_session

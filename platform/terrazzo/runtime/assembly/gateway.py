@@ -22,10 +22,12 @@ from terrazzo.errors import Unavailable
 from terrazzo.files.library import FileLibrary
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
+from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.logins import Logins
+from terrazzo.runtime.assembly.memory import MemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
@@ -70,6 +72,7 @@ class GatewayParts:
     tasks: Supervisor
     former: FormerDataStats
     watch: LoopWatch
+    memory: MemoryShares
 
 
 class GatewayServers:
@@ -153,6 +156,7 @@ class GatewayServers:
             proxies=TrustedProxies(self._config.http.trusted_proxies),
             allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,
+            memory=parts.memory,
         )
 
     def _collectors(self) -> Sequence[Collector]:
@@ -181,6 +185,7 @@ class GatewayServers:
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),
             parts.watch,
+            MemoryCollector(parts.memory),
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:

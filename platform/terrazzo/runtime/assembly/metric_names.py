@@ -36,6 +36,7 @@ BROKER = {
     "terrazzo_broker_limited_connect_rate_total": "limited_connect_rate",
     "terrazzo_broker_limited_owner_queues_total": "limited_owner_queues",
     "terrazzo_broker_limited_subscriptions_total": "limited_subscriptions",
+    "terrazzo_broker_ended_unread_total": "ended_unread",
     "terrazzo_broker_limited_half_open_total": "limited_half_open",
     "terrazzo_broker_half_open_ended_total": "half_open_ended",
     "terrazzo_broker_connects_delayed_total": "connects_delayed",

@@ -30,7 +30,7 @@ class ConnectionSlot:
         is_idle: whether nothing is under way on it.
     """
 
-    __slots__ = ("_shares", "give_way", "is_idle", "is_proven", "share", "weight")
+    __slots__ = ("_shares", "company_id", "give_way", "is_idle", "is_proven", "share", "weight")
 
     def __init__(
         self, shares: Shares, share: str, weight: int, give_way: Callable[[], None], is_idle: Callable[[], bool]
@@ -41,9 +41,11 @@ class ConnectionSlot:
         self.give_way = give_way
         self.is_idle = is_idle
         self.is_proven = not share
+        self.company_id = 0  # whose token was shown last; 0: nobody's
 
-    def prove(self) -> None:
-        """A good token was shown."""
+    def prove(self, company_id: int) -> None:
+        """A good token of a company's user was shown."""
+        self.company_id = company_id
         if not self.is_proven:
             self.is_proven = True
             if self._shares is not None:

@@ -1,0 +1,88 @@
+"""What each owner's clients have in the broker's memory, who gets no more of it, and what is given up first.
+
+Counted where it lies, in passing or when asked; nothing here costs a message anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from mqtt5 import DisconnectReasonCode
+
+from .connections import NetworkConnection
+from .core import BrokerCore
+from .limited_log import limited_logger
+
+log = limited_logger("terrazzo_broker.memory")
+
+
+class Waiting(NamedTuple):
+    """Bytes, and how many messages or connections they belong to."""
+
+    bytes: int = 0
+    items: int = 0
+
+
+class OwnerMemory:
+    """Of one broker. Owners are those of ``Accept.owner``; what has none is counted under the empty text."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self._core = core
+
+    def queued(self) -> Mapping[str, Waiting]:
+        """Messages that wait in sessions."""
+        return {share.owner: Waiting(share.bytes, share.messages) for share in self._core.storage.queues}
+
+    def retained(self) -> Mapping[str, Waiting]:
+        """Retained messages, as far as they are in memory."""
+        used = self._core.retained.ledger.by_owner()
+        return {owner: Waiting(size.memory_bytes, size.messages) for owner, size in used.items()}
+
+    def unread(self) -> Mapping[str, Waiting]:
+        """What clients that don't read have been sent, and the transport has not got rid of."""
+        found: dict[str, Waiting] = {}
+        for connection in self._core.connections.unread:
+            owner = _owner(connection)
+            before = found.get(owner, Waiting())
+            found[owner] = Waiting(before.bytes + connection.unsent_bytes, before.items + 1)
+        return found
+
+    def refuse(self, owners: Collection[str]) -> None:
+        """Has these owners' messages refused that would have to wait or be retained (0x97 where MQTT 5 can say so),
+        until the next call; all others' are taken."""
+        for share in self._core.storage.queues:
+            share.is_closed = share.owner in owners
+        self._core.retained.ledger.closed = frozenset(owners)
+
+    def end_unread(self, owner: str, size: int) -> int:
+        """Ends connections of an owner that don't read, those with most first, until about so many bytes are free.
+
+        Sessions keep what they keep. Returns the bytes freed.
+        """
+        freed = 0
+        of_owner = [each for each in self._core.connections.unread if _owner(each) == owner]
+        for connection in sorted(of_owner, key=lambda each: -each.unsent_bytes):
+            if freed >= size:
+                break
+            freed += connection.unsent_bytes
+            log.warning("%s: does not read, and is ended to free memory", connection)
+            connection.close("does not read, and memory is short", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
+            connection.transport.abort()
+            self._core.stats.ended_unread += 1
+        return freed
+
+    def drop_queued(self, owner: str, size: int) -> int:
+        """Drops messages of QoS 0 that wait for an owner's clients, until about so many bytes are free; those freed."""
+        freed = 0
+        for session in self._core.sessions.values():
+            if freed >= size:
+                break
+            if session.owner == owner and session.queued_qos0:
+                freed += session.drop_qos0(size - freed)
+        return freed
+
+
+def _owner(connection: NetworkConnection) -> str:
+    client = connection.client
+    return "" if client is None else client.owner

@@ -1,0 +1,189 @@
+"""A small ceiling for all (``limits.memory_mib``): company A fills what it can, and B has what it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api.api_rig import Rig, open_rig
+from own_platform import Ports, store_through
+from platform_site import Company, Site, peers, running_site
+from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.live.selector import Selector
+from terrazzo.memory_shares import MIB, MemoryShares
+from terrazzo.ports.store import NO_NOTES
+from terrazzo.runtime.memory_ceiling import sensible_mib
+from waiting import close, until
+
+WIDE = "pub:r,a,v,p,i,n;sub:#"
+KIB = 1_024
+
+
+@asynccontextmanager
+async def two_companies(folder: Path, **more: Any) -> AsyncIterator[tuple[Site, Company, Company]]:
+    """A platform with 2 MiB for everything, and terminals a1, a2, b1, b2 of two companies."""
+    async with running_site(folder, limits={"memory_mib": 2}, **more) as site:
+        ours, theirs = await site.company("A"), await site.company("B")
+        for company, uids in ((ours, ("a1", "a2")), (theirs, ("b1", "b2"))):
+            for uid in uids:
+                await company.terminal(uid, topic=WIDE)
+        yield site, ours, theirs
+
+
+def memory_of(site: Site) -> MemoryShares:
+    return site.platform.gateway.services.memory
+
+
+def bytes_of(site: Site, company: Company) -> int:
+    return dict(memory_of(site).largest(10)).get(company.actor.company_id, 0)
+
+
+async def test_messages_that_wait_for_one_company_leave_room_for_anothers(tmp_path: Path) -> None:
+    async with two_companies(tmp_path) as (site, ours, theirs), peers(site) as make:
+        for uid, topic in (("a2", "g/a1/r"), ("b2", "g/b1/r")):
+            sleeper = make(uid, clean=False)
+            await sleeper.connect(expiry_s=600)
+            await sleeper.subscribe(topic)
+            await sleeper.cut()
+            await until(lambda gone=uid: site.broker.client(gone) is None, f"{uid} is offline")
+        ours_sends, theirs_sends = make("a1"), make("b1")
+        await ours_sends.connect()
+        await theirs_sends.connect()
+        report = json.dumps({"text": "x" * 64 * KIB}).encode()
+        memory, of_broker, owner = memory_of(site), site.broker.memory, str(ours.actor.company_id)
+        for _ in range(40):  # 2.5 MiB in all
+            assert await ours_sends.publish("g/r", report) < 0x80, "a report is stored, whoever waits for it"
+            await until(lambda: memory.by_kind()["queued"] >= of_broker.queued()[owner].bytes, "it was looked at")
+        assert ours.actor.company_id in memory.over()
+        kept = site.broker.sessions["a2"].queued
+        assert 0 < kept < 40
+        assert memory.total_bytes <= memory.most_bytes
+        for _ in range(5):
+            assert await theirs_sends.publish("g/r", report) < 0x80
+        assert site.broker.sessions["b2"].queued == 5, "B's messages wait"
+        assert site.broker.sessions["a2"].queued == kept, "nothing that was taken is given up"
+        assert len(await site.grid("g/a1/r")) == 40
+        assert bytes_of(site, theirs) < memory.share_bytes
+
+
+async def test_live_frames_of_the_largest_company_go_first(tmp_path: Path) -> None:
+    async with two_companies(tmp_path) as (site, ours, theirs):
+        memory, live = memory_of(site), site.platform.gateway.services.live
+        feeds = {
+            company.actor.company_id: live.open_feed(Selector(frozenset({"event"}), company.actor.company_id))
+            for company in (ours, theirs)
+        }
+        for number in range(100):
+            for company, size in ((ours, 30 * KIB), (theirs, KIB)):
+                data = {"n": number, "text": "x" * size}
+                live.publish("event", company_id=company.actor.company_id, data=data)
+        await until(lambda: memory.stats.given_up["live"], "A gives up frames")
+        assert memory.total_bytes <= memory.most_bytes
+        mine, its = feeds[ours.actor.company_id], feeds[theirs.actor.company_id]
+        assert mine.end - mine.first < 100
+        assert (its.first, its.end) == (0, 100), "B's are all there"
+
+
+async def company_of(rig: Rig, who: str) -> int:
+    return (await rig.platform.metadata.tokens.verify(rig.tokens[who])).company_id
+
+
+async def test_past_its_share_a_company_is_refused_by_the_limits_name_and_the_other_is_not(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        memory, body = rig.services.memory, b'{"action":"get_terminal_list"}'
+        ours, theirs = await company_of(rig, "admin"), await company_of(rig, "stranger")
+        with memory.hold("pages", ours, 14 * MIB // 10), memory.hold("pages", theirs, 3 * MIB // 10):
+            status, answer = await rig.post(body, token=rig.tokens["admin"])
+            assert status == 429
+            assert "limits.memory_mib" in answer["info"]
+            assert (await rig.post(body, token=rig.tokens["stranger"]))[0] == 200
+        assert (await rig.post(body, token=rig.tokens["admin"]))[0] == 200
+        assert memory.stats.refused == {"requests": 1}
+
+
+async def test_who_does_not_read_is_ended_when_its_company_has_most(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        memory, live = rig.services.memory, rig.services.live
+        port, peers = int(rig.addresses.tcp.rpartition(":")[2]), {}
+        for who in ("admin", "stranger"):
+            peers[who] = reader, writer = await slow_connection(port)
+            fields = {"action": "subscribe", "kinds": ["event"], "Authorization": f"Bearer {rig.tokens[who]}"}
+            writer.write(json.dumps(fields).encode() + b"\n")
+            assert b'"code":200' in await reader.readline()
+        live.publish("event", company_id=await company_of(rig, "stranger"), data="x" * (KIB * 8))
+        live.publish("event", company_id=await company_of(rig, "admin"), data="x" * (8 * MIB))
+        await until(lambda: memory.stats.given_up["answers"], "A's connection that does not read is ended")
+        await until(lambda: rig.platform.gateway.connection_limiter.open == 1, "B's is open")
+        assert b'"resp":"live"' in await peers["stranger"][0].readline()
+        for _, writer in peers.values():
+            await close(writer)
+
+
+async def slow_connection(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection of a peer that takes little."""
+    slow = socket.socket()
+    slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+    slow.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(slow, ("127.0.0.1", port))
+    return await asyncio.open_connection(sock=slow, limit=16 * KIB)
+
+
+class Gated:
+    """A store that waits with each commit until it may."""
+
+    def __init__(self, store: Any) -> None:
+        self.store = store
+        self.may = asyncio.Event()
+        self.may.set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def append(self, records: Any, notes: Any = NO_NOTES) -> None:
+        await self.may.wait()
+        await self.store.append(records, notes=notes)
+
+
+@asynccontextmanager
+async def opened(gate: asyncio.Event) -> AsyncIterator[None]:
+    """Opens it at the end, so that a test that fails ends."""
+    try:
+        yield
+    finally:
+        gate.set()
+
+
+async def test_reports_wait_in_their_connections_and_none_is_given_up(tmp_path: Path) -> None:
+    limits = IngestLimits(messages=10_000, bytes=MIB, group_messages=1)
+    ports = Ports(open_store=store_through(Gated), intake_limits=limits)
+    async with two_companies(tmp_path, ports=ports) as (site, _, _), opened(site.store.may), peers(site) as make:
+        ours, theirs = make("a1"), make("b1")
+        await ours.connect()
+        await theirs.connect()
+        site.store.may.clear()
+        report = json.dumps({"text": "x" * 20 * KIB}).encode()
+        first = [ours.send("g/r", report) for _ in range(3)]
+        await until(lambda: site.ingest.stats.backlog >= 1, "A's first are taken")
+        first += [ours.send("g/r", report) for _ in range(120)]
+        connections = {each.client.client_id: each for each in site.broker.core.connections if each.client}
+        await until(lambda: connections["a1"].holds, "A is not read for the moment")
+        second = [theirs.send("g/r", b'{"n": 1}') for _ in range(3)]
+        await until(lambda: site.ingest.taken.by_owner().get(connections["b1"].client.owner), "B's are taken")
+        assert not connections["b1"].holds
+        assert not site.broker.intake_paused
+        site.store.may.set()
+        await until(lambda: all(done() for done in (*first, *second)), "all are stored and acknowledged")
+        assert len(await site.grid("g/a1/r")) == 123
+        assert not site.ingest.taken.by_owner()
+
+
+@pytest.mark.parametrize(("there_is", "mib"), [(2**28, 256), (2**33, 2_048), (2**40, 4_096)])
+def test_the_default_is_a_quarter_of_what_there_is(there_is: int, mib: int) -> None:
+    assert sensible_mib(there_is) == mib

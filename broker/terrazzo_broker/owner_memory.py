@@ -5,6 +5,7 @@ Counted where it lies, in passing or when asked; nothing here costs a message an
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
@@ -12,7 +13,9 @@ from mqtt5 import DisconnectReasonCode
 
 from .connections import NetworkConnection
 from .core import BrokerCore
+from .delivery.session import Session
 from .limited_log import limited_logger
+from .message import ApplicationMessage
 
 log = limited_logger("terrazzo_broker.memory")
 
@@ -79,10 +82,26 @@ class OwnerMemory:
             if freed >= size:
                 break
             if session.owner == owner and session.queued_qos0:
-                freed += session.drop_qos0(size - freed)
+                freed += _drop_qos0(session, size - freed)
         return freed
 
 
 def _owner(connection: NetworkConnection) -> str:
     client = connection.client
     return "" if client is None else client.owner
+
+
+def _drop_qos0(session: Session, size: int) -> int:
+    """Drops a session's oldest QoS 0 messages that wait, until ``size`` bytes are free or none is left; those freed."""
+    kept: deque[ApplicationMessage] = deque()
+    before = session.queued_bytes
+    for message in session.queue or ():
+        if message.qos or before - session.queued_bytes >= size:
+            kept.append(message)
+            continue
+        session.queued_bytes -= message.size
+        session.share.take(message.size)
+        session.queued_qos0 -= 1
+        session.lose(message, "memory")
+    session.queue = kept or None
+    return before - session.queued_bytes

@@ -6,13 +6,13 @@ from typing import Protocol
 
 import mqtt5
 
-from .deadlines import Deadlines
 from .delivery.connection_port import Origin
 from .delivery.queue_share import QueueShares
 from .delivery.routing import MessageReceiver
 from .delivery.session import Session
 from .hooks import Client, FormerOwners
 from .message import ApplicationMessage
+from .scheduling.deadlines import Deadlines
 from .settings import BrokerSettings
 from .stats import Stats
 from .topics.retained import RetainedMessages

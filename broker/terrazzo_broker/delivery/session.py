@@ -343,23 +343,6 @@ class Session:
                 return True
         return False
 
-    def drop_qos0(self, size: int) -> int:
-        """Drops the oldest QoS 0 messages that wait, until ``size`` bytes are free or none is left; the bytes freed."""
-        if not self.queue:
-            return 0
-        kept: deque[ApplicationMessage] = deque()
-        before = self.queued_bytes
-        for message in self.queue:
-            if message.qos or before - self.queued_bytes >= size:
-                kept.append(message)
-                continue
-            self.queued_bytes -= message.size
-            self.share.take(message.size)
-            self.queued_qos0 -= 1
-            self.lose(message, "memory")
-        self.queue = kept or None
-        return before - self.queued_bytes
-
     def open(self, window: int) -> None:
         """Continues on a new connection; ``window``: how many unacknowledged messages the client takes at a time."""
         self.window = self.quota = window  # [MQTT-4.9.0-1]

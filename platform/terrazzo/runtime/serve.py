@@ -154,17 +154,17 @@ class Platform:
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
-        share_memory(
-            parts.memory,
-            lifetime,
-            ingest=messaging.ingest,
-            live=views.live,
-            broker=self.terminals.broker,
-            connection_limiter=self.gateway.connection_limiter,
-        )
         return await self._listen(campaigns)
 
     async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
+        share_memory(
+            self.parts.memory,
+            self._lifetime,
+            ingest=self.messaging.ingest,
+            live=self.parts.views.live,
+            broker=self.terminals.broker,
+            connection_limiter=self.gateway.connection_limiter,
+        )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:
             self.messaging.links.base_url = addresses.http

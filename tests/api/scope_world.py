@@ -45,6 +45,7 @@ class Special:
     code: int = 200
     stranger: int = 0
     unmarked: str = ""
+    roles: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass

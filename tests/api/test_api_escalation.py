@@ -121,6 +121,7 @@ LISTS = {
     "project": "get_project_list",
     "campaign": "get_campaign_list",
     "rule": "get_rule_list",
+    "api_key": "get_api_key_list",
 }
 
 

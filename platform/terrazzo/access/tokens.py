@@ -177,11 +177,10 @@ class Tokens:
         return self._actor(self._read(held.token))
 
     def _actor(self, claims: _Claims) -> Actor:
-        account = self._accounts.get(claims.user_id)
-        revoked = claims.jti in self._revoked or account is None or account.epoch != claims.epoch
-        if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
+        actor = self.active(claims.user_id)
+        if actor is None or claims.jti in self._revoked or self.epoch_of(claims.user_id) != claims.epoch:
             raise NotAuthenticated("the token has been revoked; log in again")
-        return account.actor
+        return actor
 
     async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:
         """Ends one token, as somebody at ``address`` asks; raises as ``verify`` does.
@@ -228,6 +227,13 @@ class Tokens:
         """Which of a user's passwords is in force: it rises when tokens end; None where there is no such user."""
         account = self._accounts.get(user_id)
         return None if account is None else account.epoch
+
+    def active(self, user_id: int) -> Actor | None:
+        """The user with this id as it is now; None where it is gone or deactivated, or its company is."""
+        account = self._accounts.get(user_id)
+        if account is None or not account.is_active or account.actor.company_id in self._closed_companies:
+            return None
+        return account.actor
 
     def on_company(self, changed: RowChange) -> None:
         """A company was created, changed or deleted."""

@@ -121,7 +121,7 @@ def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:
         "company_id": entry.company_id,
         "user_id": entry.actor.user_id,
         "username": _plain(entry.actor.username, 64),
-        "address": _plain(entry.actor.address, 64),
+        "address": _plain(_told_address(entry.actor), 64),
         "action": entry.action,
         "entity": entry.entity,
         "record_id": entry.record_id,
@@ -129,6 +129,10 @@ def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:
         "before": encode_values(entry.before),
         "after": encode_values(entry.after),
     }
+
+
+def _told_address(actor: Actor) -> str:
+    return f"{actor.address}, key {actor.api_key}" if actor.api_key else actor.address
 
 
 def _plain(text: str, most: int) -> str:

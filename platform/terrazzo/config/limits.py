@@ -53,6 +53,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     variable_chars: Annotated[int, Meta(ge=64, le=2**20)] = 4_096
     mosaic_bytes: Bytes = 2**20
     pin_chars: Annotated[int, Meta(ge=1, le=16)] = 1
+    company_api_keys: Count = 1_000
     company_records: Count = 200_000
     company_record_bytes: _StoredBytes = _GIB
     company_files: Count = 100_000

@@ -24,6 +24,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     role: Role
     is_super: bool = False
     address: str = ""  # of whoever asks; empty: the platform itself
+    api_key: str = ""  # the visible beginning of the API key that was shown; empty: a token
 
     def may(self, role: Role) -> bool:
         """Whether the user's role reaches ``role``."""

@@ -35,6 +35,7 @@ from terrazzo.metadata.definitions.registry import (
 )
 from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registry_feed import RegistryFeed
+from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
 from terrazzo.metadata.repositories.projects import ProjectRepository
@@ -74,6 +75,7 @@ class Entities:
     files: EntityRepository
     uploads: EntityRepository
     rules: RuleRepository
+    api_keys: ApiKeyRepository
 
     @classmethod
     def open(
@@ -118,6 +120,7 @@ class Entities:
             files=EntityRepository(FILE, **parts),
             uploads=EntityRepository(UPLOAD, **parts),
             rules=RuleRepository(**parts),
+            api_keys=ApiKeyRepository(**parts),
         )
         feed = RegistryFeed(registry)
         entities.terminals.changes.listen(feed.on_terminal)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from prometheus_client.registry import Collector
 
+from terrazzo.access.api_keys import ApiKeys
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
@@ -149,6 +150,9 @@ class EntityStores(Protocol):
     @property
     def rules(self) -> Scripts: ...
 
+    @property
+    def api_keys(self) -> Repository: ...
+
 
 class LoginService(Protocol):
     """Turns a name and a password into a token."""
@@ -163,7 +167,7 @@ class LoginService(Protocol):
 
 
 class TokenService(Protocol):
-    """Checks and ends tokens."""
+    """Checks and ends tokens, and checks API keys, which go wherever a token goes."""
 
     async def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
@@ -322,6 +326,7 @@ class Services:
     messenger: Messenger
     login: LoginService
     tokens: TokenService
+    api_keys: ApiKeys
     lockouts: Lockouts
     audit: AuditLogReader
     live: LiveHub

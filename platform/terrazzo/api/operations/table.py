@@ -23,11 +23,13 @@ from terrazzo.api.operations import (
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
+from terrazzo.api.operations.sign_in import api_keys
 
 TABLE = OperationTable(
     (
         *session.OPERATIONS,
         *accounts.OPERATIONS,
+        *api_keys.OPERATIONS,
         *terminals.OPERATIONS,
         *objects.OPERATIONS,
         *mapping_check.OPERATIONS,

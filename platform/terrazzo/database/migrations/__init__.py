@@ -16,5 +16,6 @@ REVISIONS = (
     "0013",
     "0014",
     "0016",
+    "0020",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

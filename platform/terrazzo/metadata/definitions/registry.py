@@ -22,6 +22,7 @@ from terrazzo.domain.script_rows import (
     check_statistics_rows,
 )
 from terrazzo.domain.topic_permission import parse_topic_permission
+from terrazzo.metadata.definitions.access import API_KEY, ROLES
 from terrazzo.metadata.definitions.components import COMPONENTS
 from terrazzo.metadata.definitions.rules import RULE
 
@@ -32,7 +33,6 @@ MAX_WINDOW_S = 3_660 * 86_400
 MAX_UPGRADE_S = 30 * 86_400
 MIN_RSA_BITS = 2_048
 MAX_RSA_BITS = 4_096  # a payload takes about 10 ms to open then
-ROLES = ("viewer", "operator", "admin")
 
 
 def check_terminal_uid(uid: str) -> None:
@@ -335,4 +335,5 @@ ENTITIES: tuple[Entity, ...] = (
     CAMPAIGN,
     *COMPONENTS,
     RULE,
+    API_KEY,
 )

@@ -14,6 +14,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotPermitted
 from terrazzo.metadata.definitions.registry import USER
 from terrazzo.metadata.lookup import storable
+from terrazzo.metadata.repositories.api_keys import remove_keys_of
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
 
@@ -55,6 +56,9 @@ class UserRepository(EntityRepository):
             await self._check_other_super(connection, before)
         if "password_hash" in draft or draft.get("is_active") == 0:
             draft["token_epoch"] = before["token_epoch"] + 1
+
+    async def _removed(self, connection: AsyncConnection, row: Row) -> None:
+        await remove_keys_of(connection, row["id"], self._quotas)
 
     async def _check_other_super(self, connection: AsyncConnection, row: Row) -> None:
         table = self.table

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from prometheus_client.registry import Collector
 
+from terrazzo.access.credentials import Credentials
 from terrazzo.api.kernel.services import ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
@@ -141,7 +142,8 @@ class GatewayServers:
             labels=views.labels,
             login=parts.logins.users,
             lockouts=parts.logins.lockouts,
-            tokens=metadata.tokens,
+            tokens=Credentials(metadata.tokens, metadata.api_keys),
+            api_keys=metadata.api_keys,
             live=views.live,
             analysis=parts.objects.analysis,
             replays=parts.replays,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from terrazzo.access.api_keys import FLUSH_S, ApiKeys
 from terrazzo.access.tokens import TokenKey, Tokens
 from terrazzo.access.users import FirstAdmin, ensure_admin
 from terrazzo.audit.entry import secret_columns
@@ -49,6 +50,7 @@ class Metadata:
     event_quotas: EventQuotas
     entities: Entities
     tokens: Tokens
+    api_keys: ApiKeys
     audit: AuditLog
     first_admin: FirstAdmin | None
 
@@ -69,16 +71,35 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     quotas, event_quotas = await _open_quotas(config, database)
     entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
     entities.terminals.pin_chars = config.limits.pin_chars
+    entities.api_keys.of_company = config.limits.company_api_keys
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
     token_key = TokenKey(folder, config.auth.token_key)
     key = token_key.load()
     tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
+    api_keys = await _open_api_keys(entities, tokens, lifetime, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)
     poll = partial(_poll, changes, lifetime, partial(token_key.follow, tokens))
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
+    audit = _open_audit(config, database, lifetime, clock=clock)
+    return Metadata(
+        database=database,
+        registry=registry,
+        former_terminals=FormerTerminals(database),
+        quotas=quotas,
+        event_quotas=event_quotas,
+        entities=entities,
+        tokens=tokens,
+        api_keys=api_keys,
+        audit=audit,
+        first_admin=first_admin,
+    )
+
+
+def _open_audit(config: Config, database: Database, lifetime: Lifetime, *, clock: Callable[[], int]) -> AuditLog:
+    """The audit log; entries older than ``audit.retention_days`` are forgotten each hour."""
     audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
     days = config.audit.retention_days
     if days:
@@ -89,9 +110,18 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
             OnFailure.RESTART,
         )
         lifetime.push_async_callback(forgetting.stop)
-    return Metadata(
-        database, registry, FormerTerminals(database), quotas, event_quotas, entities, tokens, audit, first_admin
-    )
+    return audit
+
+
+async def _open_api_keys(
+    entities: Entities, tokens: Tokens, lifetime: Lifetime, *, clock: Callable[[], int]
+) -> ApiKeys:
+    """The API keys; when they were used is written in batches, and at the end."""
+    api_keys = await ApiKeys.open(entities.api_keys, tokens, users=entities.users.changes, clock=clock)
+    flushing = lifetime.tasks.repeat("use of API keys", FLUSH_S, api_keys.flush, OnFailure.RESTART)
+    lifetime.push_async_callback(api_keys.flush)
+    lifetime.push_async_callback(flushing.stop)
+    return api_keys
 
 
 async def _open_quotas(config: Config, database: Database) -> tuple[RecordQuotas, EventQuotas]:

@@ -1,0 +1,1 @@
+"""What users log in with, beside name and password."""

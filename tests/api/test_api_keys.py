@@ -107,6 +107,15 @@ async def test_a_deleted_key_is_out_at_once_on_open_connections(rig: Rig) -> Non
         assert (await ask("ping"))["code"] == 10402
 
 
+async def test_a_list_sent_behind_a_creation_has_the_new_key(rig: Rig) -> None:
+    headers = {"Authorization": f"Bearer {rig.tokens['viewer']}"}
+    async with rig.http.ws_connect(GATEWAY, headers=headers) as socket:
+        await socket.send_str('{"action": "create_api_key", "name": "first"}')
+        await socket.send_str('{"action": "get_api_key_list"}')
+        made, listed = [json.loads(await socket.receive_str(timeout=5))["result"] for _ in range(2)]
+        assert [row["uid"] for row in listed["data"]] == [made["uid"]]
+
+
 async def test_lists_say_when_a_key_was_used_also_after_a_restart(tmp_path: Path) -> None:
     async with open_rig(tmp_path) as rig:
         tokens = rig.tokens

@@ -60,7 +60,8 @@ class GatewayRequest(NamedTuple):
         """
         credential = self.head.authorization
         changes_rights = credential is not msgspec.UNSET and bearer_token(credential) != caller.token
-        return changes_rights or self.operation.connection or self.operation.permission is not Role.VIEWER
+        operation = self.operation
+        return changes_rights or operation.connection or operation.changes or operation.permission is not Role.VIEWER
 
 
 class Performer:

@@ -71,6 +71,7 @@ class Operation:
     permission: Role | None  # None: whoever asks, with or without a token
     handler: Handler
     aliases: tuple[str, ...] = ()  # other names of an action
+    changes: bool = False  # something, though viewers may ask for it: what others wait for on their connection
     connection: bool = False  # over WebSocket and TCP only; the handler's second argument is a ``Subscriber``
     method: str = ""  # GET or POST; empty: an action of the gateway
     path: str = ""  # as documented: it begins with the default prefix of its component

@@ -93,6 +93,7 @@ OPERATIONS = (
         result=ApiKeyCreated,
         permission=Role.VIEWER,
         handler=handle_create_api_key,
+        changes=True,
     ),
     Operation(
         name="get_api_key_list",
@@ -109,5 +110,6 @@ OPERATIONS = (
         result=ApiKeyDeleted,
         permission=Role.VIEWER,
         handler=handle_delete_api_key,
+        changes=True,
     ),
 )

@@ -247,6 +247,18 @@ def test_any_text_for_any_key_is_a_value_or_an_error_that_names_it(key: tuple[st
         assert isinstance(getattr(getattr(found, key[0]), key[1]), str | int | float | tuple | None)
 
 
+@pytest.mark.parametrize(
+    ("project", "reason"),
+    [
+        ("", "there is no messenger.project of the id 7"),
+        ('[[messenger.project]]\nid = 7\nname = "x"\n', "project 7 has no section email"),
+    ],
+)
+def test_resets_need_a_project_that_sends_mail(tmp_path: Path, project: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=f"users.reset_project: {reason}"):
+        load(tmp_path, f"[users]\nreset_project = 7\n{project}")
+
+
 def test_every_key_is_documented_with_its_default() -> None:
     lines = DOCUMENT.read_text().splitlines()
     for section, kind in TABLES.items():
@@ -340,6 +352,8 @@ SAMPLES = {
     "http.allowed_origins": '["https://console.example.com"]',
     "http.public_url": "https://terminals.example.com",
     "time.zone": "Asia/Shanghai",
+    "users.reset_minutes": "45",
+    "users.reset_url": "https://console.example.com/reset",
 }
 
 
@@ -356,6 +370,8 @@ def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_
     variables = {f"TERRAZZO_{section}__{name}".upper(): sample}
     if name == "tls_port":
         variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
+    if name == "reset_project":
+        variables |= {"TERRAZZO_MESSENGER__PROJECT": '[{id = 2000, name = "x", email = {host = "h", sender = "a@b"}}]'}
     config = load_config(None, variables)
     assert getattr(getattr(config, section), name) != default
     check_is_served(config)

@@ -18,11 +18,11 @@ from terrazzo.access.tokens import Tokens, actor_of
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import AuditLog
 from terrazzo.crypto.key_file import write_private
-from terrazzo.crypto.passwords import hash_password, verify_password
+from terrazzo.crypto.passwords import check_password, hash_password, verify_password
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import SYSTEM, Actor
-from terrazzo.errors import NotAuthenticated, Throttled, Unavailable
+from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted, Throttled, Unavailable
 from terrazzo.logins.limiter import Attempt, LoginLimiter
 from terrazzo.logins.places import Principal
 from terrazzo.logins.turns import CheckTurns
@@ -82,6 +82,36 @@ class UserLogin:
             Throttled: too many failures, or too many logins from that address at the same time.
             Unavailable: too many logins at the same time.
         """
+        row = await self._prove(username, password, address)
+        await self._audit.note(about_user(msgspec.structs.replace(actor_of(row), address=address), "login"))
+        self.stats.accepted += 1
+        return self._entities.users.public(row), self._tokens.issue_for(row)
+
+    async def change_password(self, actor: Actor, old_password: str, password: str) -> str:
+        """Gives the actor another password; a new token, all others have ended.
+
+        Raises:
+            BadParameter: the old one is wrong, or the new one can't be one.
+            NotPermitted: an API key asks.
+            Throttled: too many wrong ones.
+        """
+        if actor.api_key:
+            raise NotPermitted("Authorization: an API key changes no password; log in")
+        check_password(password)
+        if password == old_password:
+            raise BadParameter("password", "is the old one")
+        try:
+            await self._prove(actor.username, old_password, actor.address)
+        except NotAuthenticated:
+            raise BadParameter("old_password", "is wrong") from None
+        await self._entities.users.update(actor, actor.user_id, {"password": password})
+        row = await self._entities.users.by_name(actor.username)
+        if row is None:
+            raise NotAuthenticated("username: the user was deleted a moment ago")
+        return self._tokens.issue_for(row)
+
+    async def _prove(self, username: str, password: str, address: str) -> Row:
+        """The record of the user who has this password, internal columns included; raises as ``login`` does."""
         attempt, row, is_right = await self._check(username, password, address)
         user = None if row is None else actor_of(row)
         if row is None or user is None or not is_right:
@@ -93,9 +123,7 @@ class UserLogin:
             self.stats.deactivated += 1
             await self._refusals.note(username, address, user, "deactivated")
             raise NotAuthenticated("username: the user or the company is deactivated")
-        await self._audit.note(about_user(msgspec.structs.replace(user, address=address), "login"))
-        self.stats.accepted += 1
-        return self._entities.users.public(row), self._tokens.issue_for(row)
+        return row
 
     async def _check(self, username: str, password: str, address: str) -> tuple[Attempt, Row | None, bool]:
         """The try, the record of whoever it names, and whether the password is right; in turn by address."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from terrazzo.database.tables.access import PASSWORD_RESET
 from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.events import EVENT_TABLES
 from terrazzo.database.tables.messages import MESSAGES
@@ -32,4 +33,5 @@ ALL_TABLES = (
     *MESSAGES,
     REPLAY,
     COMPANY_USAGE,
+    PASSWORD_RESET,
 )

@@ -123,7 +123,7 @@ class Platform:
         )
         campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
-        logins = open_logins(config, lifetime, metadata=metadata, clock=clock)
+        logins = open_logins(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
         self.terminals = await start_terminals(
             config,
             lifetime,

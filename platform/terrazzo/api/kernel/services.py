@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from terrazzo.access.api_keys import ApiKeys
 from terrazzo.access.lockouts import Lockouts
+from terrazzo.access.password_reset import PasswordResets
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import AuditEntry
@@ -163,6 +164,15 @@ class LoginService(Protocol):
         Raises:
             NotAuthenticated: wrong credentials, or a deactivated user.
             Throttled: too many failures of this user or address.
+        """
+
+    async def change_password(self, actor: Actor, old_password: str, password: str) -> str:
+        """Gives the actor another password; a new token, all others have ended.
+
+        Raises:
+            BadParameter: the old one is wrong, or the new one can't be one.
+            NotPermitted: an API key asks.
+            Throttled: too many wrong ones.
         """
 
 
@@ -327,6 +337,7 @@ class Services:
     login: LoginService
     tokens: TokenService
     api_keys: ApiKeys
+    password_resets: PasswordResets
     lockouts: Lockouts
     audit: AuditLogReader
     live: LiveHub

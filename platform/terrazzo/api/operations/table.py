@@ -23,11 +23,12 @@ from terrazzo.api.operations import (
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
-from terrazzo.api.operations.sign_in import api_keys
+from terrazzo.api.operations.sign_in import api_keys, passwords
 
 TABLE = OperationTable(
     (
         *session.OPERATIONS,
+        *passwords.OPERATIONS,
         *accounts.OPERATIONS,
         *api_keys.OPERATIONS,
         *terminals.OPERATIONS,

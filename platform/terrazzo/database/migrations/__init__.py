@@ -17,5 +17,6 @@ REVISIONS = (
     "0014",
     "0016",
     "0020",
+    "0021",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.access.lockouts import Lockouts
+from terrazzo.access.password_reset import PasswordResets, ResetMail, ResetSettings, SendMail
 from terrazzo.access.refusals import WINDOW_S, RefusalLog
 from terrazzo.access.users import UserLogin
 from terrazzo.config.sections import Config
 from terrazzo.domain.registry import Registry
 from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.logins.places import KnownPlaces
+from terrazzo.messenger.message import Message
+from terrazzo.messenger.messenger import Messenger
+from terrazzo.ports.providers import SendOutcome
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.lifetime import Lifetime
@@ -22,11 +27,14 @@ class Logins:
     """Users' logins, what administrators see and lift, and the limits of terminals' logins."""
 
     users: UserLogin
+    password_resets: PasswordResets
     lockouts: Lockouts
     of_terminals: LoginLimiter
 
 
-def open_logins(config: Config, lifetime: Lifetime, *, metadata: Metadata, clock: Callable[[], int]) -> Logins:
+def open_logins(
+    config: Config, lifetime: Lifetime, *, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
+) -> Logins:
     """Reads where users and terminals are known to come from.
 
     Raises:
@@ -42,7 +50,57 @@ def open_logins(config: Config, lifetime: Lifetime, *, metadata: Metadata, clock
         metadata.entities, metadata.tokens, metadata.audit, refusals=refusals, limiter=of_users, clock=clock
     )
     lockouts = Lockouts(metadata.tokens, metadata.registry, of_users=of_users, of_terminals=of_terminals, clock=clock)
-    return Logins(users, lockouts, of_terminals)
+    resets = _start_resets(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
+    return Logins(users, resets, lockouts, of_terminals)
+
+
+def _start_resets(
+    config: Config, lifetime: Lifetime, *, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
+) -> PasswordResets:
+    section = config.users
+    resets = PasswordResets(
+        metadata.database,
+        metadata.entities,
+        metadata.tokens,
+        metadata.audit,
+        send=_mail_sender(messenger, section.reset_project, clock) if section.reset_project else None,
+        settings=ResetSettings(section.reset_minutes, section.reset_url),
+        clock=clock,
+    )
+    if resets.is_configured:
+        working = lifetime.tasks.spawn("password resets", resets.work, OnFailure.RESTART)
+        lifetime.push_async_callback(working.stop)
+    return resets
+
+
+def _mail_sender(messenger: Messenger, project_id: int, clock: Callable[[], int]) -> SendMail:
+    """Sends by a project's mail server, past the journal: there administrators read what was sent."""
+    project = messenger.projects.get(project_id)
+    assert project is not None  # the configuration was checked
+    channel = project.channels["email"]
+
+    async def send(mail: ResetMail) -> str:
+        now = clock()
+        message = Message(
+            id=0,
+            uid=secrets.token_hex(16),
+            project_id=project_id,
+            channel="email",
+            recipients=(mail.to,),
+            pending=(mail.to,),
+            content={"EmailSubject": mail.subject, "EmailContent": mail.text},
+            object_id=None,
+            rule_id=None,
+            company_id=0,
+            attempts=1,
+            created=now,
+            expires_us=now,
+            response=None,
+        )
+        receipt = await channel.send(message, ())
+        return "" if receipt.outcome in (SendOutcome.SENT, SendOutcome.UNKNOWN) else receipt.reason or receipt.svc_msg
+
+    return send
 
 
 def _open_limiter(

@@ -137,6 +137,14 @@ USER_LOGIN = {
     "terrazzo_user_login_counted_total": "counted",
 }
 
+PASSWORD_RESETS = {
+    "terrazzo_password_reset_requested_total": "requested",
+    "terrazzo_password_reset_sent_total": "sent",
+    "terrazzo_password_reset_failed_total": "failed",
+    "terrazzo_password_reset_left_total": "left",
+    "terrazzo_password_reset_done_total": "reset",
+}
+
 ANALYSIS = {
     "terrazzo_analysis_pieces_total": "pieces",
     "terrazzo_analysis_redone_total": "redone",

@@ -159,12 +159,15 @@ async def test_nothing_tells_a_known_user_from_an_unknown_one(tmp_path: Path) ->
         assert (resets.stats.sent, len(box.taken)) == (1, 1)
 
 
+def files_with(folder: Path, text: str) -> list[Path]:
+    return [each for each in folder.rglob("*") if each.is_file() and text.encode() in each.read_bytes()]
+
+
 async def test_codes_are_neither_in_the_database_nor_in_the_journal(tmp_path: Path) -> None:
     async with with_mail(tmp_path) as (rig, box, _):
         code = await mailed_code(rig, box)
         assert (await rig.call("get_message_list", "root"))["data"] == []
-        for path in [each for each in tmp_path.rglob("*") if each.is_file()]:
-            assert code.encode() not in path.read_bytes(), path
+        assert files_with(tmp_path, code) == []
 
 
 async def test_mails_are_few_for_a_user_and_requests_for_an_address(tmp_path: Path) -> None:

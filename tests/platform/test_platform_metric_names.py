@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import terrazzo
+from terrazzo.access.password_reset import ResetStats
 from terrazzo.access.refusals import UserLoginStats
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
@@ -49,6 +50,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "commands": (CommandStats, metric_names.COMMANDS),
     "login": (LoginStats, metric_names.LOGIN),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),
+    "password_resets": (ResetStats, metric_names.PASSWORD_RESETS),
     "analysis": (AnalysisStats, metric_names.ANALYSIS),
     "live": (LiveStats, metric_names.LIVE),
     "former": (FormerDataStats, metric_names.FORMER_DATA),

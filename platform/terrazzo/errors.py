@@ -24,7 +24,20 @@ class BadParameter(OperationError):
 
 
 class NotAuthenticated(OperationError):
-    """No token, an expired or revoked one, or wrong credentials. 10402."""
+    """No token, an expired or revoked one, or wrong credentials. 10402.
+
+    ``result`` is answered where it is set: what a login needs besides.
+    """
+
+    result: Any = None
+
+
+class SecondFactorNeeded(NotAuthenticated):
+    """Name and password are right, and a second factor is needed: ``code``, or ``enrol`` where there is none yet."""
+
+    def __init__(self, reason: str, *, needed: str) -> None:
+        super().__init__(reason)
+        self.result = {"second_factor": needed}
 
 
 class NotPermitted(OperationError):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from terrazzo.access.refusals import RefusalLog
+from terrazzo.access.second_factor import SecondFactors
 from terrazzo.access.tokens import Tokens
 from terrazzo.access.users import UserLogin
 from terrazzo.audit.log import AuditLog
@@ -56,6 +57,7 @@ class AccessStand:
             audit,
             refusals=self.refusals,
             limiter=LoginLimiter(failures, window_s, places),
+            factors=SecondFactors(self.database, self.entities.users.secrets, clock=self.clock),
             clock=self.clock,
         )
 

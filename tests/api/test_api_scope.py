@@ -196,6 +196,7 @@ SPECIAL: dict[str, Special] = {
         fields={"open_ids": ["@mark"], "data_msg": {"first": {"value": "@mark"}}}, code=500, stranger=500
     ),
     "change_password": Special(fields={"old_password": "not it"}, code=10401, stranger=10401),
+    "remove_second_factor": Special(fields={"uid": "@user"}, code=10401),  # there is none
     "get_api_key_list": Special(unmarked="one's own keys, of which most users here have none"),
     "delete_api_key": Special(roles=dict.fromkeys(("viewer", "operator"), 10404)),  # it is the administrator's
     "create_company": Special(code=10403, stranger=10403),
@@ -206,6 +207,7 @@ SPECIAL: dict[str, Special] = {
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout", "request_password_reset", "reset_password"}
+ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_factor", "renew_recovery_codes"}
 """Operations that need no token."""
 
 OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}

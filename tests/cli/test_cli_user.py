@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from terrazzo.access.refusals import RefusalLog
+from terrazzo.access.second_factor import SecondFactors
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import UserLogin, ensure_admin
 from terrazzo.audit.log import AuditLog
@@ -58,7 +59,8 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
     entities.follow(changes)
     tokens.follow(changes)
     audit = AuditLog(database)
-    login = UserLogin(entities, tokens, audit, refusals=RefusalLog(audit), limiter=LoginLimiter(10, 300))
+    parts = {"refusals": RefusalLog(audit), "limiter": LoginLimiter(10, 300)}
+    login = UserLogin(entities, tokens, audit, **parts, factors=SecondFactors(database, Secrets.open(data)))
     yield Running(data, tokens, login, changes)
     await database.close()
 

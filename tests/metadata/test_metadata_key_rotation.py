@@ -11,22 +11,25 @@ import pytest
 import sqlalchemy as sa
 from registry_stand import Stand, make_stand
 
+from terrazzo.access.key_rotation import SEALED as SEALED_ENTITIES
 from terrazzo.access.key_rotation import rotate_secrets_key
 from terrazzo.crypto.key_file import read_key
 from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
 from terrazzo.database.field import FieldKind
 from terrazzo.database.migrations import REVISIONS
+from terrazzo.database.tables.access import SECOND_FACTOR
 from terrazzo.domain.registry import Registry
-from terrazzo.metadata.definitions.registry import ENTITIES, TERMINAL
+from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.sealed_columns import reseal, seal_clear
 
 URL = "https://hooks.example.com/secret"
 CLEAR = {"terminal.pin": "pin-of-it", "rule.url": URL, "rule.secret": "0123456789abcdef", "customer.secret": "code"}
+CLEAR |= {"second_factor.secret": "GEZDGNBVGY3TQOJQ", "second_factor.pending": "MFRGGZDFMZTWQ2LK"}
 HOOK = {"kinds": ["event"], "channel": "webhook", "url": URL, "secret": "0123456789abcdef"}
-SEALED = {f"{e.name}.{f.name}" for e in ENTITIES for f in e.fields.values() if f.kind is FieldKind.SECRET}
+SEALED = {f"{e.name}.{f.name}" for e in SEALED_ENTITIES for f in e.fields.values() if f.kind is FieldKind.SECRET}
 STEPS = ("copied", "replaced", "walk", "removed")
 
 
@@ -39,6 +42,10 @@ async def fill(stand: Stand) -> None:
         await stand.terminal(f"t{number}")
     await stand.entities.rules.create(stand.first, {"name": "hook", **HOOK})
     await stand.entities.customers.create(stand.second, {"name": "c", "secret": "code"})
+    seal = stand.entities.users.secrets.seal
+    sealed = {name: seal(CLEAR[f"second_factor.{name}"], f"second_factor.{name}") for name in ("secret", "pending")}
+    async with stand.database.writing() as connection:
+        await connection.execute(SECOND_FACTOR.insert().values(user_id=1, step=0, recovery="[]", **sealed))
 
 
 async def stored(stand: Stand) -> dict[tuple[str, int], str]:
@@ -47,7 +54,7 @@ async def stored(stand: Stand) -> dict[tuple[str, int], str]:
     async with stand.database.reading() as connection:
         for place in SEALED:
             entity, _, column = place.partition(".")
-            table = next(each.table for each in ENTITIES if each.name == entity)
+            table = next(each.table for each in SEALED_ENTITIES if each.name == entity)
             for row in await connection.execute(sa.select(table.c.id, table.c[column])):
                 if row[1]:
                     found[place, row[0]] = row[1]
@@ -66,6 +73,7 @@ def key_in(folder: Path) -> bytes | None:
 
 def test_these_columns_are_sealed() -> None:
     names = {"terminal.pin", "terminal.rsa_privatekey", "customer.secret", "object.secret", "rule.secret", "rule.url"}
+    names |= {"second_factor.secret", "second_factor.pending"}
     assert names == SEALED
 
 
@@ -74,7 +82,7 @@ async def test_all_is_sealed_anew(stand: Stand, tmp_path: Path) -> None:
     before, key = await stored(stand), key_in(tmp_path)
     told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
     after = await stored(stand)
-    assert (told.count, told.unreadable_count, len(before)) == (8, 0, 8)
+    assert (told.count, told.unreadable_count, len(before)) == (10, 0, 10)
     assert after.keys() == before.keys()
     assert not set(after.values()) & set(before.values())
     assert not (tmp_path / OLD_KEY_FILE).exists()

@@ -22,10 +22,13 @@ from terrazzo.audit.log import AuditLog
 from terrazzo.crypto.key_file import new_key_text, read_key, replace_private, write_private
 from terrazzo.crypto.secrets import KEY_BYTES, KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
+from terrazzo.database.tables.access import SEALED_FACTOR
 from terrazzo.metadata.definitions.registry import ENTITIES
 from terrazzo.metadata.sealed_columns import Resealed, reseal
 
 SecretsRotated = Resealed
+SEALED = (*ENTITIES, SEALED_FACTOR)
+"""What has columns of secrets."""
 
 SETTLE_S = 5.0  # PostgreSQL: for transactions that sealed with the old key and have not locked their table yet
 
@@ -99,10 +102,10 @@ def _replace(data_dir: Path, on_step: Callable[[str], None]) -> None:
 
 async def _reseal_all(database: Database, secrets: Secrets, settle_s: float) -> Resealed:
     """Walks until a walk finds nothing to do; on PostgreSQL the last one begins when earlier transactions are over."""
-    told = await reseal(database, secrets, ENTITIES)
+    told = await reseal(database, secrets, SEALED)
     if database.engine.dialect.name == "postgresql":
         await asyncio.sleep(settle_s)
-    while (again := await reseal(database, secrets, ENTITIES)).count:
+    while (again := await reseal(database, secrets, SEALED)).count:
         told.count += again.count
     told.unreadable, told.unreadable_count = again.unreadable, again.unreadable_count
     return told

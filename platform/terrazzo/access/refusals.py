@@ -31,6 +31,7 @@ class UserLoginStats(msgspec.Struct):
     deactivated: int = 0
     throttled: int = 0
     busy: int = 0  # too many waited for their passwords to be checked
+    wrong_codes: int = 0  # of second factors
     counted: int = 0  # refusals without an entry of their own in the audit log
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from terrazzo.access.refusals import THROTTLED, RefusalLog
+from terrazzo.access.second_factor import SecondFactors, WrongCode
 from terrazzo.access.tokens import Tokens, actor_of
 from terrazzo.audit.entry import about_user
 from terrazzo.audit.log import AuditLog
@@ -22,7 +23,7 @@ from terrazzo.crypto.passwords import check_password, hash_password, verify_pass
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import SYSTEM, Actor
-from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted, Throttled, Unavailable
+from terrazzo.errors import BadParameter, NotAuthenticated, NotPermitted, SecondFactorNeeded, Throttled, Unavailable
 from terrazzo.logins.limiter import Attempt, LoginLimiter
 from terrazzo.logins.places import Principal
 from terrazzo.logins.turns import CheckTurns
@@ -51,6 +52,7 @@ class UserLogin:
     Args:
         refusals: notes what was refused.
         limiter: slows down whoever guesses.
+        factors: check the codes of users who have a second factor.
         clock: UTC microseconds.
     """
 
@@ -62,6 +64,7 @@ class UserLogin:
         *,
         refusals: RefusalLog,
         limiter: LoginLimiter,
+        factors: SecondFactors,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = refusals.stats
@@ -70,19 +73,34 @@ class UserLogin:
         self._audit = audit
         self._refusals = refusals
         self._limiter = limiter
+        self._factors = factors
         self._clock = clock
         self._turns = CheckTurns(_AT_ONCE)
         tokens.ended.listen(limiter.forget)
+        tokens.ended.listen(factors.limiter.forget)
 
-    async def login(self, username: str, password: str, address: str) -> tuple[Row, str]:
+    async def login(self, username: str, password: str, address: str, *, code: str | None = None) -> tuple[Row, str]:
         """The user's record and a new token.
+
+        Args:
+            code: of the second factor, for users who have one.
 
         Raises:
             NotAuthenticated: wrong credentials, or the user or the company is deactivated.
+            SecondFactorNeeded: they are right, and a second factor is needed.
             Throttled: too many failures, or too many logins from that address at the same time.
             Unavailable: too many logins at the same time.
         """
-        row = await self._prove(username, password, address)
+        attempt, row = await self._prove(username, password, address)
+        if not row["has_second_factor"] and await self.needs_second_factor(row):
+            self._limiter.excuse(attempt)
+            raise SecondFactorNeeded("code: the company asks for a second factor: enrol_second_factor", needed="enrol")
+        if row["has_second_factor"]:
+            if not code:
+                self._limiter.excuse(attempt)
+                raise SecondFactorNeeded("code: is required: this user has a second factor", needed="code")
+            await self.check_code(row, code, address)
+        self._limiter.succeed(attempt)
         await self._audit.note(about_user(msgspec.structs.replace(actor_of(row), address=address), "login"))
         self.stats.accepted += 1
         return self._entities.users.public(row), self._tokens.issue_for(row)
@@ -101,7 +119,7 @@ class UserLogin:
         if password == old_password:
             raise BadParameter("password", "is the old one")
         try:
-            await self._prove(actor.username, old_password, actor.address)
+            await self.prove(actor.username, old_password, actor.address)
         except NotAuthenticated:
             raise BadParameter("old_password", "is wrong") from None
         await self._entities.users.update(actor, actor.user_id, {"password": password})
@@ -110,20 +128,49 @@ class UserLogin:
             raise NotAuthenticated("username: the user was deleted a moment ago")
         return self._tokens.issue_for(row)
 
-    async def _prove(self, username: str, password: str, address: str) -> Row:
-        """The record of the user who has this password, internal columns included; raises as ``login`` does."""
+    async def prove(self, username: str, password: str, address: str) -> Row:
+        """The record of the user who has this password, internal columns included.
+
+        Raises:
+            NotAuthenticated, Throttled, Unavailable: as ``login`` does; no second factor is asked for.
+        """
+        attempt, row = await self._prove(username, password, address)
+        self._limiter.succeed(attempt)
+        return row
+
+    async def needs_second_factor(self, row: Row) -> bool:
+        """Whether the user's company asks its users for a second factor."""
+        company = await self._entities.companies.item(SYSTEM, row[COMPANY])
+        return bool(company["needs_second_factor"])
+
+    async def check_code(self, row: Row, code: str, address: str) -> None:
+        """Accepts a code of the user's second factor, once.
+
+        Raises:
+            NotAuthenticated: it is wrong, or was used before.
+            Throttled: too many wrong ones.
+        """
+        try:
+            await self._factors.check(row["id"], code)
+        except WrongCode as error:
+            self.stats.wrong_codes += 1
+            await self._refusals.note(row["username"], address, actor_of(row), error.reason)
+            raise
+
+    async def _prove(self, username: str, password: str, address: str) -> tuple[Attempt, Row]:
+        """The try, which is counted as failed so far, and the record of the user who has this password."""
         attempt, row, is_right = await self._check(username, password, address)
         user = None if row is None else actor_of(row)
         if row is None or user is None or not is_right:
             self.stats.wrong_credentials += 1
             await self._refusals.note(username, address, user, "wrong credentials")
             raise NotAuthenticated("username or password is wrong")
-        self._limiter.succeed(attempt)
         if not row["is_active"] or not self._tokens.is_open(row[COMPANY]):
             self.stats.deactivated += 1
+            self._limiter.succeed(attempt)
             await self._refusals.note(username, address, user, "deactivated")
             raise NotAuthenticated("username: the user or the company is deactivated")
-        return row
+        return attempt, row
 
     async def _check(self, username: str, password: str, address: str) -> tuple[Attempt, Row | None, bool]:
         """The try, the record of whoever it names, and whether the password is right; in turn by address."""

@@ -118,6 +118,13 @@ def activate_user(username: Username, config: ConfigOption = None, data: DataOpt
     _say_done(f"activated user {username}")
 
 
+@_commands.command("remove-second-factor")
+def remove_second_factor(username: Username, config: ConfigOption = None, data: DataOption = None) -> None:
+    """Take the second factor of a user away who has lost it; their tokens end."""
+    _run(read_config(config, data), lambda users: _remove_second_factor(users, username))
+    _say_done(f"removed the second factor of {username}")
+
+
 @_commands.command("delete")
 def delete_user(
     username: Username,
@@ -164,6 +171,10 @@ async def _users(config: Config) -> AsyncIterator[UserRepository]:
 
 async def _change(users: UserRepository, username: str, values: dict[str, Any]) -> Row:
     return await users.update(_system(), await _id_of(users, username), values)
+
+
+async def _remove_second_factor(users: UserRepository, username: str) -> Row:
+    return await users.set_second_factor(_system(), await _id_of(users, username), has=False)
 
 
 async def _delete(users: UserRepository, username: str) -> Row:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terrazzo.database.tables.access import PASSWORD_RESET
+from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR
 from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.events import EVENT_TABLES
 from terrazzo.database.tables.messages import MESSAGES
@@ -34,4 +34,5 @@ ALL_TABLES = (
     REPLAY,
     COMPANY_USAGE,
     PASSWORD_RESET,
+    SECOND_FACTOR,
 )

@@ -207,7 +207,7 @@ def explain(error: Exception, reply: Reply) -> Failure:
         case BadParameter():
             return Failure(reply.bad_parameter, info, result={} if error.result is None else error.result)
         case NotAuthenticated():
-            return Failure(NOT_AUTHENTICATED, info)
+            return Failure(NOT_AUTHENTICATED, info, result={} if error.result is None else error.result)
         case NotPermitted():
             return Failure(NOT_PERMITTED, info)
         case NotFound():

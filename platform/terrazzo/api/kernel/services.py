@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from terrazzo.access.api_keys import ApiKeys
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.password_reset import PasswordResets
+from terrazzo.access.second_factor_setup import SecondFactorSetup
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import AuditEntry
@@ -158,11 +159,12 @@ class EntityStores(Protocol):
 class LoginService(Protocol):
     """Turns a name and a password into a token."""
 
-    async def login(self, username: str, password: str, address: str) -> tuple[Row, str]:
+    async def login(self, username: str, password: str, address: str, *, code: str | None = None) -> tuple[Row, str]:
         """The user's record and a new token.
 
         Raises:
             NotAuthenticated: wrong credentials, or a deactivated user.
+            SecondFactorNeeded: they are right, and a code of the second factor is needed.
             Throttled: too many failures of this user or address.
         """
 
@@ -338,6 +340,7 @@ class Services:
     tokens: TokenService
     api_keys: ApiKeys
     password_resets: PasswordResets
+    second_factors: SecondFactorSetup
     lockouts: Lockouts
     audit: AuditLogReader
     live: LiveHub

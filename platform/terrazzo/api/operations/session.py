@@ -20,10 +20,11 @@ _Text = Annotated[str, Meta(min_length=1, max_length=1024)]
 
 
 class Login(msgspec.Struct, kw_only=True):
-    """A user's credentials."""
+    """A user's credentials; ``code``: of the second factor, for users who have one."""
 
     username: _Text
     password: _Text
+    code: Annotated[str, Meta(max_length=64)] | None = None
 
 
 class Logout(msgspec.Struct, kw_only=True):
@@ -62,7 +63,7 @@ class Pong(msgspec.Struct):
 
 async def handle_login(services: Services, caller: Caller, request: Login) -> User:
     """A token for a name and a password; a connection is authenticated by it from here on."""
-    row, token = await services.login.login(request.username, request.password, caller.address)
+    row, token = await services.login.login(request.username, request.password, caller.address, code=request.code)
     caller.token = token
     times = {name: format_spaced(row[name], services.zone) for name in ("created_at", "updated_at")}
     return record_of(User, row, times, {"permission_company_id": str(row["permission_company_id"]), "token": token})

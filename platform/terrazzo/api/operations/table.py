@@ -23,12 +23,13 @@ from terrazzo.api.operations import (
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
-from terrazzo.api.operations.sign_in import api_keys, passwords
+from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor
 
 TABLE = OperationTable(
     (
         *session.OPERATIONS,
         *passwords.OPERATIONS,
+        *second_factor.OPERATIONS,
         *accounts.OPERATIONS,
         *api_keys.OPERATIONS,
         *terminals.OPERATIONS,

@@ -18,5 +18,6 @@ REVISIONS = (
     "0016",
     "0020",
     "0021",
+    "0022",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from terrazzo.database.entity import METADATA
-from terrazzo.database.field import BIG
+from terrazzo.database.entity import METADATA, past
+from terrazzo.database.field import BIG, secret
 
 PASSWORD_RESET = sa.Table(
     "password_reset",
@@ -21,3 +21,20 @@ PASSWORD_RESET = sa.Table(
     sa.Index(None, "expires_us"),
     sqlite_autoincrement=True,
 )
+
+SECOND_FACTOR = sa.Table(
+    "second_factor",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("user_id", BIG, nullable=False, unique=True),
+    sa.Column("secret", sa.Text, nullable=False),  # sealed; empty: none was confirmed
+    sa.Column("pending", sa.Text, nullable=False),  # sealed; one that is not confirmed yet
+    sa.Column(
+        "step", BIG, nullable=False
+    ),  # of the last code that was accepted: neither it nor an earlier one is again
+    sa.Column("recovery", sa.Text, nullable=False),  # JSON array of SHA-256 in hex
+    sqlite_autoincrement=True,
+)
+
+SEALED_FACTOR = past(SECOND_FACTOR, (secret("secret", 64), secret("pending", 64)), moment="id", key="user_id")
+"""Its sealed columns, for whoever seals all anew."""

@@ -108,6 +108,7 @@ COMPANY = define(
     text("email", 128),
     text("phone", 32),
     text("address", 255),
+    flag("needs_second_factor"),  # of each of its users
     *authors(),
     company="id",
 )
@@ -124,6 +125,7 @@ USER = define(
     flag("is_active", default=1),
     flag("is_super"),
     flag("is_default"),
+    flag("has_second_factor", read_only=True),
     uid=Uid.GIVEN,
     key=text("username", 64, default=None, required=True, check=check_username),
     created="created_at",

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.crypto.passwords import check_password, hash_password
 from terrazzo.database.port import Row
+from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotPermitted
 from terrazzo.metadata.definitions.registry import USER
@@ -38,6 +39,10 @@ class UserRepository(EntityRepository):
         rest, internal = await _take_password(values, required=False)
         return await self._update(actor, key, rest, internal)
 
+    async def set_second_factor(self, actor: Actor, key: int | str, *, has: bool) -> Row:
+        """Notes that a user has a second factor now, or takes it away; the user's tokens end."""
+        return await self._update(actor, key, {}, {"has_second_factor": int(has)})
+
     async def by_name(self, username: str) -> Row | None:
         """The user of any company with this name, password hash and token epoch included; None where there is none."""
         async with self._database.reading() as connection:
@@ -50,15 +55,23 @@ class UserRepository(EntityRepository):
             raise NotPermitted("is_super: only a super user may make or change one")
         if before is None:
             return
+        if draft.get("has_second_factor") == 0 and not before["has_second_factor"]:
+            raise BadParameter("uid", f"user {before['username']} has no second factor")
         if not draft and before["id"] == actor.user_id:
             raise Conflict(f"user {before['username']}: nobody deletes themselves")
         if before["is_super"] and (not draft or draft.get("is_super") == 0 or draft.get("is_active") == 0):
             await self._check_other_super(connection, before)
-        if "password_hash" in draft or draft.get("is_active") == 0:
+        if draft.keys() & {"password_hash", "has_second_factor"} or draft.get("is_active") == 0:
             draft["token_epoch"] = before["token_epoch"] + 1
 
     async def _removed(self, connection: AsyncConnection, row: Row) -> None:
         await remove_keys_of(connection, row["id"], self._quotas)
+        for table in (SECOND_FACTOR, PASSWORD_RESET):
+            await connection.execute(table.delete().where(table.c.user_id == row["id"]))
+
+    async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
+        if draft.get("has_second_factor") == 0:
+            await connection.execute(SECOND_FACTOR.delete().where(SECOND_FACTOR.c.user_id == record_id))
 
     async def _check_other_super(self, connection: AsyncConnection, row: Row) -> None:
         table = self.table

@@ -142,6 +142,7 @@ class GatewayServers:
             labels=views.labels,
             login=parts.logins.users,
             password_resets=parts.logins.password_resets,
+            second_factors=parts.logins.second_factors,
             lockouts=parts.logins.lockouts,
             tokens=Credentials(metadata.tokens, metadata.api_keys),
             api_keys=metadata.api_keys,

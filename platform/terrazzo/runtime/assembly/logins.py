@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.password_reset import PasswordResets, ResetMail, ResetSettings, SendMail
 from terrazzo.access.refusals import WINDOW_S, RefusalLog
+from terrazzo.access.second_factor import SecondFactors
+from terrazzo.access.second_factor_setup import SecondFactorSetup
 from terrazzo.access.users import UserLogin
 from terrazzo.config.sections import Config
 from terrazzo.domain.registry import Registry
@@ -28,6 +30,7 @@ class Logins:
 
     users: UserLogin
     password_resets: PasswordResets
+    second_factors: SecondFactorSetup
     lockouts: Lockouts
     of_terminals: LoginLimiter
 
@@ -46,12 +49,20 @@ def open_logins(
     flushing = lifetime.tasks.repeat("refused logins", WINDOW_S, refusals.flush, OnFailure.RESTART)
     lifetime.push_async_callback(refusals.flush)
     lifetime.push_async_callback(flushing.stop)
+    factors = SecondFactors(metadata.database, metadata.secrets, clock=clock)
     users = UserLogin(
-        metadata.entities, metadata.tokens, metadata.audit, refusals=refusals, limiter=of_users, clock=clock
+        metadata.entities,
+        metadata.tokens,
+        metadata.audit,
+        refusals=refusals,
+        limiter=of_users,
+        factors=factors,
+        clock=clock,
     )
+    setup = SecondFactorSetup(users, factors, metadata.entities.users, metadata.tokens, metadata.audit)
     lockouts = Lockouts(metadata.tokens, metadata.registry, of_users=of_users, of_terminals=of_terminals, clock=clock)
     resets = _start_resets(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
-    return Logins(users, resets, lockouts, of_terminals)
+    return Logins(users, resets, setup, lockouts, of_terminals)
 
 
 def _start_resets(

@@ -49,6 +49,7 @@ class Metadata:
     quotas: RecordQuotas
     event_quotas: EventQuotas
     entities: Entities
+    secrets: Secrets
     tokens: Tokens
     api_keys: ApiKeys
     audit: AuditLog
@@ -91,6 +92,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         quotas=quotas,
         event_quotas=event_quotas,
         entities=entities,
+        secrets=secrets,
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,

@@ -134,6 +134,7 @@ USER_LOGIN = {
     "terrazzo_user_login_deactivated_total": "deactivated",
     "terrazzo_user_login_throttled_total": "throttled",
     "terrazzo_user_login_busy_total": "busy",
+    "terrazzo_user_login_wrong_codes_total": "wrong_codes",
     "terrazzo_user_login_counted_total": "counted",
 }
 

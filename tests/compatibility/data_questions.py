@@ -265,10 +265,17 @@ NEVER_WRITTEN: dict[str, Any] = {
 """What structures read as that were never written; versions before said null."""
 
 
+ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0}
+"""Fields that records have since, with what they say of a record of before."""
+
+
 def as_said_now(kept: Any, found: Any) -> Any:
     """An answer of a version before, with what has changed on purpose since (CHANGELOG.md) where ``found`` says so."""
     if isinstance(kept, dict) and isinstance(found, dict):
-        return {name: _field_now(name, value, found.get(name)) for name, value in kept.items()}
+        added = {
+            name: found[name] for name in found.keys() - kept.keys() if name in ADDED and found[name] == ADDED[name]
+        }
+        return {name: _field_now(name, value, found.get(name)) for name, value in kept.items()} | added
     if isinstance(kept, list) and isinstance(found, list) and len(kept) == len(found):
         if kept and kept[0] == found[0] and isinstance(kept[0], str) and kept[0].startswith("uid,"):
             return found if _csv_now(kept, found) else kept

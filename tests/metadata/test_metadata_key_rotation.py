@@ -122,7 +122,7 @@ async def test_cut_off_in_the_walk(stand: Stand, tmp_path: Path, monkeypatch: py
     await check_readable(stand, both)
     middle = key_in(tmp_path)
     told = await rotate_secrets_key(stand.database, tmp_path, settle_s=0)
-    assert (told.count, key_in(tmp_path)) == (5, middle), "what was begun is finished"
+    assert (told.count, key_in(tmp_path)) == (7, middle), "what was begun is finished"
     await check_readable(stand, Secrets(middle or b""))
 
 

@@ -115,7 +115,7 @@ async def _change(timed: Gateway, action: str, **fields: Any) -> None:
 
 async def _renew(timed: Gateway, who: str) -> None:
     """A token that is good by the clock as it is now."""
-    timed.rig.tokens[who] = timed.rig.services.tokens.issue_for(await _user(timed, who))
+    timed.rig.tokens[who] = timed.rig.platform.metadata.tokens.issue_for(await _user(timed, who))
 
 
 @pytest.mark.parametrize(

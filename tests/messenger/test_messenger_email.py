@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mail_server import PASSWORD, USER, MailBox, MailServer
 from messenger_rig import ACTOR, Clock, email, running_messenger, section_of
 
 from certificate_authority import Authority
+from mail_server import PASSWORD, USER, MailBox, MailServer
 from terrazzo.ports.providers import Attachment
 from waiting import until
 

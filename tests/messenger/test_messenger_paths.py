@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import requests
-from mail_server import MailBox, MailServer
 from messenger_rig import Provider
 
+from mail_server import MailBox, MailServer
 from running import Platform
 
 EMAIL = {"EmailSubject": "Alarm", "EmailContent": "Tank 7 is full", "EmailFile": ""}

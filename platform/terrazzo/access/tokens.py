@@ -20,6 +20,7 @@ from terrazzo.crypto.key_file import KeyFile, load_key
 from terrazzo.database.changes import ChangeWatcher, record_change
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
+from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import REVOKED_TOKEN
@@ -262,7 +263,7 @@ class Tokens:
     async def _on_revoked(self, changes: Sequence[MetadataChange]) -> None:
         for change in changes:  # the rows of those that have expired may be gone already
             self._end_held(change.uid)
-        query = sa.select(REVOKED_TOKEN).where(REVOKED_TOKEN.c.jti.in_([change.uid for change in changes]))
+        query = sa.select(REVOKED_TOKEN).where(one_of(REVOKED_TOKEN.c.jti, [change.uid for change in changes]))
         async with self._database.reading() as connection:
             for jti, expires_us in await connection.execute(query):
                 self._revoke(jti, expires_us)

@@ -14,6 +14,7 @@ from terrazzo.analysis.periods import Calendar, Period, PeriodType
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.analysis.tally import Summary, decode_summary, encode_summary
 from terrazzo.database.field import storable_text
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.analysis import (
     ANALYSIS_PROGRESS,
     ANALYSIS_TODO,
@@ -106,7 +107,7 @@ class ResultWriter:
         inside = _beginning_in(table, self._job, span)
         await self._clear(table, inside, values)
         if names:
-            await self._connection.execute(table.delete().where(*inside, table.c.var_name.not_in(names)))
+            await self._connection.execute(table.delete().where(*inside, sa.not_(one_of(table.c.var_name, names))))
         await self._upsert(table, rows, (*_PERIOD_KEY, "var_name"))
 
     async def put_balances(self, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -119,7 +120,7 @@ class ResultWriter:
         query = sa.select(table.c.start_time).where(*inside).distinct()
         gone = [start_us for start_us in (await self._connection.execute(query)).scalars() if start_us not in starts]
         for some in _pieces(gone):
-            await self._connection.execute(table.delete().where(*inside, table.c.start_time.in_(some)))
+            await self._connection.execute(table.delete().where(*inside, one_of(table.c.start_time, some)))
 
     async def _upsert(self, table: sa.Table, rows: Sequence[Mapping[str, Any]], key: Sequence[str]) -> None:
         """Inserts rows; those whose key is there already are written over and keep their id."""

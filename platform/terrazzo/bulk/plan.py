@@ -14,6 +14,7 @@ from terrazzo.bulk.references import References
 from terrazzo.bulk.report import Issues
 from terrazzo.bulk.rows import SourceRow
 from terrazzo.database.entity import COMPANY, Uid
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, OperationError
@@ -108,7 +109,7 @@ class Planner:
         column = repository.table.c[repository.entity.uid_name]
         pauses = LoopPauses()
         for some in chunks(uids):
-            for row in (await self._connection.execute(repository._rows.where(column.in_(some)))).mappings():
+            for row in (await self._connection.execute(repository._rows.where(one_of(column, some)))).mappings():
                 found[row[column.name]] = repository._codec.decode(row)
                 await pauses.pause()
         return found

@@ -14,6 +14,7 @@ from terrazzo.bulk.id_sequence import go_on_after
 from terrazzo.bulk.plan import OnRow, Planned, chunks
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import Uid, new_uid
+from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
@@ -114,7 +115,7 @@ class ImportWriter:
     async def _update(self, connection: AsyncConnection, some: Sequence[tuple[Planned, Stored]]) -> None:
         ids = [stored["_id"] for _, stored in some]
         modified = self._table.c[self._entity.modified]
-        query = sa.select(self._table.c.id, modified).where(self._table.c.id.in_(ids))
+        query = sa.select(self._table.c.id, modified).where(one_of(self._table.c.id, ids))
         now = {row[0]: row[1] for row in await connection.execute(query)}
         for each, stored in some:
             assert each.before is not None
@@ -144,7 +145,7 @@ class ImportWriter:
 
     async def _read(self, connection: AsyncConnection, uids: list[str]) -> dict[str, Row]:
         column = self._table.c[self._entity.uid_name]
-        found = (await connection.execute(self._repository._rows.where(column.in_(uids)))).mappings().all()
+        found = (await connection.execute(self._repository._rows.where(one_of(column, uids)))).mappings().all()
         rows: dict[str, Row] = {}
         for row in found:
             rows[row[column.name]] = self._repository._codec.decode(row)

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row, Rows
 from terrazzo.database.tables.registry import CAMPAIGN_TERMINAL, COMMAND
 from terrazzo.domain.campaign_item import Item, ItemState, Terms
@@ -65,7 +66,7 @@ class CampaignTerminalRecords:
         columns = [COMMAND.c[name] for name in ("uid", "terminal_id", "state", "reason", "queued_us")]
         async with self._database.reading() as connection:
             for start in range(0, len(uids), _AT_ONCE):
-                query = sa.select(*columns).where(COMMAND.c.uid.in_(uids[start : start + _AT_ONCE]))
+                query = sa.select(*columns).where(one_of(COMMAND.c.uid, uids[start : start + _AT_ONCE]))
                 found = await connection.execute(query)
                 rows += [dict(each) for each in found.mappings()]
         return rows
@@ -91,7 +92,7 @@ class CampaignTerminalRecords:
     async def counts(self, campaign_ids: Sequence[int]) -> dict[int, dict[str, int]]:
         """The number of terminals in each state, for each of these campaigns: campaign id to state to count."""
         query = sa.select(_columns.campaign_id, _columns.state, sa.func.count()).where(
-            _columns.campaign_id.in_(campaign_ids)
+            one_of(_columns.campaign_id, campaign_ids)
         )
         async with self._database.reading() as connection:
             found = (await connection.execute(query.group_by(_columns.campaign_id, _columns.state))).all()

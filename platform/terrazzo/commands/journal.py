@@ -15,6 +15,7 @@ from terrazzo.audit.log import write_entries
 from terrazzo.commands.queue import OpenCommand
 from terrazzo.database.database import Database
 from terrazzo.database.named_lock import take_turn
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row, Rows
 from terrazzo.database.tables.registry import COMMAND
 from terrazzo.domain.actor import Actor
@@ -73,7 +74,7 @@ class CommandJournal:
 
     async def recorded(self, changes: Sequence[CommandStep]) -> list[tuple[Row, CommandStep]]:
         """Which of the steps just written the journal took, each with the command's record."""
-        query = sa.select(COMMAND).where(_columns.uid.in_({change.uid for change in changes}))
+        query = sa.select(COMMAND).where(one_of(_columns.uid, {change.uid for change in changes}))
         async with self._database.reading() as connection:
             rows = {found["uid"]: _row(found) for found in (await connection.execute(query)).mappings()}
         return [(rows[change.uid], change) for change in changes if _took(rows.get(change.uid), change)]
@@ -113,7 +114,7 @@ class CommandJournal:
     async def unanswered(self, uids: Sequence[str]) -> set[str]:
         """Those of these commands (by uid) that have no answer journaled and are in a state that one may follow."""
         states = [before.value for before in _AFTER[CommandState.ANSWERED]]
-        query = sa.select(_columns.uid).where(_columns.uid.in_(uids), _columns.state.in_(states))
+        query = sa.select(_columns.uid).where(one_of(_columns.uid, uids), _columns.state.in_(states))
         async with self._database.reading() as connection:
             return set((await connection.execute(query)).scalars())
 

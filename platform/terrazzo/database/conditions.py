@@ -12,12 +12,14 @@ from sqlalchemy.sql.visitors import InternalTraversal
 
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, FieldKind, check_storable, number, shorten, type_name
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Conditions
 from terrazzo.errors import BadParameter
 from terrazzo.times import parse_time
 
 MAX_CONDITIONS = 100
 MAX_VALUES = 1_000
+_SHORT = 18  # digits of what is an integer in any case
 MAX_PATTERN = 256  # characters: a database compares each with each of a long text, and can't be stopped in between
 
 Column = sa.ColumnElement[Any]
@@ -143,11 +145,11 @@ class Selection:
             raise BadParameter(name, f"more than {MAX_VALUES} values")
         wanted = [value.strip() if isinstance(value, str) else value for value in values]
         is_empty_wanted = "" in wanted and self._may_be_null(field)
-        found = [self._value(field, value) for value in wanted if not (is_empty_wanted and value == "")]
+        found = self._values(field, [value for value in wanted if value != ""] if is_empty_wanted else wanted)
         is_reference = field.kind is FieldKind.REFERENCE
         uids = [value for value in found if is_reference and isinstance(value, str)]
         others = [value for value in found if not (is_reference and isinstance(value, str))]
-        clauses: list[Column] = [self._column(field).in_(others)]
+        clauses: list[Column] = [one_of(self._column(field), others)]
         if uids:
             clauses.append(self._column(field).in_(self._ids_of(field, uids)))
         if is_empty_wanted:
@@ -198,7 +200,7 @@ class Selection:
 
     def _ids_of(self, field: Field, uids: list[str]) -> sa.Select[Any]:
         table = self._referenced[field.name]
-        return sa.select(table.c.id).where(table.c.uid.in_(uids))
+        return sa.select(table.c.id).where(one_of(table.c.uid, uids))
 
     def _value(self, field: Field, value: Any) -> Any:
         """Converts a condition's value to the column's type; many clients send every value as text."""
@@ -209,6 +211,22 @@ class Selection:
         if field.kind in (FieldKind.TEXT, FieldKind.JSON):
             return self._text(field, value if isinstance(value, str) else _as_text(field, value))
         return _integer(field, value)
+
+    def _values(self, field: Field, values: list[Any]) -> list[Any]:
+        """As ``_value`` for each, but that long lists of texts, or of numbers, are looked at as a whole."""
+        kinds = set(map(type, values))
+        if kinds == {str} and field.kind in (FieldKind.TEXT, FieldKind.REFERENCE):
+            self._text(field, "".join(values))
+            is_text = field.kind is FieldKind.TEXT
+            return values if is_text else [_integer(field, each) if each.isdecimal() else each for each in values]
+        is_short = kinds == {str} and max(map(len, values)) <= _SHORT
+        if is_short and field.kind in (FieldKind.INTEGER, FieldKind.FLAG) and all(map(str.isdecimal, values)):
+            return list(map(int, values))
+        if kinds == {int} and field.kind not in (FieldKind.TEXT, FieldKind.JSON):
+            for most in (min(values), max(values)):
+                _integer(field, most)
+            return values
+        return [self._value(field, value) for value in values]
 
     def _time(self, field: Field, value: str) -> int:
         try:

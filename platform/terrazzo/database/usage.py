@@ -18,6 +18,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import GenericFunction
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.usage import COMPANY_USAGE
 
 _MARK = 0  # the company of the rows that say what has been counted
@@ -89,7 +90,7 @@ async def measure(connection: AsyncConnection, counted: Counted, ids: Sequence[i
     """What these rows come to, by company and, where objects are counted too, by object."""
     found: dict[Holder, Use] = {}
     for start in range(0, len(ids), _ROWS_AT_ONCE):
-        within = counted.table.c.id.in_(ids[start : start + _ROWS_AT_ONCE])
+        within = one_of(counted.table.c.id, ids[start : start + _ROWS_AT_ONCE])
         for row in await connection.execute(_sums(counted).where(within)):
             for holder in _holders(row):
                 found[holder] = found.get(holder, Use()).plus(Use(row.records, row.bytes))

@@ -21,10 +21,22 @@ class ReportTopic(NamedTuple):
     channel: str
 
 
+class KnownSeries(msgspec.Struct):
+    """The series of a terminal's reports, as far as they are known; when one was added last, and all were read."""
+
+    names: set[str] = msgspec.field(default_factory=set)
+    added_us: int = 0
+    read_us: int = 0  # 0: they have not been read
+
+
 class Trace(msgspec.Struct):
-    """The time of a terminal's latest report (UTC microseconds); kept across its connections, written by ingest."""
+    """What the ingest notes of a terminal; kept across its connections.
+
+    ``last_telemetry_us``: the time of its latest report, UTC microseconds.
+    """
 
     last_telemetry_us: int | None = None
+    series: KnownSeries | None = None
 
 
 # Series

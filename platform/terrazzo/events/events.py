@@ -22,6 +22,7 @@ from terrazzo.audit.log import write_entries
 from terrazzo.database.company_records import CompanyRecords
 from terrazzo.database.database import Database
 from terrazzo.database.field import Field, flag, moment, number, text
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
@@ -133,7 +134,7 @@ class EventRecords(CompanyRecords):
 
     async def _complete(self, connection: AsyncConnection, rows: list[dict[str, Any]]) -> list[Row]:
         by_id: dict[int, dict[str, Any]] = {row["id"]: row | {"comments": []} for row in rows}
-        query = sa.select(EVENT_COMMENT).where(EVENT_COMMENT.c.event_id.in_(by_id)).order_by(EVENT_COMMENT.c.id)
+        query = sa.select(EVENT_COMMENT).where(one_of(EVENT_COMMENT.c.event_id, by_id)).order_by(EVENT_COMMENT.c.id)
         for comment in (await connection.execute(query)).mappings() if by_id else ():
             by_id[comment["event_id"]]["comments"].append(dict(comment))
         return list(by_id.values())

@@ -10,6 +10,7 @@ from functools import partial
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.usage import Use
 from terrazzo.domain.actor import Actor, Role
@@ -137,7 +138,7 @@ class FileLibrary:
         table = self._uploads.table
         async with self._database.reading() as connection:
             for start in range(0, len(uids), _AT_ONCE):
-                query = sa.select(table.c.uid).where(table.c.uid.in_(uids[start : start + _AT_ONCE]))
+                query = sa.select(table.c.uid).where(one_of(table.c.uid, uids[start : start + _AT_ONCE]))
                 known.update((await connection.execute(query)).scalars())
         return self._folder.remove_orphans(old, known)
 

@@ -31,6 +31,7 @@ from terrazzo_broker.hooks import Batch, Inbound
 from terrazzo_broker.log_text import visible
 
 PAYLOAD_FORMAT_INVALID = 0x99
+QUOTA_EXCEEDED = 0x97
 STORE_REFUSES = 0x83  # Implementation specific error
 
 _BRACE = 0x7B
@@ -86,6 +87,13 @@ class MessageMapper(Protocol):
     @property
     def wanted(self) -> Listeners[[]]:
         """Tells when it has notes to commit though no message came, and when it has room again."""
+
+
+class SeriesLimit(Protocol):
+    """How many series a terminal's reports may have (``terminal_series.TerminalSeries``)."""
+
+    def reject(self, tag: ReportTag) -> Reject | None:
+        """Why a report on this topic is not recorded; None: it is."""
 
 
 class IngestStats(msgspec.Struct):
@@ -215,6 +223,7 @@ class Recorder:
         clock_ahead_s: how far a terminal's ``Time`` may be ahead of ours.
         mapper: maps messages to objects' records; None: no message is mapped.
         limits: of a payload's points.
+        series: which series terminals may have; None: any.
     """
 
     def __init__(
@@ -224,8 +233,10 @@ class Recorder:
         clock_ahead_s: float,
         mapper: MessageMapper | None = None,
         limits: PointLimits | None = None,
+        series: SeriesLimit | None = None,
     ) -> None:
         self._stats = stats
+        self._series = series
         self._plans_of = _no_plans if mapper is None else mapper.plans
         self._map = _into_nothing if mapper is None else mapper.shape
         self._mapper = mapper
@@ -273,6 +284,8 @@ class Recorder:
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:
+                if self._is_one_too_many(message, group, arrival, index):
+                    continue
                 tag = found
                 seal, series, plans = tag.seal, tag.series, self._plans(tag, arrived_us)
             try:
@@ -316,6 +329,14 @@ class Recorder:
         if plans and self._mapper is not None:
             self._mapper.keep_up(plans, stop - span[0])
         return stop
+
+    def _is_one_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
+        """Whether a report is on one topic more than are recorded of its terminal; then it is kept as a reject."""
+        reject = None if self._series is None else self._series.reject(message.tag)
+        if reject is not None:
+            group.records.append(self._reject(message, reject, arrival.batch.arrived_us))
+            arrival.refuse(index, QUOTA_EXCEEDED)
+        return reject is not None
 
     def _plans(self, tag: ReportTag, arrived_us: int) -> Sequence[Any]:
         """Notes that a terminal reports; the plans that its messages run through."""

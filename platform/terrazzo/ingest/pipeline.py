@@ -20,6 +20,7 @@ from terrazzo.ingest.backlog import Backlog
 from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
 from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.opening import Opener
+from terrazzo.ingest.terminal_series import MOST_SERIES, TerminalSeries
 from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record, RecordsRefused, StoreUnavailable, TimeSeriesStore
@@ -88,6 +89,7 @@ class IngestPipeline:
         points: limits of a payload's points.
         mapper: maps messages to objects' records.
         marks: makes notes about objects' records.
+        terminal_series: how many series the reports of one terminal may have.
     """
 
     def __init__(
@@ -101,13 +103,17 @@ class IngestPipeline:
         points: PointLimits | None = None,
         mapper: MessageMapper | None = None,
         marks: Marks | None = None,
+        terminal_series: int = MOST_SERIES,
     ) -> None:
         self.stats = IngestStats()
         self._store = store
         self._gate = gate
         self._tasks = tasks
         self._limits = limits or IngestLimits()
-        self._recorder = Recorder(self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper, limits=points)
+        self._series = TerminalSeries(store, most=terminal_series)
+        self._recorder = Recorder(
+            self.stats, clock_ahead_s=clock_ahead_s, mapper=mapper, limits=points, series=self._series
+        )
         self._mapper = mapper
         self._has_room_of = _everybody if mapper is None else mapper.has_room_of
         self._crowded: list[Lane] = []  # that wait until there is room for their companies
@@ -128,6 +134,7 @@ class IngestPipeline:
         self._draining = self._closing = False
         self._committed = asyncio.Event()  # a group has been answered for
         self._writer: Task | None = None
+        self._series_reader: Task | None = None
         self._decoding: Arrival | None = None
         self.records: Listeners[Sequence[Record]] = Listeners("committed records")
         self.answers: Listeners[CommandAnswer] = Listeners("answers to commands")
@@ -136,6 +143,7 @@ class IngestPipeline:
     def start(self) -> None:
         """Starts the writer. A failure of it loses nothing that was taken."""
         self._writer = self._tasks.spawn("ingest writer", self._write, OnFailure.REPORT)
+        self._series_reader = self._tasks.spawn("series of terminals", self._series.work, OnFailure.RESTART)
 
     @property
     def is_healthy(self) -> bool:
@@ -173,7 +181,7 @@ class IngestPipeline:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
         self._draining = self._closing = True
         self._wake.set()
-        if self._writer is None:
+        if self._writer is None or self._series_reader is None:
             return
         try:
             async with asyncio.timeout(timeout_s):
@@ -181,6 +189,7 @@ class IngestPipeline:
         except TimeoutError:
             _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
         await self._writer.stop()
+        await self._series_reader.stop()
         self._opener.close()
         if self._commit is not None:
             self._commit.cancel()

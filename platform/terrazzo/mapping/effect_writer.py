@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database, is_passing
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EFFECT_MARK, LABEL
 from terrazzo.domain.happened import Happened
 from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
@@ -131,7 +132,7 @@ class EffectWriter:
         if not closing:
             return []
         objects = {object_id for object_id, _ in closing}
-        query = sa.select(LABEL).where(LABEL.c.close_at.is_(None), LABEL.c.object_id.in_(objects))
+        query = sa.select(LABEL).where(LABEL.c.close_at.is_(None), one_of(LABEL.c.object_id, objects))
         open_rows = [dict(row) for row in (await connection.execute(query)).mappings()]
         happened = []
         for row in open_rows:

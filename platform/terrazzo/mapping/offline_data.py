@@ -14,6 +14,7 @@ import msgspec
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.expressions.functions import Value, as_number
 from terrazzo.metadata.definitions.components import COLLECT, COLLECTOS
 from terrazzo.metadata.entities import Entities
@@ -114,7 +115,7 @@ class OfflineDataFeed:
         record, project = COLLECTOS.table, COLLECT.table
         newest = sa.select(sa.func.max(record.c.id)).where(record.c.is_available == 1)
         if objects is not None:
-            newest = newest.where(record.c.object_id.in_(objects))
+            newest = newest.where(one_of(record.c.object_id, objects))
         newest = newest.group_by(record.c.object_id, record.c.project_id)
         columns = (record.c.id, record.c.object_id, record.c.project_id, record.c.value, record.c.collect_at)
         query = sa.select(*columns, project.c.uid, project.c.name).join(project, project.c.id == record.c.project_id)

@@ -17,6 +17,7 @@ from terrazzo.database.company_records import CompanyRecords
 from terrazzo.database.database import Database
 from terrazzo.database.field import flag, moment, number, storable_text, text
 from terrazzo.database.named_lock import take_turn
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.messages import MESSAGE, MESSAGE_FILE
 from terrazzo.domain.actor import Actor
@@ -168,7 +169,7 @@ class MessageJournal(CompanyRecords):
     async def drop_orphans(self, project_ids: Collection[int], now: int) -> int:
         """Fails messages that wait for projects that are no longer configured; returns how many there were."""
         change = {"state": MessageState.FAILED.value, "ended_us": now, "reason": "the project is no longer configured"}
-        orphans = _columns.state == MessageState.QUEUED.value, _columns.project_id.not_in(project_ids)
+        orphans = _columns.state == MessageState.QUEUED.value, sa.not_(one_of(_columns.project_id, project_ids))
         async with self._database.writing() as connection:
             return (await connection.execute(MESSAGE.update().where(*orphans).values(**change))).rowcount
 

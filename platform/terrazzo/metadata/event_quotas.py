@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.config.limits import LimitsSection
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.database.usage import Counted, Holder, Use, add_use, measure, octets
 from terrazzo.errors import QuotaExceeded
@@ -151,7 +152,7 @@ class EventQuotas(msgspec.Struct, kw_only=True):
         else:
             self.stats.labels_removed += len(removed)
             left = _less(over, removed)
-            newest = [*mine, table.c.id.in_(ids)]
+            newest = [*mine, one_of(table.c.id, ids)]
             refused = await _remove(connection, kind, left, newest, (table.c.id.desc(),))
             self.stats.labels_refused += len(refused)
             removed |= refused
@@ -206,9 +207,9 @@ async def _remove(
 
 async def _delete(connection: AsyncConnection, kind: KeptKind, rows: dict[int, tuple[Holder, int]]) -> None:
     table = kind.table
-    await connection.execute(table.delete().where(table.c.id.in_(rows)))
+    await connection.execute(table.delete().where(one_of(table.c.id, rows)))
     if kind is EVENTS:
-        await connection.execute(EVENT_COMMENT.delete().where(EVENT_COMMENT.c.event_id.in_(rows)))
+        await connection.execute(EVENT_COMMENT.delete().where(one_of(EVENT_COMMENT.c.event_id, rows)))
     grown: dict[Holder, Use] = {}
     for holder, size in rows.values():
         for each in {holder, Holder(holder.company_id)}:

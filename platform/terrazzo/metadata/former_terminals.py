@@ -9,6 +9,7 @@ import msgspec
 import sqlalchemy as sa
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.registry import AUDIT, FORMER_TERMINAL
 from terrazzo.domain.actor import Actor
 
@@ -81,10 +82,10 @@ class FormerTerminals:
         for start in range(0, len(wanted), _AT_ONCE):
             some = wanted[start : start + _AT_ONCE]
             async with self._database.writing() as connection:
-                known = sa.select(_columns.uid).where(_columns.uid.in_(some))
+                known = sa.select(_columns.uid).where(one_of(_columns.uid, some))
                 missing = sorted(set(some) - set((await connection.execute(known)).scalars()))
                 last = sa.select(sa.func.max(AUDIT.c.id)).where(
-                    AUDIT.c.entity == "terminal", AUDIT.c.action == "delete", AUDIT.c.uid.in_(missing)
+                    AUDIT.c.entity == "terminal", AUDIT.c.action == "delete", one_of(AUDIT.c.uid, missing)
                 )
                 entries = sa.select(AUDIT).where(AUDIT.c.id.in_(last.group_by(AUDIT.c.uid)))
                 deleted = {row["uid"]: row for row in (await connection.execute(entries)).mappings()}

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, LABEL
 from terrazzo.database.tables.messages import RULE_NOTICE
 from terrazzo.domain.happened import Happened
@@ -98,7 +99,7 @@ class NoticeStore:
             .returning(_columns.id)
         )
         ids = sorted((await connection.execute(told)).scalars())
-        query = sa.select(RULE_NOTICE).where(_columns.id.in_(ids[:MOST_AT_ONCE])).order_by(_columns.id)
+        query = sa.select(RULE_NOTICE).where(one_of(_columns.id, ids[:MOST_AT_ONCE])).order_by(_columns.id)
         found = (await connection.execute(query)).mappings().all() if ids else []
         return [Notice(**{name: row[name] for name in Notice.__struct_fields__}) for row in found], len(ids)
 

@@ -21,6 +21,7 @@ from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import Changed
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.analysis import ANALYSIS_PROGRESS
 from terrazzo.domain.actor import Actor, Role
@@ -136,7 +137,7 @@ class ResultActions:
             return ResultData(await self._running(services, jobs.rows, request.type))
         latest = [latest_period(self.table, request.type)]
         objects = [row["object_id"] for row in jobs.rows]
-        mine = [*self._mine(script), self.table.c.type == request.type, self.table.c.object_id.in_(objects)]
+        mine = [*self._mine(script), self.table.c.type == request.type, one_of(self.table.c.object_id, objects)]
         found = await services.analysis.results.all(
             actor, self.table, where=[*mine, *latest], order=("object_id", "id")
         )

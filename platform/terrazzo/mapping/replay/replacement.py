@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT, LABEL
 from terrazzo.expressions.functions import Value, as_number
 from terrazzo.mapping.labels import Key
@@ -51,7 +52,7 @@ async def replace_happenings(
     if not dry_run:
         await _apply(connection, EVENTS, of_events, quotas)
         for ids in _pieces(of_events.deletes):
-            await connection.execute(EVENT_COMMENT.delete().where(EVENT_COMMENT.c.event_id.in_(ids)))
+            await connection.execute(EVENT_COMMENT.delete().where(one_of(EVENT_COMMENT.c.event_id, ids)))
         await _apply(connection, LABELS, of_labels, quotas)
     before = sum(span.holds(row["opened_at"]) for row in labels)
     moved = [row for row in labels if span.holds(row["opened_at"]) and _moves_out(of_labels, row, span)]
@@ -86,7 +87,7 @@ async def _labels(
     reaches = sa.or_(columns.close_at.is_(None), columns.close_at >= span.start_us)
     if span.end_us is not None:
         reaches = sa.and_(reaches, columns.opened_at <= span.end_us)
-    where = [columns.object_id == object_id, columns.project_id.in_(rules), sa.or_(reaches, columns.by_hand == 1)]
+    where = [columns.object_id == object_id, one_of(columns.project_id, rules), sa.or_(reaches, columns.by_hand == 1)]
     query = sa.select(LABEL).where(*where).order_by(columns.opened_at, columns.id)
     return [dict(row) for row in (await connection.execute(query)).mappings()]
 
@@ -97,7 +98,7 @@ async def _apply(connection: AsyncConnection, kind: KeptKind, changes: Changes, 
         await connection.execute(table.update().where(table.c.id == row_id).values(**values))
     await quotas.take(connection, kind, changes.deletes)
     for ids in _pieces(changes.deletes):
-        await connection.execute(table.delete().where(table.c.id.in_(ids)))
+        await connection.execute(table.delete().where(one_of(table.c.id, ids)))
     if changes.inserts:
         found = await connection.execute(table.insert().returning(*table.c), _alike(changes.inserts))
         await quotas.add(connection, kind, [dict(row) for row in found.mappings()])

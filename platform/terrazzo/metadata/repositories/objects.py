@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.field import shorten
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.errors import BadParameter
@@ -37,7 +38,7 @@ class ObjectRepository(EntityRepository):
         if not uids:
             return
         table = TERMINAL.table
-        found = await connection.execute(sa.select(table.c.uid, table.c.id).where(table.c.uid.in_(uids)))
+        found = await connection.execute(sa.select(table.c.uid, table.c.id).where(one_of(table.c.uid, uids)))
         ids = {row.uid: row.id for row in found}
         links = [
             {"object_id": record_id, "terminal_id": ids[uid], "position": position} for position, uid in enumerate(uids)
@@ -61,7 +62,7 @@ async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], com
     table = TERMINAL.table
     texts = [key for key in keys if isinstance(key, str)]
     numbers = [number for number in map(as_id, keys) if number is not None]
-    named = sa.or_(table.c.uid.in_(texts), table.c.id.in_(numbers))
+    named = sa.or_(one_of(table.c.uid, texts), one_of(table.c.id, numbers))
     query = sa.select(table.c.id, table.c.uid).where(named, table.c[TERMINAL.company] == company)
     found = (await connection.execute(query)).all()
     by_uid, by_id = {row.uid for row in found}, {row.id: row.uid for row in found}

@@ -21,6 +21,7 @@ from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database, reason_of
 from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MASK, MAX_INTEGER, Field, FieldKind, shorten, type_name
+from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
@@ -151,7 +152,7 @@ class EntityRepository:
 
     async def refresh(self, changes: Sequence[MetadataChange]) -> None:
         """Reads records again that another process changed, and announces them to the watchers."""
-        query = self._rows.where(self.table.c.id.in_([change.record_id for change in changes]))
+        query = self._rows.where(one_of(self.table.c.id, [change.record_id for change in changes]))
         async with self._turn:
             async with self._database.reading() as connection:
                 found = (await connection.execute(query)).mappings().all()

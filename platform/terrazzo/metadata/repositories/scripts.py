@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.field import shorten
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
@@ -40,16 +41,16 @@ async def resolve_objects(connection: AsyncConnection, draft: Draft, company: in
     numbers = [as_id(key) for key in keys]
     table = OBJECT.table
     wanted = [number for number in numbers if number is not None]
-    query = sa.select(table.c.id).where(table.c.id.in_(wanted), table.c[OBJECT.company] == company)
+    query = sa.select(table.c.id).where(one_of(table.c.id, wanted), table.c[OBJECT.company] == company)
     known = set((await connection.execute(query)).scalars())
-    ids: list[str] = []
+    ids: dict[str, None] = {}
     for key, number in zip(keys, numbers, strict=True):
         if number not in known:
             raise BadParameter("object_list", f"no object {shorten(key)}")
         if str(number) in ids:
             raise BadParameter("object_list", f"object {number} is listed twice")
-        ids.append(str(number))
-    draft["object_list"] = ids
+        ids[str(number)] = None
+    draft["object_list"] = list(ids)
 
 
 def naming_object(table: sa.Table, row: Row) -> sa.ColumnElement[Any]:

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import COMPANY
+from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL
@@ -57,7 +58,7 @@ class TerminalRepository(EntityRepository):
     async def _note_logins(self, connection: AsyncConnection, logins: list[dict[str, Any]]) -> list[MetadataChange]:
         table, uids = self.table, [login["login"] for login in logins]
         first = table.c.activated.is_(None)
-        query = sa.select(table.c.id, table.c.uid).where(table.c.uid.in_(uids), first)
+        query = sa.select(table.c.id, table.c.uid).where(one_of(table.c.uid, uids), first)
         noted = (await connection.execute(query)).all()
         statement = table.update().where(table.c.uid == sa.bindparam("login"), first)
         await connection.execute(statement.values(activated=sa.bindparam("at")), logins)
@@ -78,7 +79,7 @@ class TerminalRepository(EntityRepository):
         """Names the series of new terminals whose uid a deleted one had: they begin anew."""
         table = self.table
         own = table.c.uid + MARK + sa.cast(table.c.id, sa.String)
-        statement = table.update().where(table.c.id.in_(ids)).values(series=own)
+        statement = table.update().where(one_of(table.c.id, ids)).values(series=own)
         if self.is_past_known:
             statement = statement.where(sa.exists().where(FORMER_TERMINAL.c.uid == table.c.uid))
         await connection.execute(statement)

@@ -60,6 +60,7 @@ def new_messaging(
         points=mapper.engine.catalogue.limits.points,
         mapper=mapper,
         marks=marks,
+        terminal_series=config.limits.terminal_series,
     )
     links = _new_links(config, files, clock)
     commands = CommandDispatcher(

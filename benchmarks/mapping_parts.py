@@ -79,6 +79,10 @@ class Batch:
         assert not refusals
         self._room.release()
 
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
 
 def rows() -> list[list[str]]:
     """Twenty variables: eighteen from the points of two terminals, two from others."""
@@ -135,6 +139,8 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
         tasks = Supervisor(on_stop=sys.exit)
         store = await RocksStore.open(Path(folder) / "series", tasks=tasks)
         mapper = None if engine is None else ReportMapper(engine, NoOutbox())
+        if mapper is not None:
+            mapper.maker.start(tasks)
         ingest = IngestPipeline(store, Valve(), tasks=tasks, mapper=mapper)
         ingest.start()
         await take(ingest, [[message] for message in first.values()])
@@ -143,6 +149,8 @@ async def ingest(load: list[list[Inbound]], engine: MappingEngine | None) -> tup
         await take(ingest, load)
         spent, used = time.perf_counter() - started, time.process_time() - used
         await ingest.stop()
+        if mapper is not None:
+            await mapper.maker.stop()
         await store.close()
     return len(load) * BATCH / spent, used / (len(load) * BATCH) * 1e6
 

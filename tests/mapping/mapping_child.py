@@ -47,6 +47,10 @@ class _Batch:
         self.arrived_us = time.time_ns() // 1000
         self.settle = lambda refusals=None: done.set()
 
+    def hold(self) -> None: ...
+
+    def release(self) -> None: ...
+
 
 class _Valve:
     def pause_intake(self) -> None: ...
@@ -67,6 +71,7 @@ async def run(folder: Path, first: int) -> None:
     store, database, entities = await open_parts(folder)
     tasks = new_tasks()
     mapper = await ReportMapper.open(store, entities, EffectQueue(EffectWriter(database), tasks))
+    mapper.maker.start(tasks)
     ingest = IngestPipeline(store, _Valve(), tasks=tasks, mapper=mapper)
     ingest.start()
     terminal = Terminal(id=1, uid=TERMINAL, name="", company_id=1, type="Other", mode="pwd", username="", pin="")

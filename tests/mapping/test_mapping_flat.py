@@ -63,7 +63,11 @@ class Plant:
     def engine_as_shaper(self) -> Any:
         engine = self.engine
         return SimpleNamespace(
-            plans=engine.catalogue.plans, shape=engine.shape, begin=engine.begin, keep_up=engine.keep_up
+            is_ready=engine.catalogue.is_ready,
+            plans=engine.catalogue.plans,
+            shape=engine.shape,
+            begin=engine.begin,
+            keep_up=engine.keep_up,
         )
 
     def commit(self, value: int) -> int:

@@ -38,6 +38,7 @@ class Bench:
         self.happened: list[Happened] = []
         self.effect_queue.happened.listen(self.happened.extend)
         self.mapper = await ReportMapper.open(self.store, entities, self.effect_queue)
+        self.mapper.maker.start(tasks)
         self.calls: list[str] = []
         self.ingest = IngestPipeline(self.store, self, tasks=tasks, mapper=self.mapper)
         self.ingest.start()
@@ -59,12 +60,15 @@ class Bench:
             messages=[Inbound(self.tag, json.dumps(body).encode())],
             arrived_us=1,
             settle=lambda refusals=None: done.set(),
+            hold=lambda: None,
+            release=lambda: None,
         )
         self.ingest.take(batch)
         return done
 
     async def stop(self) -> None:
         await self.ingest.stop()
+        await self.mapper.maker.stop()
         await self.effect_queue.stop()
         await self.store.close()
         await self.database.close()

@@ -120,6 +120,8 @@ class Stand:
             messages=messages,
             arrived_us=now_us(),
             settle=lambda refusals=None: done.set(),
+            hold=lambda: None,
+            release=lambda: None,
         )
         self.ingest.take(batch)
         return done

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from terrazzo.analysis.context import AnalysisContext
-from terrazzo.analysis.periods import FINISHED, HOUR_US, Period
+from terrazzo.analysis.periods import FINISHED, HOUR_US, Period, PeriodType
 from terrazzo.analysis.progress import ScriptProgress, Todo, finish_todo
 from terrazzo.analysis.results import ResultWriter, read_variables
 from terrazzo.analysis.scripts import Formula, Script, ScriptKind
+from terrazzo.loop_pauses import Steps, in_turns
 from terrazzo.ports.store import Value
 
-_MOST_US = 168 * HOUR_US
+_MOST_HOURS = 168
+_MOST_VALUES = 5_000  # of the hours of one piece
 
 
 class CalculationWork:
@@ -38,21 +40,33 @@ class CalculationWork:
 
     async def redo(self, script: Script, todo: Todo) -> None:
         """Calculates the finished periods that meet the first part of a range."""
-        end_us = min(todo.end_us, todo.start_us + _MOST_US)
-        context, object_id = self._context, todo.job.object_id
+        formulas = await in_turns(script.body.reading())
+        hours = max(1, min(_MOST_HOURS, _MOST_VALUES // max(1, len(formulas))))
+        end_us = min(todo.end_us, todo.start_us + hours * HOUR_US)
+        context = self._context
+        found = [await self._calculate(script, todo, kind, formulas, end_us) for kind in FINISHED]
         async with context.database.writing() as connection:
             writer = ResultWriter(connection, script, todo.job, calendar=context.calendar, now_us=context.clock())
-            for kind in FINISHED:
-                first = context.calendar.period(kind, todo.start_us)
-                last = context.calendar.period(kind, max(end_us - 1, todo.start_us))
-                span = Period(kind, first.start_us, last.end_us)
-                found = await read_variables(connection, script.company_id, object_id, span)
-                await writer.put_values(
-                    span, {period: calculate(script.body, given) for period, given in found.items()}
-                )
+            for span, values in found:
+                await writer.put_values(span, values)
             await finish_todo(connection, todo, end_us)
 
+    async def _calculate(
+        self, script: Script, todo: Todo, kind: PeriodType, formulas: Sequence[Formula], end_us: int
+    ) -> tuple[Period, dict[Period, dict[str, Value]]]:
+        """The periods of one type, from statistics as they are: what changes meanwhile leaves a range of its own."""
+        calendar = self._context.calendar
+        first, last = calendar.period(kind, todo.start_us), calendar.period(kind, max(end_us - 1, todo.start_us))
+        span = Period(kind, first.start_us, last.end_us)
+        async with self._context.database.reading() as connection:
+            found = await read_variables(connection, script.company_id, todo.job.object_id, span)
+        return span, {period: await in_turns(calculating(formulas, given)) for period, given in found.items()}
 
-def calculate(formulas: Sequence[Formula], given: Mapping[str, Value]) -> dict[str, Value]:
+
+def calculating(formulas: Sequence[Formula], given: Mapping[str, Value]) -> Steps[dict[str, Value]]:
     """Each variable; null where a statistic that it needs is missing."""
-    return {name: None if each is None else each.evaluate(given) for name, each in formulas}
+    values = {}
+    for name, each in formulas:
+        values[name] = None if each is None else each.evaluate(given)
+        yield
+    return values

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from terrazzo.analysis.calculations import calculate
+from terrazzo.analysis.calculations import calculating
 from terrazzo.analysis.context import AnalysisContext
 from terrazzo.analysis.periods import FINISHED, HOUR_US, RUNNING, Period, PeriodType
 from terrazzo.analysis.progress import ScriptProgress
 from terrazzo.analysis.results import read_summaries
 from terrazzo.analysis.scripts import Job, Script, ScriptKind
 from terrazzo.analysis.tally import Summary, join
+from terrazzo.loop_pauses import in_turns
 from terrazzo.ports.store import Value
 
 _MOST_EDGE_US = 6 * HOUR_US  # what a query scans: a script that catches up from further back ends where it is
@@ -39,14 +40,20 @@ class RunningResults:
             some = await self._statistics(source, Job(source.kind, source.id, object_id), kind)
             if some is not None:
                 given, found = {**some.values, **given}, found or some
-        return None if found is None else Running(found.period, calculate(script.body, given))
+        if found is None:
+            return None
+        formulas = await in_turns(script.body.reading())
+        return Running(found.period, await in_turns(calculating(formulas, given)))
 
     def nothing(self, script: Script, kind: PeriodType) -> Running:
         """What is told while nothing is computed: every variable, and no value."""
         now_us = self._context.clock()
-        rows = script.body.measures if script.kind is ScriptKind.STATISTICS else script.body
+        if script.kind is ScriptKind.STATISTICS:
+            names = [row.var_name for row in script.body.measures]
+        else:
+            names = script.body.names
         start_us = now_us if kind is PeriodType.TOTAL else self._context.calendar.period(RUNNING[kind], now_us).start_us
-        return Running(Period(kind, start_us, now_us), {row.var_name: None for row in rows})
+        return Running(Period(kind, start_us, now_us), dict.fromkeys(names))
 
     def _sources(self, script: Script, object_id: int) -> list[Script]:
         """The statistics scripts that have results on an object of a calculation, the first made first."""

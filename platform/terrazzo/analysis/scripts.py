@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.expressions.expression import Expression, parse_expression
 from terrazzo.expressions.tokens import ExpressionError
+from terrazzo.loop_pauses import Steps
 
 
 class ScriptKind(StrEnum):
@@ -32,6 +33,32 @@ class Formula(NamedTuple):
     expression: Expression | None
 
 
+class Formulas:
+    """The rows of a calculation script; they are read when they are needed first, which takes up to half a second."""
+
+    def __init__(self, rows: Sequence[Sequence[str]]) -> None:
+        self._rows = rows
+        self._found: tuple[Formula, ...] | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the variables."""
+        return [name for name, _ in self._rows]
+
+    def reading(self) -> Steps[tuple[Formula, ...]]:
+        """The formulas, step by step."""
+        if self._found is None:
+            found = []
+            for name, text in self._rows:
+                found.append(Formula(name, _expression(text)))
+                yield
+            self._found = tuple(found)
+        return self._found
+
+
 class Balance(NamedTuple):
     """The definition of a balance: its target, its inputs and its window."""
 
@@ -41,7 +68,7 @@ class Balance(NamedTuple):
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """One script. ``body``: a ``StatisticsRows``, formulas, or a ``Balance``."""
+    """One script. ``body``: a ``StatisticsRows``, ``Formulas``, or a ``Balance``."""
 
     kind: ScriptKind
     id: int
@@ -142,8 +169,8 @@ def _statistics_rows(row: Row) -> StatisticsRows:
     return parse_statistics_rows(row["script"] or ())
 
 
-def _formulas(row: Row) -> tuple[Formula, ...]:
-    return tuple(Formula(name, _expression(text)) for name, text in row["script"] or ())
+def _formulas(row: Row) -> Formulas:
+    return Formulas(row["script"] or ())
 
 
 def _expression(text: str) -> Expression | None:

@@ -10,6 +10,7 @@ from terrazzo.bulk.rows import MOST_NAME_CHARACTERS
 from terrazzo.database.entity import Entity, Uid
 from terrazzo.database.field import MASK, Field, FieldKind
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import in_turns
 
 MOST_UID_CHARACTERS = 64
 
@@ -44,11 +45,11 @@ class Columns:
             if name not in self._known:
                 issues.add(row, name[:MOST_NAME_CHARACTERS], f"no such column; there are {self._there_are}")
 
-    def parse_new(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
+    async def parse_new(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
         """The values of all columns of a new record; faults become issues."""
-        return self._parse(self.writable.values(), values, issues, row)
+        return await self._parse(self.writable.values(), values, issues, row)
 
-    def parse_given(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
+    async def parse_given(self, values: dict[str, Any], issues: Issues, *, row: int) -> dict[str, Any]:
         """The values of the columns that a row gives for an existing record; faults become issues."""
         fixed = (self.entity.uid_name, "created_by")
         given = [
@@ -56,7 +57,7 @@ class Columns:
             for name, each in self.writable.items()
             if values.get(name) is not None and name not in fixed and not _is_mask(each, values[name])
         ]
-        return self._parse(given, values, issues, row)
+        return await self._parse(given, values, issues, row)
 
     def uid_of(self, values: dict[str, Any]) -> str | None:
         """The text key in a row; None for a new record whose key the platform makes.
@@ -81,11 +82,11 @@ class Columns:
         return uid
 
     @staticmethod
-    def _parse(fields: Iterable[Field], values: dict[str, Any], issues: Issues, row: int) -> dict[str, Any]:
+    async def _parse(fields: Iterable[Field], values: dict[str, Any], issues: Issues, row: int) -> dict[str, Any]:
         draft = {}
         for each in fields:
             try:
-                draft[each.name] = each.parse(_cell(each, values.get(each.name)))
+                draft[each.name] = await in_turns(each.parsing(_cell(each, values.get(each.name))))
             except BadParameter as error:
                 issues.add(row, each.name, error.reason)
         return draft

@@ -126,7 +126,7 @@ class Planner:
             issues.add(row, field, error.reason if isinstance(error, BadParameter) else str(error))
             return None
         parse = self._columns.parse_new if before is None else self._columns.parse_given
-        draft = parse(source.values, issues, row=row)
+        draft = await parse(source.values, issues, row=row)
         self._check_draft(row, draft, before)
         self._repository._sign(self._actor, draft, *(["created_by"] if before is None else []), "last_modified_by")
         await self._resolve(row, draft, company, before)

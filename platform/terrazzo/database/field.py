@@ -12,6 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import Steps, at_once
 
 BIG = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite numbers its rows only by INTEGER PRIMARY KEY
 MAX_INTEGER = 2**63 - 1
@@ -22,6 +23,9 @@ _NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
 
 Check = Callable[[Any], object]
 """Checks a value of the right type; raises ``ValueError`` that says what is wrong with it."""
+
+CheckSteps = Callable[[Any], Steps[None]]
+"""A check that takes long."""
 
 
 class FieldKind(Enum):
@@ -51,6 +55,7 @@ class Field:
     references: str | None = None  # an entity's name
     read: Callable[[Any], Any] | None = None  # turns other forms that clients use into the column's own
     check: Check | None = None
+    check_steps: CheckSteps | None = None
     read_only: bool = False  # set by the platform; ignored where a client sends it back
     internal: bool = False  # never shown to clients
     unset: str | None = None  # of a structure: the JSON text that it reads as where nothing was written
@@ -62,6 +67,10 @@ class Field:
         Raises:
             BadParameter: the value doesn't fit; names the column.
         """
+        return at_once(self.parsing(value))
+
+    def parsing(self, value: Any) -> Steps[Any]:
+        """As ``parse``, in steps."""
         if value is None or value == "":
             value = self.default
         try:
@@ -71,6 +80,8 @@ class Field:
             value = value if value is None else _PARSERS[self.kind](self, value)
             if self.check is not None and value not in (None, ""):
                 self.check(value)
+            if self.check_steps is not None and value not in (None, ""):
+                yield from self.check_steps(value)
         except ValueError as error:
             raise BadParameter(self.name, str(error)) from None
         return value

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.expressions.expression import Expression, compile_tree, parse_expression
+from terrazzo.expressions.expression import Expression, expression_of, parse_expression
 from terrazzo.expressions.functions import as_number
 from terrazzo.expressions.tokens import ExpressionError
 from terrazzo.expressions.tree import Call, Comparison, Constant, Name, Node, X, with_name
@@ -261,7 +261,7 @@ class _RowReader:
             raise self._error(column, "an EVNT row needs a condition")
         if is_code and source:
             text = condition.text if self._text(7) == "@Condition" else f"{source}{condition.text.removeprefix(X)}"
-            condition = compile_tree(text, with_name(condition.tree, X, source))
+            condition = expression_of(text, with_name(condition.tree, X, source))
         for place, used in ((column, condition), (6, expression)):
             if not point and used is not None and X in used.names:
                 raise self._error(place, "x is used and the row has no point")
@@ -293,4 +293,4 @@ def _compare(operator: str, value: Any) -> Expression:
         tree = Comparison(Call("same", given), (("==", Constant(operator == "==")),))
     else:
         tree = Comparison(Call("plain", given[:1]), ((operator, Constant(value)),))
-    return compile_tree(f"x {operator} {value!r}" if isinstance(value, str) else f"x {operator} {value}", tree)
+    return expression_of(f"x {operator} {value!r}" if isinstance(value, str) else f"x {operator} {value}", tree)

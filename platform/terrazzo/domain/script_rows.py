@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import ExpressionError
+from terrazzo.loop_pauses import Steps, at_once
 
 MAX_ROWS = 1_000
 MAX_CODES = 100
 MAX_CELL = 2_000  # characters of a cell, as of an expression
-MAX_PARTS = 50_000  # names, numbers and signs of all expressions: half a second to compile
+MAX_PARTS = 50_000  # names, numbers and signs of all expressions: half a second to read
 _PART = re.compile(r"\w+|[^\w\s]")
 STATISTICS = ("avg", "sum", "min", "max", "count", "delta", "first", "last")
 _DURATION = "duration("
@@ -45,7 +46,7 @@ def check_cells(rows: list[Any]) -> None:
                 raise ValueError(f"row {number}, column {column}: at most {MAX_CELL} characters, got {len(cell)}")
 
 
-def check_parts(rows: list[Any], first: int) -> None:
+def parts_check(rows: list[Any], first: int) -> Steps[None]:
     """Checks that expressions, which are in the columns from ``first`` on, have at most ``MAX_PARTS`` parts together.
 
     Raises:
@@ -57,6 +58,7 @@ def check_parts(rows: list[Any], first: int) -> None:
             parts += len(_PART.findall(cell)) if isinstance(cell, str) else 1
         if parts > MAX_PARTS:
             raise ValueError(f"row {number}: more than {MAX_PARTS} names, numbers and signs in all rows to here")
+        yield
 
 
 def check_rows(rows: Any, widths: tuple[int, ...]) -> None:
@@ -97,9 +99,14 @@ def check_statistics_rows(rows: Any) -> None:
 
 def check_calculate_rows(rows: Any) -> None:
     """Checks rows of 2 texts: variable name, expression over the names of statistics."""
+    at_once(calculate_rows_check(rows))
+
+
+def calculate_rows_check(rows: Any) -> Steps[None]:
+    """As ``check_calculate_rows``, row by row."""
     check_texts(rows, 2)
     check_distinct(rows)
-    check_parts(rows, 2)
+    yield from parts_check(rows, 2)
     for number, row in enumerate(rows, 1):
         if not row[1].strip():
             raise ValueError(f"row {number}, column 2: expected an expression")
@@ -107,6 +114,7 @@ def check_calculate_rows(rows: Any) -> None:
             parse_expression(row[1])
         except ExpressionError as error:
             raise ValueError(f"row {number}, column 2: {error}") from None
+        yield
 
 
 def check_codes(codes: Any) -> None:

@@ -1,4 +1,4 @@
-"""One expression: its text, the names that it uses, and a compiled function."""
+"""One expression: its text, the names that it uses, and a function, compiled when it is needed first."""
 
 from __future__ import annotations
 
@@ -16,18 +16,26 @@ ExpressionValues = Mapping[str, Value]
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Compiled. ``evaluate`` takes about half a microsecond for a simple one, never raises and never runs long."""
+    """``evaluate`` takes about half a microsecond for a simple one, the first time up to two milliseconds."""
 
     text: str
     tree: Node = field(compare=False, repr=False)  # as deep as the text is long
     names: tuple[str, ...]
-    evaluate: Callable[[ExpressionValues], Value] = field(compare=False)
-    """``evaluate(values)``: names to values; a name that is absent or null makes the result null, and so do texts in
-    arithmetic, a division by zero, and a result that no finite number holds."""
+    _compiled: list[Callable[[ExpressionValues], Value]] = field(default_factory=list, compare=False, repr=False)
+
+    def evaluate(self, values: ExpressionValues) -> Value:
+        """The value for names and their values; never raises and never runs long.
+
+        A name that is absent or null makes it null, and so do texts in arithmetic, a division by zero, and a result
+        that no finite number holds.
+        """
+        if not self._compiled:
+            self._compiled.append(_compile(self.tree))
+        return self._compiled[0](values)
 
 
 def parse_expression(text: str, *, names: Collection[str] | None = None) -> Expression:
-    """Reads and compiles an expression.
+    """Reads an expression.
 
     Args:
         names: those that may occur; None: any.
@@ -35,19 +43,23 @@ def parse_expression(text: str, *, names: Collection[str] | None = None) -> Expr
     Raises:
         ExpressionError: what is wrong and at which character, or an unknown name.
     """
-    return compile_tree(text, parse(text), names=names)
+    return expression_of(text, parse(text), names=names)
 
 
-def compile_tree(text: str, tree: Node, *, names: Collection[str] | None = None) -> Expression:
+def expression_of(text: str, tree: Node, *, names: Collection[str] | None = None) -> Expression:
     """An expression from a tree; raises as ``parse_expression``."""
     used = tuple(names_of(tree))
     for name in used:
         if names is not None and name not in names:
             raise ExpressionError(f"no code {name[:64]!r}")
+    return Expression(text, tree, used)
+
+
+def _compile(tree: Node) -> Callable[[ExpressionValues], Value]:
     result = expression_source(tree, lambda code: f"v[{code!r}]")
     if not is_settled(tree):
         result = f"settle({result})"
     source = f"def evaluate(v):\n try:\n  return {result}\n except FAULTS:\n  return None\n"
     namespace = dict(NAMESPACE)
     exec(compile(source, "<expression>", "exec"), namespace)  # made of our own tree  # nosec B102
-    return Expression(text, tree, used, namespace["evaluate"])
+    return namespace["evaluate"]  # type: ignore[no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -54,6 +54,12 @@ class MessageMapper(Protocol):
 
         ``points``: the payload, flat; ``time_us``: the record's time, UTC microseconds.
         """
+
+    def is_ready(self, uid: str) -> bool:
+        """Whether ``plans`` of a terminal are there, or can be had at once."""
+
+    def when_ready(self, uid: str, done: Callable[[], None]) -> None:
+        """Calls ``done`` when ``is_ready``, which said no, is to be asked again."""
 
     def lane(self, uid: str) -> Hashable | None:
         """What a terminal shares with others that feed the same objects; None: nothing."""
@@ -130,6 +136,7 @@ class Arrival(msgspec.Struct):
     refusals: dict[int, int] | None = None
     opened: dict[int, bytes | Exception] | None = None
     waits: bool = False
+    unplanned: str = ""  # a terminal whose plans have to be made first
     is_held: bool = False  # nothing more is read from its connection until it is decoded
 
     def refuse(self, index: int, reason: int) -> None:
@@ -238,6 +245,7 @@ class Recorder:
         self._stats = stats
         self._series = series
         self._plans_of = _no_plans if mapper is None else mapper.plans
+        self._is_ready = _always if mapper is None else mapper.is_ready
         self._map = _into_nothing if mapper is None else mapper.shape
         self._mapper = mapper
         self._reports: Sequence[Record] = ()  # of the group that the mapper has begun
@@ -248,7 +256,8 @@ class Recorder:
     def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
         """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
 
-        It ends before that, too, where a payload has to be opened elsewhere first: the arrival ``waits`` then.
+        It ends before that, too, where a payload has to be opened elsewhere first (the arrival ``waits`` then), or
+        plans have to be made (it is ``unplanned``).
         A plain payload takes a microsecond or two, a sealed or mapped one up to many thousands.
         """
         if self._mapper is not None and group.records is not self._reports:
@@ -261,7 +270,7 @@ class Recorder:
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
             if len(group.mosaic) > made:
                 group.made += sum([len(body) for _, _, body in group.mosaic[made:]])
-            if arrival.waits or (arrival.next < count and time.perf_counter() > deadline_s):
+            if arrival.waits or arrival.unplanned or (arrival.next < count and time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
@@ -286,6 +295,9 @@ class Recorder:
             if found is not tag:
                 if self._is_one_too_many(message, group, arrival, index):
                     continue
+                if not self._is_ready(found.uid):
+                    arrival.unplanned, stop = found.uid, index
+                    break
                 tag = found
                 seal, series, plans = tag.seal, tag.series, self._plans(tag, arrived_us)
             try:
@@ -371,6 +383,10 @@ class Recorder:
 
 def _no_plans(uid: str) -> Sequence[Any]:
     return ()
+
+
+def _always(uid: str) -> bool:
+    return True
 
 
 def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:

@@ -287,6 +287,8 @@ class IngestPipeline:
                     _resume_reading(arrival)
             elif arrival.waits:
                 self._have_opened(lane)
+            elif arrival.unplanned:
+                self._have_planned(lane, arrival)
             if time.perf_counter() > deadline_s:
                 pending.end_turn(lane)
                 return False
@@ -298,6 +300,13 @@ class IngestPipeline:
         self._pending.hold(lane)
         _pause_reading(arrival)
         self._opener.submit(lane)
+
+    def _have_planned(self, lane: Lane, arrival: Arrival) -> None:
+        """Has a terminal's plans made elsewhere."""
+        self._pending.hold(lane)
+        _pause_reading(arrival)
+        assert self._mapper is not None  # it makes plans
+        self._mapper.when_ready(arrival.unplanned, lambda: self._on_opened(lane))
 
     def _have_wait(self, lane: Lane) -> None:
         """Has a lane wait until the mapper has room for its company."""
@@ -315,7 +324,7 @@ class IngestPipeline:
 
     def _on_opened(self, lane: Lane) -> None:
         if lane.arrivals:  # nothing of it was given up meanwhile
-            lane.arrivals[0].waits = False
+            lane.arrivals[0].waits, lane.arrivals[0].unplanned = False, ""
         self._pending.release(lane)
         self._wake.set()
 

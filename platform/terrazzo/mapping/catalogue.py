@@ -1,8 +1,11 @@
 """Which mapping, terminals and retainers each object has, and from that the plans of each terminal.
 
-Changes only mark what they touch: plans are made again when the next message of a terminal asks for them, so that a
-change is in force with the next batch and costs little however many objects share the mapping. What is put in again as
-it was, or with another name, touches nothing, whoever writes it.
+Changes only mark what they touch: mappings are read and plans are made when the next message of a terminal asks for
+them, so that a change is in force with the next batch and costs little however many objects share the mapping. What is
+put in again as it was, or with another name, touches nothing, whoever writes it.
+
+Reading a large mapping and making its plans takes seconds. Whoever can wait takes the steps of ``preparation`` first;
+what is asked for without them is made at once.
 """
 
 from __future__ import annotations
@@ -14,15 +17,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from terrazzo.domain.mapping_table import MappingTable, Slot, parse_table
+from terrazzo.domain.mapping_table import MappingTable, Slot, table_steps
 from terrazzo.domain.payload import PointLimits
 from terrazzo.expressions.functions import Value
 from terrazzo.mapping.labels import LabelRule, Labels, label_rules_of
-from terrazzo.mapping.plan import Run, compile_derived, compile_plan
+from terrazzo.mapping.plan import PlanSteps, Run, derived_steps, made_at_once, plan_steps
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
 from terrazzo.ports.store import Record
 
 _log = logging.getLogger(__name__)
+
+_SHORT = 10_000  # characters of rows that are read in some milliseconds
 
 
 class ObjectSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,6 +116,7 @@ class MappingCatalogue:
         self.layouts: dict[str, tuple[Slot, ...]] = {}
         self.collected: defaultdict[int, dict[str, Value]] = defaultdict(dict)  # object -> project -> latest value
         self._scripts: dict[int, str] = {}
+        self._unread: dict[int, Any] = {}  # rows of mappings that are not tables yet
         self._tables: dict[int, MappingTable | None] = {}
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
         self._objects: dict[int, ObjectSpec] = {}
@@ -141,13 +147,10 @@ class MappingCatalogue:
         if self._scripts.get(mapping_id) == script:
             return
         self._scripts[mapping_id] = script
-        table = None
+        self._tables.pop(mapping_id, None)
+        self._unread.pop(mapping_id, None)
         if rows is not None:
-            try:
-                table = parse_table(rows)
-            except ValueError as error:
-                _log.warning("mapping %d is not used: %s", mapping_id, error)
-        self._tables[mapping_id] = table
+            self._unread[mapping_id] = rows
         self._runs[mapping_id] = {}
         for object_id in self._mapped[mapping_id]:
             self._unbind(object_id)
@@ -217,6 +220,88 @@ class MappingCatalogue:
             plans = self._plans[uid] = tuple(plan for each in objects for plan in self._sound_plan(each, uid))
         return plans
 
+    def is_ready(self, uid: str) -> bool:
+        """Whether ``plans`` of a terminal are there, or none to be made."""
+        return uid in self._plans or not self._objects_of.get(uid)
+
+    def company_of(self, uid: str) -> int:
+        """Whose the objects are that a terminal feeds; 0 where it feeds none."""
+        for object_id in self._objects_of.get(uid, ()):
+            return self._objects[object_id].company_id
+        return 0
+
+    def preparation(self, uid: str) -> PlanSteps[None]:
+        """The steps that make the plans of a terminal; something changed meanwhile where they aren't there then."""
+        failed = set()
+        for object_id in sorted(self._objects_of.get(uid, ())):
+            try:
+                yield from self._prepare(object_id, uid)
+            except Exception:  # noqa: BLE001 - ``plans`` finds it again, and says so
+                failed.add(object_id)
+        if all(each in failed or self._is_prepared(each, uid) for each in self._objects_of.get(uid, ())):
+            self.plans(uid)
+
+    def _is_prepared(self, object_id: int, uid: str) -> bool:
+        spec, bound = self._objects[object_id], self._bound.get(object_id)
+        if bound is None:
+            return spec.mapping_id not in self._unread and self._table(spec) is None
+        points = bound.points.get(uid)
+        return not points or (spec.mapping_id is not None and tuple(points.items()) in self._runs[spec.mapping_id])
+
+    def preparation_of_object(self, object_id: int) -> PlanSteps[None]:
+        """The steps after which all is at hand that an object needs, whatever feeds it."""
+        spec = self._objects.get(object_id)
+        for uid in spec.terminals if spec else ():
+            yield from self._prepare(object_id, uid)
+        spec, bound = self._objects.get(object_id), self.bound(object_id)
+        if spec is None or spec.mapping_id is None or bound is None:
+            return
+        runs = self._runs[spec.mapping_id]  # those of the table: nothing comes between here and there
+        if () not in runs:
+            runs[()] = yield from derived_steps(bound.state.table)
+
+    def _prepare(self, object_id: int, uid: str) -> PlanSteps[None]:
+        spec = self._objects.get(object_id)
+        if spec is not None and spec.mapping_id is not None and spec.is_available:
+            yield from self.reading(spec.mapping_id)
+        yield None
+        spec, bound = self._objects.get(object_id), self.bound(object_id)
+        points = None if bound is None else bound.points.get(uid)
+        if spec is None or spec.mapping_id is None or bound is None or not points:
+            return
+        runs, key = self._runs[spec.mapping_id], tuple(points.items())  # those of the table, as above
+        if key not in runs:
+            runs[key] = yield from plan_steps(bound.state.table, points)
+
+    def reading(self, mapping_id: int) -> PlanSteps[None]:
+        """The steps that make a mapping's rows a table, if they aren't."""
+        rows = self._unread.get(mapping_id)
+        if rows is None:
+            return
+        table = None
+        try:
+            table = yield from table_steps(rows)
+        except ValueError as error:
+            _log.warning("mapping %d is not used: %s", mapping_id, error)
+        if self._unread.get(mapping_id) is rows:  # it is the same still
+            self._tables[mapping_id] = table
+            del self._unread[mapping_id]
+
+    def is_at_hand(self, object_id: int) -> bool:
+        """Whether ``bound`` has little to do for an object: its mapping is read, or short."""
+        spec = self._objects.get(object_id)
+        mapping_id = None if spec is None else spec.mapping_id
+        return mapping_id is None or mapping_id not in self._unread or len(self._scripts[mapping_id]) <= _SHORT
+
+    @property
+    def unread(self) -> list[int]:
+        """The mappings that objects have and whose rows are no tables yet."""
+        return [mapping_id for mapping_id in self._unread if self._mapped.get(mapping_id)]
+
+    def objects_of_mapping(self, mapping_id: int) -> Sequence[int]:
+        """The objects that have a mapping."""
+        return tuple(self._mapped.get(mapping_id, ()))
+
     def _sound_plan(self, object_id: int, uid: str) -> Sequence[Plan]:
         """A plan that can't be made is none, and keeps nothing from the terminal's other objects."""
         try:
@@ -251,9 +336,10 @@ class MappingCatalogue:
         if bound is None or spec is None or spec.mapping_id is None:
             return None
         runs = self._runs[spec.mapping_id]
-        if () not in runs:
-            runs[()] = compile_derived(bound.state.table)
-        return Plan(runs[()], bound)
+        run = runs.get(())
+        if run is None:
+            run = runs[()] = made_at_once(derived_steps(bound.state.table))
+        return Plan(run, bound)
 
     def alone(self, object_id: int) -> MappingCatalogue | None:
         """A catalogue of this object only, under the same mapping and retainers, that remembers nothing of it.
@@ -264,7 +350,7 @@ class MappingCatalogue:
         if bound is None or spec is None or spec.mapping_id is None:
             return None
         copy = MappingCatalogue(self.limits)
-        copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, {}
+        copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, self._runs[spec.mapping_id]
         copy.put_object(spec)
         for retainer in self._retainers.values():
             if object_id in retainer.objects:
@@ -281,6 +367,8 @@ class MappingCatalogue:
     def _table(self, spec: ObjectSpec | None) -> MappingTable | None:
         if spec is None or spec.mapping_id is None or not spec.is_available:
             return None
+        if spec.mapping_id in self._unread:
+            made_at_once(self.reading(spec.mapping_id))
         return self._tables.get(spec.mapping_id)
 
     def _plan(self, object_id: int, uid: str) -> Iterable[Plan]:
@@ -295,7 +383,7 @@ class MappingCatalogue:
             key = tuple(points.items())
             run = runs.get(key)
             if run is None:
-                run = runs[key] = compile_plan(table, points)
+                run = runs[key] = made_at_once(plan_steps(table, points))
             yield Plan(run, bound)
 
     def _state(self, object_id: int, table: MappingTable) -> ObjectState:

@@ -217,9 +217,7 @@ class MappingEngine:
             values: the latest of each project, by each of the project's names.
             collected_us: when something was collected last; what the object has taken in already changes nothing.
         """
-        known = self.catalogue.collected[object_id]
-        known.clear()
-        known.update(shorten(dict(values), self.catalogue.limits.points))
+        self.remember(object_id, values)
         plan = self.catalogue.derived(object_id)
         if plan is None or plan.bound.state.derived_us >= collected_us:
             return
@@ -230,6 +228,12 @@ class MappingEngine:
             self._recover(plan.bound, 0)
             self._sparse_log.error("what was collected for object %d is not used", object_id, exc_info=True)
         self._save(plan.bound)
+
+    def remember(self, object_id: int, values: Mapping[str, Value]) -> None:
+        """What was collected offline for an object: its COL variables have it when they are computed next."""
+        known = self.catalogue.collected[object_id]
+        known.clear()
+        known.update(shorten(dict(values), self.catalogue.limits.points))
 
     def _derive(self, plan: Plan, now_us: int) -> None:
         run, bound = plan
@@ -358,8 +362,11 @@ class MappingEngine:
             self.drop_retainer(project_id, now_us)
 
     def state(self, object_id: int) -> ObjectState | None:
-        """What is known of an object: its variables and when it reported; None where it isn't mapped."""
-        bound = self.catalogue.bound(object_id)
+        """What is known of an object: its variables and when it reported.
+
+        None where it isn't mapped, or by a long mapping that nobody has read yet (``PlanMaker.read`` tells when).
+        """
+        bound = self.catalogue.bound(object_id) if self.catalogue.is_at_hand(object_id) else None
         return None if bound is None else bound.state
 
     def open_labels(self, object_id: int) -> int:

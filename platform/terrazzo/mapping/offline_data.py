@@ -28,7 +28,10 @@ NOW_US = 2**62  # later than everything that an object has taken in
 class Mapped(Protocol):
     """The mapping, which is told of collected values."""
 
-    def on_collected(self, object_id: int, values: dict[str, Value], collected_us: int) -> None:
+    def remember(self, object_id: int, values: dict[str, Value]) -> None:
+        """As it was known before; the latest of each project, by each of the project's names."""
+
+    async def on_collected(self, object_id: int, values: dict[str, Value], collected_us: int) -> None:
         """The latest of each project, by each of the project's names; ``collected_us``: when the last one was."""
 
 
@@ -53,6 +56,7 @@ class OfflineDataFeed:
         self._objects_of: defaultdict[int, set[int]] = defaultdict(set)  # project -> objects
         self._known: dict[int, _Latest] = {}
         self._waiting: set[int] = set()  # objects to read again
+        self._before: dict[int, int] = {}  # object -> when the last one was collected that the start has found
         self._wake = asyncio.Event()
         self._task: Task | None = None
 
@@ -64,9 +68,11 @@ class OfflineDataFeed:
         """
         self._entities.collected.changes.listen(self.on_record)
         self._entities.collects.changes.listen(self.on_project)
-        for object_id, latest in (await self._read(None)).items():
+        found = await self._read(None)
+        for object_id, latest in found.items():
             self._keep(object_id, latest)
-            self._mapped.on_collected(object_id, latest.values, latest.collected_us)
+            self._mapped.remember(object_id, latest.values)
+        self._before = {object_id: latest.collected_us for object_id, latest in found.items()}
         self._task = self._tasks.spawn("offline data", self._follow, OnFailure.RESTART)
 
     async def stop(self) -> None:
@@ -91,6 +97,12 @@ class OfflineDataFeed:
 
     async def _follow(self) -> None:
         """What it has not read stays marked, whatever ends it."""
+        while self._before:
+            object_id, collected_us = next(iter(self._before.items()))
+            latest = self._known.get(object_id)
+            if latest is not None and object_id not in self._waiting:
+                await self._mapped.on_collected(object_id, latest.values, collected_us)
+            del self._before[object_id]
         while True:
             while self._waiting:
                 await self._refresh(sorted(self._waiting)[:_AT_ONCE])
@@ -105,7 +117,7 @@ class OfflineDataFeed:
             for object_id in objects:
                 latest = found.get(object_id, _Latest())
                 self._keep(object_id, latest)
-                self._mapped.on_collected(object_id, latest.values, NOW_US)
+                await self._mapped.on_collected(object_id, latest.values, NOW_US)
                 left.discard(object_id)
         finally:
             self._waiting |= left

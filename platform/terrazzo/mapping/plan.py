@@ -15,9 +15,10 @@ the plan, whose fields are unset where a variable is as it was: it is filled and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from types import CodeType
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -35,6 +36,10 @@ Changes = dict[str, Value] | msgspec.Struct | None
 
 Run = Callable[[Mapping[str, Any], int, ObjectState], tuple[Any, bool, bool]]
 """``(changes, is_late, is_fed)``; the changes are a dict where the message is late."""
+
+T = TypeVar("T")
+PlanSteps = Generator[str | None, CodeType | None, T]
+"""Work in small steps, with a result at the end. A text that a step yields is to be answered with its code."""
 
 _MISSING = object()
 _LARGE = 9 * 10**18
@@ -77,8 +82,12 @@ class PlanSource(NamedTuple):
 
 def plan_source(table: MappingTable, points: Mapping[int, str]) -> PlanSource:
     """The text of a terminal's function; ``points``: slot -> the name of the point that feeds it."""
+    return made_at_once(_source_steps(table, points))
+
+
+def _source_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[PlanSource]:
     writer = _Writer(table, points)
-    any_run, codes = "\n".join((_ANY_HEAD, *writer.any_lines())), tuple(writer.codes)
+    any_run, codes = (yield from _joined(_ANY_HEAD, writer.any_lines())), tuple(writer.codes)
     if any(_UNSPEAKABLE & set(code) for code in codes):
         return PlanSource(any_run, None, codes)
     names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
@@ -88,21 +97,35 @@ def plan_source(table: MappingTable, points: Mapping[int, str]) -> PlanSource:
         times=" = ".join(times),
         windows="; w = s.windows" if table.windowed else "",
     )
-    return PlanSource(any_run, "\n".join((head, *writer.lines())), codes)
+    run = yield from _joined(head, writer.lines())
+    return PlanSource(any_run, run, codes)
+
+
+def _joined(head: str, lines: Iterable[str]) -> PlanSteps[str]:
+    found = [head]
+    for line in lines:
+        found.append(line)
+        yield None
+    return "\n".join(found)
 
 
 def derived_source(table: MappingTable) -> str:
     """The text of the function for a change that no message brought."""
-    return "\n".join((_DERIVED_HEAD, *_Writer(table, {}).derived_lines()))
+    return made_at_once(_joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines()))
 
 
 def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
+    """The function for a terminal, made at once; ``points`` as in ``plan_steps``."""
+    return made_at_once(plan_steps(table, points))
+
+
+def plan_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Run]:
     """The function for a terminal.
 
     Args:
         points: slot -> the name of the point that feeds it.
     """
-    source = plan_source(table, points)
+    source = yield from _source_steps(table, points)
     namespace: dict[str, Any] = {
         **NAMESPACE,
         **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
@@ -110,19 +133,36 @@ def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
         "UNSET": msgspec.UNSET,
         "take": itemgetter(*map(point_name, points.values())),
     }
-    _compile(source.any_run, namespace)
+    yield from _define(source.any_run, namespace)
     if source.run is None:
         return namespace["any_run"]  # type: ignore[no-any-return]
     namespace["Changes"] = _changes_type(source.codes)
-    _compile(source.run, namespace)
+    yield from _define(source.run, namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 
 
-def compile_derived(table: MappingTable) -> Run:
+def derived_steps(table: MappingTable) -> PlanSteps[Run]:
     """The function for a change that no message brought: the rows that follow from others, and events."""
     namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
-    _compile(derived_source(table), namespace)
+    source = yield from _joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines())
+    yield from _define(source, namespace)
     return namespace["run"]  # type: ignore[no-any-return]
+
+
+def made_at_once(steps: PlanSteps[T]) -> T:
+    """Does all the steps, and compiles here what they ask for."""
+    code: CodeType | None = None
+    while True:
+        try:
+            source = steps.send(code)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+        code = None if source is None else compile_source(source)
+
+
+def compile_source(source: str) -> CodeType:
+    """The code of a text that a step has yielded; 4 ms for 10 KB, in which nothing else runs in this process."""
+    return compile(source, "<plan>", "exec")
 
 
 def changed_values(changes: Changes) -> Mapping[str, Value]:
@@ -133,8 +173,10 @@ def changed_values(changes: Changes) -> Mapping[str, Value]:
     return {code: value for code, value in values if value is not msgspec.UNSET}
 
 
-def _compile(source: str, namespace: dict[str, Any]) -> None:
-    exec(compile(source, "<plan>", "exec"), namespace)  # made of whitelisted parts only  # nosec B102
+def _define(source: str, namespace: dict[str, Any]) -> PlanSteps[None]:
+    code = yield source
+    assert code is not None  # what was asked for
+    exec(code, namespace)  # made of whitelisted parts only  # nosec B102
 
 
 def _changes_type(codes: Sequence[str]) -> type[msgspec.Struct]:

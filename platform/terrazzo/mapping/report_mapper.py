@@ -12,6 +12,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.mapping.catalogue import MappingLimits, ObjectSpec, RetainerSpec
 from terrazzo.mapping.effect_queue import PREFIX, EffectQueue
 from terrazzo.mapping.engine import MappingEngine
+from terrazzo.mapping.plan_maker import PlanMaker
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo.ports.store import Notes, Record, TimeSeriesStore
@@ -21,13 +22,17 @@ from terrazzo.times import now_us
 class ReportMapper:
     """Implements ``terrazzo.ingest.commit_group.MessageMapper``; follows objects, mappings and retainers.
 
-    ``wanted`` tells when a group should be ended though no message came, and when there is room again.
+    ``wanted`` tells when a group should be ended though no message came, and when there is room again. ``maker`` has to
+    be started before the ingest.
     """
 
     def __init__(self, engine: MappingEngine, effect_queue: EffectQueue) -> None:
         self.engine = engine
         self.effect_queue = effect_queue
+        self.maker = PlanMaker(engine.catalogue)
         self.plans = engine.catalogue.plans
+        self.is_ready = self.maker.is_ready
+        self.when_ready = self.maker.when_ready
         self.lane = engine.catalogue.lane
         self.shape = engine.shape
         self.begin = engine.begin
@@ -107,12 +112,18 @@ class ReportMapper:
         Raises:
             NotFound: no such label is open.
         """
+        await self.maker.prepare(object_id)
         self.engine.close_label(object_id, project_id, code, now_us())
         self.wanted.tell()
         await self.effect_queue.settled(self.effect_queue.last + 1)
 
-    def on_collected(self, object_id: int, values: Mapping[str, Value], collected_us: int) -> None:
+    def remember(self, object_id: int, values: Mapping[str, Value]) -> None:
+        """What was collected offline for an object, as it was known before."""
+        self.engine.remember(object_id, values)
+
+    async def on_collected(self, object_id: int, values: Mapping[str, Value], collected_us: int) -> None:
         """Something was collected offline for an object; as ``MappingEngine.collect``."""
+        await self.maker.prepare(object_id)
         self.engine.collect(object_id, values, collected_us, now_us())
         self.wanted.tell()
 
@@ -120,6 +131,7 @@ class ReportMapper:
         """A mapping was made, changed or deleted."""
         row = changed.row
         self.engine.catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None)
+        self.maker.on_changed()
 
     def on_object(self, changed: RowChange) -> None:
         """An object was made, changed or deleted."""
@@ -128,6 +140,7 @@ class ReportMapper:
             self.wanted.tell()
         else:
             self.engine.catalogue.put_object(_object_of(changed.row))
+            self.maker.on_changed()
 
     def on_retainer(self, changed: RowChange) -> None:
         """A retainer script was made, changed, started, stopped or deleted."""

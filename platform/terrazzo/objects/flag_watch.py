@@ -158,6 +158,12 @@ class FlagWatch:
             self._by_report.clear()
             self._mark(self._registry.object_ids())
 
+    def on_read(self, objects: Iterable[int]) -> None:
+        """Marks the objects of a mapping that was changed and has been read now: their variables are known again."""
+        if self._is_wanted:
+            self._by_report.clear()
+            self._mark(objects)
+
     def _find(self, series: str) -> tuple[int, ...]:
         if len(self._by_report) >= _MOST_SERIES:
             self._by_report.clear()

@@ -116,6 +116,7 @@ class ReplayRun:
         await self._parts.analysis.compute_again([(task.object_id, task.start_us, end_us)])
 
     async def _attempt(self) -> None:
+        await self._parts.live.prepare(self._task.object_id)
         subject = self._parts.live.subject(self._task.object_id)
         if subject is None:
             raise Failed("the object has no mapping that is in force, or is not available")

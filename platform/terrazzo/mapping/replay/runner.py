@@ -63,6 +63,7 @@ class ReplayRunner:
             raise BadParameter("start_time", "is after end_time")
         if not dry_run and not self._parts.store.is_replaceable:
             raise Conflict(_UNREPLACEABLE)
+        await self._parts.live.prepare(whose["id"])
         if self._parts.live.subject(whose["id"]) is None:
             raise BadParameter("object_id", "the object has no mapping that is in force, or is not available")
         task = ReplayTask(whose["id"], start_us, None if end_us is None or end_us >= now_us else end_us, dry_run)

@@ -71,6 +71,10 @@ class RunningObjects:
         rules = frozenset(rule.project_id for some in bound.rules.values() for rule in some)
         return Subject(object_id, bound, spec.terminals, rules, alone)
 
+    async def prepare(self, object_id: int) -> None:
+        """Returns when an object's plans are there: large ones take long to make."""
+        await self._mapper.maker.prepare(object_id)
+
     def is_same(self, subject: Subject) -> bool:
         """Whether the object is still mapped as it was then."""
         return self._mapper.engine.catalogue.bound(subject.object_id) is subject.bound

@@ -13,9 +13,9 @@ from terrazzo.database.field import Field, flag, link, moment, number, reference
 from terrazzo.domain.campaign_waves import check_waves
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
-from terrazzo.domain.mapping_table import check_mapping_rows
+from terrazzo.domain.mapping_table import mapping_rows_check
 from terrazzo.domain.script_rows import (
-    check_calculate_rows,
+    calculate_rows_check,
     check_codes,
     check_object,
     check_retainer_rows,
@@ -179,7 +179,7 @@ MAPPING = define(
     "mapping",
     text("name", 64, required=True),
     text("description", 255),
-    structure("script", required=True, check=check_mapping_rows),
+    structure("script", required=True, check_steps=mapping_rows_check),
     structure("addition", unset="[]"),
     structure("template"),
     *authors(),
@@ -263,7 +263,7 @@ CALCULATE = define(
     text("description", 255),
     _objects(),  # none: those of the statistics
     flag("is_active", read_only=True),
-    structure("script", required=True, check=check_calculate_rows),
+    structure("script", required=True, check_steps=calculate_rows_check),
     *authors(),
 )
 

@@ -28,6 +28,7 @@ from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
+from terrazzo.loop_pauses import in_turns
 from terrazzo.metadata.lookup import as_id, find_id, match_key, refuse_if_used, users_of
 from terrazzo.metadata.quotas import RecordQuotas, UseMeter
 from terrazzo.metadata.row_cache import RowCache
@@ -240,7 +241,7 @@ class EntityRepository:
         entity = self.entity
         unwritable = [each for each in entity.fields.values() if each.internal or each.read_only]
         defaults = {each.name: each.default for each in unwritable if each.default is not None}
-        given = self._parse(values, [each for each in entity.writable() if each.name != entity.company])
+        given = await self._parse(values, [each for each in entity.writable() if each.name != entity.company])
         self._refuse_masks(given)
         draft = defaults | given | internal
         self._sign(actor, draft, "created_by", "last_modified_by")
@@ -260,7 +261,7 @@ class EntityRepository:
         fixed = (self.entity.uid_name, self.entity.company, "created_by")
         values = {name: value for name, value in values.items() if not self._is_mask(name, value)}
         changing = [each for each in self.entity.writable() if each.name in values and each.name not in fixed]
-        draft = self._parse(values, changing) | internal
+        draft = await self._parse(values, changing) | internal
         self._sign(actor, draft, "last_modified_by")
         async with self._changing(actor) as unit:
             before = await self._find(unit.connection, actor, key)
@@ -277,13 +278,13 @@ class EntityRepository:
             await self._record(unit, before, row)
         return self._codec.public(row)
 
-    def _parse(self, values: Mapping[str, Any], fields: Iterable[Field]) -> Draft:
+    async def _parse(self, values: Mapping[str, Any], fields: Iterable[Field]) -> Draft:
         writable = {each.name for each in self.entity.writable()}
         ignored = {"id"} | {each.name for each in self.entity.fields.values() if each.read_only}
         for name in values:
             if name not in writable and name not in ignored:
                 raise BadParameter(name, f"no such field; there are {', '.join(sorted(writable))}")
-        return {each.name: each.parse(values.get(each.name)) for each in fields}
+        return {each.name: await in_turns(each.parsing(values.get(each.name))) for each in fields}
 
     def _is_mask(self, name: str, value: Any) -> bool:
         """Whether a client sends back the mask that it was shown in place of a secret."""

@@ -59,6 +59,8 @@ async def open_objects(
     effect_queue.happened.listen(notifier.on_happened)
     lifetime.push_async_callback(effect_queue.stop)
     mapper = await ReportMapper.open(store, metadata.entities, effect_queue, mapping_limits(config))
+    mapper.maker.start(lifetime.tasks)
+    lifetime.push_async_callback(mapper.maker.stop)
     collected = OfflineDataFeed(metadata.database, metadata.entities, mapper, lifetime.tasks)
     await collected.start()
     lifetime.push_async_callback(collected.stop)

@@ -85,5 +85,6 @@ def _start_flag_watch(
     mapper.effect_queue.happened.listen(watch.on_happened)
     metadata.entities.objects.changes.listen(watch.on_object)
     metadata.entities.mappings.changes.listen(watch.on_mapping)
+    mapper.maker.read.listen(lambda mapping_id: watch.on_read(mapper.engine.catalogue.objects_of_mapping(mapping_id)))
     watch.start()
     lifetime.push_async_callback(watch.stop)

@@ -19,11 +19,15 @@ from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.metadata.repositories.repository import RowChange
 from terrazzo_broker.hooks import Inbound
+from waiting import until
 
 
 def rows(count: int, factor: int = 2) -> list[list[Any]]:
     term = " + ".join([f"x * {factor}"] * 10)
     return [[f"V{number}", "", "", "STA", f"t1.p{number}", term] for number in range(count)]
+
+
+CLIENTS = {uid: SimpleNamespace(client_id=uid, protocol=5, owner=uid) for uid in ("t1", "t2")}
 
 
 class NoEffects:
@@ -57,7 +61,7 @@ def batch_of(uid: str, *numbers: int) -> Batch:
     owner = Terminal(id=1, uid=uid, name="t", company_id=1, type="Other", mode="pwd", username="u", pin="p")
     tag = make_tag(ReportTopic(f"g/{uid}/r", owner, "r"), trace=Trace(), seal=None)
     batch = Batch(*(Inbound(tag, b'{"p0":%d}' % number) for number in numbers))
-    batch.client = SimpleNamespace(client_id=uid, protocol=5, owner=uid)
+    batch.client = CLIENTS[uid]
     return batch
 
 
@@ -82,11 +86,11 @@ async def test_reports_wait_for_their_own_plans_in_order_and_others_do_not():
             await settled(other)
             assert not mine[0].settled.is_set()
         mapper.on_mapping(change(1, rows(900, 3)))  # nothing of them was mapped yet
-        await settled(*mine)
+        await until(mine[-1].settled.is_set, timeout_s=60)
         mapper.on_mapping(change(1, rows(900, 5)))
         last = batch_of("t1", 51, 52)
         ingest.take(last)
-        await settled(last)
+        await until(last.settled.is_set, timeout_s=60)
         assert all(batch.held == 0 for batch in mine)
     finally:
         await ingest.stop()

@@ -14,7 +14,7 @@ from terrazzo.domain.script_rows import check_calculate_rows
 from terrazzo.expressions.expression import Expression, parse_expression
 from terrazzo.expressions.functions import FAULTS
 from terrazzo.expressions.tokens import ExpressionError
-from terrazzo.mapping.plan import compile_plan
+from terrazzo.mapping.plan import made_at_once, plan_steps
 
 VALUES = {"x": 9, "y": 2.5, "on": "on", "none": None, "yes": True, "温度": 21, "a.b": 4, "CH-1": 5, "f": "%999999999d"}
 
@@ -208,7 +208,7 @@ def test_a_long_chain_is_a_mapping_and_a_calculation() -> None:
     ]
     table = _deep(400, lambda: parse_table(rows))
     assert isinstance(table, MappingTable)
-    _deep(400, lambda: compile_plan(table, {0: "p"}))
+    _deep(400, lambda: made_at_once(plan_steps(table, {0: "p"})))
     _deep(400, lambda: check_calculate_rows([["F", chain]]))
 
 

@@ -191,6 +191,9 @@ def test_a_plan_that_cannot_be_made_keeps_nothing_from_other_objects(monkeypatch
     group = Group()
     group.catalogue.put_mapping(4, ROWS[:2])
     group.place(OBJECT, mapping_id=4)
-    table = group.catalogue._tables[4]
+    bound = group.catalogue.bound(OBJECT)
+    assert bound is not None
+    table = bound.state.table
+    group.place(OBJECT, mapping_id=4, company_id=2)
     monkeypatch.setattr(type(table), "bind", lambda self, terminals: {"t1": {0: "a"}} if self is not table else 1 / 0)
     assert [plan.bound.object_id for plan in group.catalogue.plans("t1")] == [TWO]

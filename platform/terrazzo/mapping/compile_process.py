@@ -17,7 +17,7 @@ MOST_MEMORY_BYTES = 768 * 2**20
 
 def main() -> None:
     """Answers until the input ends."""
-    os.nice(10)
+    os.nice(5)
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES, MOST_MEMORY_BYTES))
     source, target = sys.stdin.buffer, sys.stdout.buffer
     while head := source.read(4):

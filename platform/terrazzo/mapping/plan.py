@@ -114,11 +114,6 @@ def derived_source(table: MappingTable) -> str:
     return made_at_once(_joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines()))
 
 
-def compile_plan(table: MappingTable, points: Mapping[int, str]) -> Run:
-    """The function for a terminal, made at once; ``points`` as in ``plan_steps``."""
-    return made_at_once(plan_steps(table, points))
-
-
 def plan_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Run]:
     """The function for a terminal.
 

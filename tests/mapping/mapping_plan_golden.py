@@ -10,7 +10,7 @@ from typing import Any
 
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.domain.mapping_table import parse_table
-from terrazzo.mapping.plan import derived_source, plan_source
+from terrazzo.mapping.plan import derived_source_steps, made_at_once, source_steps
 
 PATH = Path(__file__).with_name("mapping_plan.golden.txt")
 
@@ -52,10 +52,10 @@ def golden() -> str:
             for place, row in enumerate(table.rows)
             if row.kind in (RowKind.STA, RowKind.EVNT) and row.point
         }
-        source = plan_source(table, points)
+        source = made_at_once(source_steps(table, points))
         texts.append(f"### {name}: any message\n{source.any_run}\n")
         texts.append(f"### {name}: a new message with all points -> {', '.join(source.codes)}\n{source.run}\n")
-        texts.append(f"### {name}: without a message\n{derived_source(table)}\n")
+        texts.append(f"### {name}: without a message\n{made_at_once(derived_source_steps(table))}\n")
     return "\n".join(texts)
 
 

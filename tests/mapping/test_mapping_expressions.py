@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from row_checks import check_calculate_rows
 from terrazzo.domain.mapping_table import MappingTable, parse_table
-from terrazzo.domain.script_rows import check_calculate_rows
 from terrazzo.expressions.expression import Expression, parse_expression
 from terrazzo.expressions.functions import FAULTS
 from terrazzo.expressions.tokens import ExpressionError

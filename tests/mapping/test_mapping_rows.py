@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from terrazzo.domain.mapping_table import check_mapping_rows, parse_table
+from row_checks import check_mapping_rows
+from terrazzo.domain.mapping_table import parse_table
 
 P = "$AdapterID-1.t"
 

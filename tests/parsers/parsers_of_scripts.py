@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 from parser_kinds import Parser
 
+from row_checks import check_calculate_rows, check_mapping_rows
 from terrazzo.analysis.statistics_rows import parse_statistics_rows
 from terrazzo.domain.control_table import check_control_rows, plan_command
-from terrazzo.domain.mapping_table import check_mapping_rows, parse_table
+from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.script_rows import (
-    check_calculate_rows,
     check_codes,
     check_object,
     check_retainer_rows,

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
+from row_checks import check_calculate_rows, check_mapping_rows
 from terrazzo.analysis.statistics_rows import parse_statistics_rows
 from terrazzo.api.transports.byte_ranges import ByteRange, choose_range
 from terrazzo.database.conditions import Selection
 from terrazzo.database.port import Conditions
 from terrazzo.domain.control_table import check_control_rows
 from terrazzo.domain.file_kinds import clean_name
-from terrazzo.domain.mapping_table import check_mapping_rows, parse_table
+from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.script_rows import (
     MAX_CELL,
     Duration,
-    check_calculate_rows,
     check_retainer_rows,
     check_statistics_rows,
     parse_duration,

@@ -89,17 +89,12 @@ class MappingTable:
         return found
 
 
-def check_mapping_rows(rows: Any) -> None:
-    """Checks that rows are a mapping.
+def mapping_rows_check(rows: Any) -> Steps[None]:
+    """Checks that rows are a mapping, row by row.
 
     Raises:
         ValueError: says what is wrong, with row and column.
     """
-    at_once(mapping_rows_check(rows))
-
-
-def mapping_rows_check(rows: Any) -> Steps[None]:
-    """As ``check_mapping_rows``, row by row."""
     if isinstance(rows, list):
         check_cells(rows)
         yield from parts_check(rows, _FIRST_SOURCE)

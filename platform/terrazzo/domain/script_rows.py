@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import ExpressionError
-from terrazzo.loop_pauses import Steps, at_once
+from terrazzo.loop_pauses import Steps
 
 MAX_ROWS = 1_000
 MAX_CODES = 100
@@ -97,13 +97,8 @@ def check_statistics_rows(rows: Any) -> None:
             raise ValueError(f"row {number}, column 3: expected a code")
 
 
-def check_calculate_rows(rows: Any) -> None:
-    """Checks rows of 2 texts: variable name, expression over the names of statistics."""
-    at_once(calculate_rows_check(rows))
-
-
 def calculate_rows_check(rows: Any) -> Steps[None]:
-    """As ``check_calculate_rows``, row by row."""
+    """Checks rows of 2 texts, row by row: variable name, expression over the names of statistics."""
     check_texts(rows, 2)
     check_distinct(rows)
     yield from parts_check(rows, 2)

@@ -80,12 +80,8 @@ class PlanSource(NamedTuple):
     codes: tuple[str, ...]
 
 
-def plan_source(table: MappingTable, points: Mapping[int, str]) -> PlanSource:
+def source_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[PlanSource]:
     """The text of a terminal's function; ``points``: slot -> the name of the point that feeds it."""
-    return made_at_once(_source_steps(table, points))
-
-
-def _source_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[PlanSource]:
     writer = _Writer(table, points)
     any_run, codes = (yield from _joined(_ANY_HEAD, writer.any_lines())), tuple(writer.codes)
     if any(_UNSPEAKABLE & set(code) for code in codes):
@@ -109,9 +105,9 @@ def _joined(head: str, lines: Iterable[str]) -> PlanSteps[str]:
     return "\n".join(found)
 
 
-def derived_source(table: MappingTable) -> str:
+def derived_source_steps(table: MappingTable) -> PlanSteps[str]:
     """The text of the function for a change that no message brought."""
-    return made_at_once(_joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines()))
+    return _joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines())
 
 
 def plan_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Run]:
@@ -120,7 +116,7 @@ def plan_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Run]
     Args:
         points: slot -> the name of the point that feeds it.
     """
-    source = yield from _source_steps(table, points)
+    source = yield from source_steps(table, points)
     namespace: dict[str, Any] = {
         **NAMESPACE,
         **{kind.__name__: kind for kind in (bool, float, int, KeyError)},
@@ -139,7 +135,7 @@ def plan_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Run]
 def derived_steps(table: MappingTable) -> PlanSteps[Run]:
     """The function for a change that no message brought: the rows that follow from others, and events."""
     namespace: dict[str, Any] = {**NAMESPACE, "bool": bool, "float": float, "int": int, "UNSET": msgspec.UNSET}
-    source = yield from _joined(_DERIVED_HEAD, _Writer(table, {}).derived_lines())
+    source = yield from derived_source_steps(table)
     yield from _define(source, namespace)
     return namespace["run"]  # type: ignore[no-any-return]
 

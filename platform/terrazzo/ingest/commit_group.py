@@ -186,6 +186,11 @@ class CommitGroup(msgspec.Struct):
     made: int = 0  # bytes of what was made of messages
     faults: int = 0  # how often something other than the store kept it from being committed
 
+    def add_answer(self, answer: CommandAnswer, arrived_us: int) -> None:
+        """Adds what a terminal answered to a command, and its record."""
+        self.answers.append(answer)
+        self.mosaic.append(answer_record(answer, arrived_us))
+
     def all_records(self) -> list[Record]:
         """All that the commit stores: the messages' records, then objects' records and answers to commands."""
         return [*self.records, *self.mosaic] if self.mosaic else self.records
@@ -279,8 +284,7 @@ class Recorder:
 
     def _record_some(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The hot loop. Returns the index it came to: the end of the span, unless opening or mapping took too long."""
-        batch = arrival.batch
-        arrived_us = batch.arrived_us
+        batch, arrived_us = arrival.batch, arrival.batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
         group.spans.append(_new(RecordSpan, (len(group.records), arrival, span[0])))
         append = group.records.append
@@ -303,8 +307,7 @@ class Recorder:
             try:
                 if seal is not None:
                     if seal.is_slow and not arrival.is_opened(index):
-                        arrival.waits = True
-                        stop = index
+                        arrival.waits, stop = True, index
                         break
                     body = arrival.open(index, tag, body)
                 points = decode(body)
@@ -330,9 +333,7 @@ class Recorder:
                     except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                         self._on_mapping_failed(tag.uid, error)
                 if correlation and tag.answers:
-                    answer = CommandAnswer(tag.uid, correlation, body)
-                    group.answers.append(answer)
-                    group.mosaic.append(answer_record(answer, arrived_us))
+                    group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
             if (plans or seal is not None) and time.perf_counter() > deadline_s:
                 stop = index + 1
                 break

@@ -11,6 +11,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
+from terrazzo.company_turns import CompanyTurns
+from terrazzo.ports import at_work
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Tasks
 from terrazzo_adapters.rocksdb import reads
@@ -22,7 +24,9 @@ from terrazzo_adapters.rocksdb.queries import Queries
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_READERS = 2
+_READERS = 3
+_OF_COMPANY = 2  # a company leaves one to the others
+_MOST_WAITING = 100_000  # queries of a company; there are far fewer requests and jobs
 _LOOK_S = 5.0  # between looks for hours whose columns are to be made
 _QUIET_S = 30.0
 _IDLE_S = 600.0
@@ -31,9 +35,9 @@ _IDLE_S = 600.0
 class RocksStore(Queries):
     """``TimeSeriesStore`` in a folder that this process has to itself.
 
-    One thread commits, in the order of the calls, one synced batch at a time; two answer queries, each from a
-    snapshot; one makes the columns of mosaic hours that are over. A query may see a batch a moment before its append
-    returns.
+    One thread commits, in the order of the calls, one synced batch at a time; three answer queries, each from a
+    snapshot, companies in turn; one makes the columns of mosaic hours that are over. A query may see a batch a moment
+    before its append returns.
     """
 
     def __init__(self, engine: Engine, writer: ThreadPoolExecutor, tasks: Tasks) -> None:
@@ -41,6 +45,9 @@ class RocksStore(Queries):
         self._engine = engine
         self._writer = writer
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="rocksdb-read")
+        self._turns = CompanyTurns(
+            "queries of the store", at_once=_READERS, of_company=_OF_COMPANY, waiting=_MOST_WAITING
+        )
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
         self._closed = False
@@ -84,7 +91,8 @@ class RocksStore(Queries):
         held = self._newest.get(series[0]) if alone else None
         if held is not None:
             return [held]
-        return await self._run(self._readers, self._latest, series, limit, frozenset(keys), most_bytes)
+        async with self._turns.turn(at_work.company_id()):
+            return await self._run(self._readers, self._latest, series, limit, frozenset(keys), most_bytes)
 
     def stats(self) -> StoreStats:
         """All 0: nothing ever waits, or is refused after it was acknowledged."""
@@ -192,7 +200,8 @@ class RocksStore(Queries):
         self._engine.close()
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._run(self._readers, lambda: self._engine.database.read(query, *args, **kwargs))
+        async with self._turns.turn(at_work.company_id()):
+            return await self._run(self._readers, lambda: self._engine.database.read(query, *args, **kwargs))
 
     async def _run(self, executor: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._closed:

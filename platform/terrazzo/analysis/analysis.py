@@ -1,14 +1,16 @@
 """The analysis: works off what is due, a bounded piece at a time.
 
-One task calls ``work``. A piece reads records as a stream and writes its results, how far they go, and what follows
-from them in one transaction, so that a kill at any moment leaves nothing half done and nothing twice.
+One task calls ``work``, in which companies take turns. A piece reads records as a stream and writes its results, how
+far they go, and what follows from them in one transaction, so that a kill at any moment leaves nothing half done and
+nothing twice.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 
@@ -32,12 +34,15 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import Unavailable
 from terrazzo.metadata.entities import Entities
 from terrazzo.metadata.repositories.repository import ChangeListener, EntityRepository, RowChange
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
 from terrazzo.times import now_us
 
 _log = logging.getLogger(__name__)
 
 _JOBS_AT_ONCE = 200  # that are looked at before others have their turn
+_TURN_S = 0.2  # of a company, while others' jobs are due
 _REST_US = 60_000_000  # of a job that failed
 _PAUSE_S = 0.002  # between pieces: everybody else's turn
 
@@ -66,6 +71,7 @@ class Analysis:
         self._deleted: list[tuple[ScriptKind, int]] = []
         self._has_todos = True
         self._resting: dict[Job, int] = {}  # jobs that failed, and until when they are left alone
+        self._next: dict[int, int] = {}  # which of a company's jobs is next
         self._working = asyncio.Lock()
 
     @classmethod
@@ -154,19 +160,36 @@ class Analysis:
         return done
 
     async def _work_once(self) -> int:
-        """Computes one bounded piece of each job that is due."""
+        """Computes bounded pieces of jobs that are due, each company's for one turn."""
         await self._forget_deleted()
         await self._take_marks()
-        count = 0
-        jobs = self._context.catalogue.jobs()
-        for number, (script, job) in enumerate(jobs, 1):
-            if number % _JOBS_AT_ONCE == 0:
+        count, jobs = 0, self._context.catalogue.jobs()
+        for company_id, mine in list(jobs.items()):
+            begun = at_work.begin(Work("analysis", company_id))
+            try:
+                count += await self._work_for(company_id, mine)
+            finally:
+                at_work.end(begun)
+        if self._has_todos:
+            count += await self._redo({job: script for mine in jobs.values() for script, job in mine})
+        return count
+
+    async def _work_for(self, company_id: int, jobs: Sequence[tuple[Script, Job]]) -> int:
+        """A company's turn: it goes on where the last one ended, with the jobs after the one that was moved last."""
+        count, first, until_s = 0, self._next.get(company_id, 0), time.monotonic() + _TURN_S
+        for number in range(len(jobs)):
+            if number % _JOBS_AT_ONCE == _JOBS_AT_ONCE - 1:
                 await asyncio.sleep(0)
+            place = (first + number) % len(jobs)
+            script, job = jobs[place]
             if await self._unless_it_fails(job, partial(self._move, script, job)):
                 self.stats.pieces += 1
                 count += 1
+                self._next[company_id] = place + 1
                 await asyncio.sleep(0)
-        return count + (await self._redo({job: script for script, job in jobs}) if self._has_todos else 0)
+            if count and time.monotonic() > until_s:
+                break
+        return count
 
     async def _move(self, script: Script, job: Job) -> bool:
         progress = await self._progress(script, job)
@@ -209,11 +232,19 @@ class Analysis:
         self._has_todos = bool(todos or self._resting)
         if todos:
             self._context.ensure_whole()
-        done = 0
-        for todo in todos:
-            if await self._unless_it_fails(todo.job, partial(self._redo_one, scripts[todo.job], todo)):
-                self.stats.redone += 1
-                done += 1
+        done, until_s, served = 0, time.monotonic() + _TURN_S, set[int]()
+        for todo in todos:  # companies in turn
+            company_id = scripts[todo.job].company_id
+            if company_id in served and time.monotonic() > until_s:
+                break
+            served.add(company_id)
+            begun = at_work.begin(Work("analysis", company_id))
+            try:
+                if await self._unless_it_fails(todo.job, partial(self._redo_one, scripts[todo.job], todo)):
+                    self.stats.redone += 1
+                    done += 1
+            finally:
+                at_work.end(begun)
             await asyncio.sleep(0)
         return done
 

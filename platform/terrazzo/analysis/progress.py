@@ -75,11 +75,15 @@ async def finish_todo(connection: AsyncConnection, todo: Todo, done_us: int) -> 
 
 
 async def next_todos(connection: AsyncConnection, jobs: Iterable[Job]) -> list[Todo]:
-    """The oldest that belong to one of these jobs, at most one a job."""
+    """The oldest that belong to one of these jobs, at most one a job; the first of each company, then the second."""
     wanted, found = set(jobs), dict[Job, Todo]()
-    query, last = sa.select(ANALYSIS_TODO).order_by(ANALYSIS_TODO.c.id).limit(_AT_ONCE), 0
-    while not found and (rows := (await connection.execute(query.where(ANALYSIS_TODO.c.id > last))).all()):
-        last = rows[-1].id
+    todo, progress = ANALYSIS_TODO.c, ANALYSIS_PROGRESS.c
+    same = sa.and_(*(todo[name] == progress[name] for name in Job._fields))
+    turn = sa.func.row_number().over(partition_by=progress.company_id, order_by=todo.id).label("turn")
+    ranked = sa.select(ANALYSIS_TODO, turn).select_from(ANALYSIS_TODO.outerjoin(ANALYSIS_PROGRESS, same)).subquery()
+    query, first = sa.select(ranked).order_by(ranked.c.turn, ranked.c.id).limit(_AT_ONCE), 0
+    while not found and (rows := (await connection.execute(query.offset(first))).all()):
+        first += len(rows)
         for row in rows:
             job = Job(ScriptKind(row.kind), row.script_id, row.object_id)
             if job in wanted:

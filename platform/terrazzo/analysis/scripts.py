@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -95,7 +95,7 @@ class ScriptCatalogue:
         self._zone = zone
         self._scripts: dict[tuple[ScriptKind, int], Script] = {}
         self._mappings: dict[int, str | None] = {}  # by object
-        self._jobs: list[tuple[Script, Job]] | None = None
+        self._jobs: dict[int, list[tuple[Script, Job]]] | None = None
 
     def put(self, kind: ScriptKind, script_id: int, row: Row | None) -> None:
         """Takes over a created or changed script; None: it was deleted."""
@@ -123,17 +123,19 @@ class ScriptCatalogue:
     def __iter__(self) -> Iterator[Script]:
         return iter(list(self._scripts.values()))
 
-    def jobs(self) -> list[tuple[Script, Job]]:
-        """What runs: statistics first, because calculations follow from them."""
+    def jobs(self) -> Mapping[int, Sequence[tuple[Script, Job]]]:
+        """What runs, by company: statistics first, because calculations follow from them."""
         if self._jobs is None:
             self._jobs = self._find_jobs()
         return self._jobs
 
-    def _find_jobs(self) -> list[tuple[Script, Job]]:
-        order = list(ScriptKind)
+    def _find_jobs(self) -> dict[int, list[tuple[Script, Job]]]:
+        order, jobs = list(ScriptKind), dict[int, list[tuple[Script, Job]]]()
         running = sorted((each for each in self if each.is_active), key=lambda each: (order.index(each.kind), each.id))
-        jobs = [(each, object_id) for each in running for object_id in self.objects(each)]
-        return [(script, Job(script.kind, script.id, object_id)) for script, object_id in jobs]
+        for script in running:
+            mine = jobs.setdefault(script.company_id, [])
+            mine += [(script, Job(script.kind, script.id, object_id)) for object_id in self.objects(script)]
+        return jobs
 
     def objects(self, script: Script) -> tuple[int, ...]:
         """A calculation without objects is made for those of the company's statistics."""

@@ -139,6 +139,18 @@ class Arrival(msgspec.Struct):
     unplanned: str = ""  # a terminal whose plans have to be made first
     is_held: bool = False  # nothing more is read from its connection until it is decoded
 
+    def hold(self) -> None:
+        """Nothing more is read from its connection until it is decoded."""
+        if not self.is_held:
+            self.is_held = True
+            self.batch.hold()
+
+    def release(self) -> None:
+        """Its connection is read again."""
+        if self.is_held:
+            self.is_held = False
+            self.batch.release()
+
     def refuse(self, index: int, reason: int) -> None:
         """Has a message answered with a reason code."""
         if self.refusals is None:
@@ -190,6 +202,11 @@ class CommitGroup(msgspec.Struct):
         """Adds what a terminal answered to a command, and its record."""
         self.answers.append(answer)
         self.mosaic.append(answer_record(answer, arrived_us))
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was decoded into it."""
+        return not (self.records or self.mosaic or self.arrivals)
 
     def all_records(self) -> list[Record]:
         """All that the commit stores: the messages' records, then objects' records and answers to commands."""

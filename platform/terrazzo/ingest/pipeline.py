@@ -177,6 +177,18 @@ class IngestPipeline:
             return False
         return True
 
+    async def is_flushed(self, timeout_s: float) -> bool:
+        """Whether all that is decoded by now is stored within that time; what waits for its turn may wait on."""
+        groups = [group for group in (self._committing, self._group) if group is not None and not group.is_empty]
+        try:
+            async with asyncio.timeout(timeout_s):
+                while any(group is self._committing or group is self._group for group in groups):
+                    self._committed.clear()
+                    await self._committed.wait()
+        except TimeoutError:
+            return False
+        return True
+
     async def stop(self, timeout_s: float = 8.0) -> None:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
         self._draining = self._closing = True
@@ -202,7 +214,7 @@ class IngestPipeline:
         arrival = Arrival(batch, size)
         has_its_share = self.taken.add(arrival)
         if has_its_share or not self._has_room_of(batch.client.owner):
-            _pause_reading(arrival)
+            arrival.hold()
         self._pending.add(arrival)
         stats = self.stats
         stats.batches += 1
@@ -284,7 +296,7 @@ class IngestPipeline:
             if self._record(arrival, group, deadline_s):
                 pending.finish(lane)
                 if arrival.is_held:
-                    _resume_reading(arrival)
+                    arrival.release()
             elif arrival.waits:
                 self._have_opened(lane)
             elif arrival.unplanned:
@@ -298,20 +310,20 @@ class IngestPipeline:
         """Has the next payloads of a lane opened elsewhere: others have turns meanwhile, and its peer isn't read."""
         arrival = lane.arrivals[0]
         self._pending.hold(lane)
-        _pause_reading(arrival)
+        arrival.hold()
         self._opener.submit(lane)
 
     def _have_planned(self, lane: Lane, arrival: Arrival) -> None:
         """Has a terminal's plans made elsewhere."""
         self._pending.hold(lane)
-        _pause_reading(arrival)
+        arrival.hold()
         assert self._mapper is not None  # it makes plans
         self._mapper.when_ready(arrival.unplanned, lambda: self._on_opened(lane))
 
     def _have_wait(self, lane: Lane) -> None:
         """Has a lane wait until the mapper has room for its company."""
         self._pending.hold(lane)
-        _pause_reading(lane.arrivals[0])
+        lane.arrivals[0].hold()
         self._crowded.append(lane)
 
     def _release_crowded(self) -> None:
@@ -386,7 +398,7 @@ class IngestPipeline:
         parts = {id(span.arrival): span.arrival for span in group.spans if id(span.arrival) not in whole}
         for arrival in parts.values():
             if self._pending.drop(arrival):
-                _resume_reading(arrival)
+                arrival.release()
             else:
                 self._group.drop(arrival)
         self._withhold([*parts.values(), *group.arrivals])
@@ -484,16 +496,3 @@ class IngestPipeline:
 
 def _everybody(company: str) -> bool:
     return True
-
-
-def _pause_reading(arrival: Arrival) -> None:
-    """Nothing more is read from its connection until it is decoded."""
-    if not arrival.is_held:
-        arrival.is_held = True
-        arrival.batch.hold()
-
-
-def _resume_reading(arrival: Arrival) -> None:
-    if arrival.is_held:
-        arrival.is_held = False
-        arrival.batch.release()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from types import CodeType
 
@@ -68,6 +68,8 @@ class PlanMaker:
         self._jobs: dict[str, _Job] = {}
         self._waiting: OrderedDict[int, deque[_Job]] = OrderedDict()  # by company, whose turn it is first
         self._busy: set[int] = set()  # companies
+        self._held: Counter[str] = Counter()  # terminals whose reports have to wait, by how many want that
+        self._until_released: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._tasks: list[Task] = []
@@ -84,7 +86,9 @@ class PlanMaker:
         await self._compiler.close()
 
     def is_ready(self, uid: str) -> bool:
-        """Whether a terminal's plans are there; makes them if that takes no longer than a slice."""
+        """Whether a terminal's plans are there, and it isn't held; makes them if that takes no longer than a slice."""
+        if uid in self._held:
+            return False
         if self._catalogue.is_ready(uid):
             return True
         if uid in self._jobs:
@@ -99,7 +103,19 @@ class PlanMaker:
 
     def when_ready(self, uid: str, done: Callable[[], None]) -> None:
         """Calls ``done`` when it makes sense to ask ``is_ready`` again, which said no."""
-        self._jobs[uid].done.append(done)
+        waiting = self._until_released[uid] if uid in self._held else self._jobs[uid].done
+        waiting.append(done)
+
+    def hold(self, uids: Iterable[str]) -> None:
+        """These terminals' reports wait, until ``release`` is called as often."""
+        self._held.update(uids)
+
+    def release(self, uids: Iterable[str]) -> None:
+        """Ends what ``hold`` began."""
+        self._held -= Counter(uids)
+        for uid in [uid for uid in self._until_released if uid not in self._held]:
+            for done in self._until_released.pop(uid):
+                done()
 
     def on_changed(self) -> None:
         """Mappings or objects were changed: what objects have now is read soon."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import tzinfo
 from typing import Any
 
@@ -14,6 +15,7 @@ from terrazzo.database.company_records import CompanyRecords
 from terrazzo.database.database import Database
 from terrazzo.database.field import flag, moment, number, text
 from terrazzo.database.named_lock import take_turn
+from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.replays import REPLAY
 from terrazzo.domain.actor import Actor
@@ -23,7 +25,7 @@ from terrazzo.mapping.replay.run import ReplayTask
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 UNFINISHED = (WAITING, RUNNING)
-MOST_WAITING = 100
+MOST_WAITING = 25  # of a company
 
 _FIELDS = (
     number("object_id"),
@@ -60,20 +62,29 @@ class ReplayJournal(CompanyRecords):
         entry = _entry(actor, company_id, "replay", task.object_id, told)
         async with self._database.writing() as connection:
             await take_turn(connection, "replay")
-            waiting = sa.select(REPLAY.c.id, REPLAY.c.object_id).where(REPLAY.c.state.in_(UNFINISHED))
-            rows = (await connection.execute(waiting)).all()
+            mine = (REPLAY.c.state.in_(UNFINISHED), REPLAY.c.company_id == company_id)
+            rows = (await connection.execute(sa.select(REPLAY.c.id, REPLAY.c.object_id).where(*mine))).all()
             for row in rows:
                 if row.object_id == task.object_id:
                     raise Conflict(f"object_id: replay {row.id} of this object is not finished")
             if len(rows) >= MOST_WAITING:
-                raise Conflict(f"object_id: {MOST_WAITING} replays wait already")
+                raise Conflict(f"object_id: {MOST_WAITING} replays of your company wait already")
             await write_entries(connection, [entry], time_us)
             statement = REPLAY.insert().values(**values).returning(REPLAY.c.id)
             return int((await connection.execute(statement)).scalar_one())
 
-    async def next(self) -> Row | None:
-        """The replay to run next: an interrupted one before waiting ones; None: there is none."""
-        query = sa.select(REPLAY).where(REPLAY.c.state.in_(UNFINISHED)).order_by(REPLAY.c.state, REPLAY.c.id).limit(1)
+    async def next(self, busy: Collection[int], *, after: int) -> Row | None:
+        """The replay to run next: an interrupted one before waiting ones, companies in turn; None: there is none.
+
+        Args:
+            busy: companies whose replays aren't asked for.
+            after: the company whose turn it was last.
+        """
+        columns = REPLAY.c
+        turn = sa.case((columns.company_id > after, 0), else_=1)
+        unfinished = (columns.state.in_(UNFINISHED), sa.not_(one_of(columns.company_id, busy)))
+        order = (columns.state, turn, columns.company_id, columns.id)
+        query = sa.select(REPLAY).where(*unfinished).order_by(*order).limit(1)
         async with self._database.reading() as connection:
             found = (await connection.execute(query)).mappings().first()
         return None if found is None else dict(found)

@@ -131,7 +131,7 @@ class ReplayRun:
             await attempt.finish()
         else:
             await attempt.catch_up()
-            async with self._parts.live.standing_still():
+            async with self._parts.live.standing_still(subject):
                 await attempt.cover(LATEST_US)
                 await attempt.finish()
 
@@ -300,7 +300,7 @@ class _Attempt:
     async def finish(self) -> None:
         """Replaces events and labels, and what is known of the object where the range reaches to now."""
         task, parts = self._run.task, self._run.parts
-        stand = self._live.stand(task.object_id)
+        stand = self._live.stand(self._subject)
         if not task.dry_run:
             await self._live.settled()
         span, outcome, rules = Range(task.start_us, task.end_us), self._rerun.outcome(), self._subject.rules
@@ -327,11 +327,10 @@ class _Attempt:
         if not self._live.is_same(self._subject):
             raise Failed(_CHANGED)
 
-    async def _renew(self, replaced: ReplacedEvents, stand: Stand | None) -> None:
+    async def _renew(self, replaced: ReplacedEvents, stand: Stand) -> None:
         """What the object is known by from now on is what the replay found."""
         state, found = self._rerun.state()
-        now = self._live.stand(self._subject.object_id)
-        if stand is None or now != stand or not self._live.is_same(self._subject):
+        if self._live.stand(self._subject) != stand or not self._live.is_same(self._subject):
             raise Disturbed
         assert state is not None  # the object is mapped
         others = self._live.labels(self._subject.object_id).standings

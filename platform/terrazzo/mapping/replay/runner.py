@@ -1,4 +1,4 @@
-"""Replays: one runs at a time, the others wait in the journal, and a restart takes them up again."""
+"""Replays: one of a company runs at a time, the others wait in the journal, and a restart takes them up again."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, Unavailable
 from terrazzo.mapping.replay.journal import CANCELLED, DONE, FAILED, ReplayJournal
 from terrazzo.mapping.replay.run import Failed, ReplayParts, ReplayRun, ReplayTask, Stopped
+from terrazzo.ports import at_work
+from terrazzo.ports.at_work import Work
 from terrazzo.ports.store import NotReplaceable, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.retry import Attempts, Retry
@@ -19,29 +21,34 @@ from terrazzo.retry import Attempts, Retry
 _log = logging.getLogger(__name__)
 
 MOST_STARTS = 5
+_WORKERS = 4  # companies whose replays run at the same time
 _AWAY = Retry(first_s=2.0, most_s=2.0, attempts=30)  # a minute for a store or a database that is away
 _UNREPLACEABLE = "the store can't replace records: InfluxDB 3 has no DELETE; dry_run works"
 
 
 class ReplayRunner:
-    """The journal, and the task that works it off."""
+    """The journal, and the tasks that work it off: of a company one after the other, companies in turn."""
 
     def __init__(self, journal: ReplayJournal, parts: ReplayParts, tasks: Tasks) -> None:
         self._journal = journal
         self._parts = parts
         self._tasks = tasks
-        self._running: tuple[int, ReplayRun] | None = None
+        self._running: dict[int, ReplayRun] = {}  # by the replay's id
+        self._busy: set[int] = set()  # companies of which one runs
+        self._last = 0  # the company whose turn it was last
+        self._choosing = asyncio.Lock()
         self._wake = asyncio.Event()
-        self._task: Task | None = None
+        self._workers: list[Task] = []
 
     def start(self) -> None:
         """Takes up what an earlier process left."""
-        self._task = self._tasks.spawn("replays", self._work, OnFailure.RESTART)
+        names = ["replays", *(f"replays {number}" for number in range(2, _WORKERS + 1))]
+        self._workers = [self._tasks.spawn(name, self._work, OnFailure.RESTART) for name in names]
 
     async def stop(self) -> None:
         """Interrupts what runs; it begins anew with the next start."""
-        if self._task is not None:
-            await self._task.stop()
+        for worker in self._workers:
+            await worker.stop()
 
     # What the API calls
 
@@ -92,14 +99,15 @@ class ReplayRunner:
     async def cancel(self, actor: Actor, replay_id: int) -> Row:
         """Ends one that has not ended; one that runs ends at its next report. Raises ``NotFound``."""
         await self._journal.cancel(actor, replay_id, self._parts.clock())
-        if self._running is not None and self._running[0] == replay_id:
-            self._running[1].cancel()
+        if (run := self._running.get(replay_id)) is not None:
+            run.cancel()
         return await self.item(actor, replay_id)
 
     def _with_progress(self, row: Row) -> Row:
-        if self._running is None or self._running[0] != row["id"] or row["ended_us"] is not None:
+        run = self._running.get(row["id"])
+        if run is None or row["ended_us"] is not None:
             return row
-        return {**row, **msgspec.structs.asdict(self._running[1].progress)}
+        return {**row, **msgspec.structs.asdict(run.progress)}
 
     # The work
 
@@ -107,14 +115,30 @@ class ReplayRunner:
         """What is interrupted is the journal's next again, and begins anew."""
         while True:
             self._wake.clear()
-            while (row := await self._journal.next()) is not None:
+            row = await self._choose()
+            if row is None:
+                await self._wake.wait()
+                continue
+            begun = at_work.begin(Work("replay", row["company_id"]))
+            try:
                 await self._do(row)
-            await self._wake.wait()
+            finally:
+                at_work.end(begun)
+                self._busy.discard(row["company_id"])
+                self._wake.set()
+
+    async def _choose(self) -> Row | None:
+        """The next of a company of which none runs."""
+        async with self._choosing:
+            row = await self._journal.next(self._busy, after=self._last)
+            if row is not None:
+                self._busy.add(row["company_id"])
+                self._last = row["company_id"]
+            return row
 
     async def _do(self, row: Row) -> None:
         task = ReplayTask(row["object_id"], row["start_us"], row["end_us"], bool(row["dry_run"]))
-        run = ReplayRun(self._parts, task)
-        self._running = row["id"], run
+        run = self._running[row["id"]] = ReplayRun(self._parts, task)
         try:
             if row["starts"] >= MOST_STARTS:
                 state, info = FAILED, f"it was interrupted {MOST_STARTS} times"
@@ -123,7 +147,7 @@ class ReplayRunner:
                 state, info = await self._outcome(run)
             await self._journal.save(row["id"], run.progress, state, info, self._parts.clock())
         finally:
-            self._running = None
+            del self._running[row["id"]]
         _log.info("replay %d of object %d: %s %s", row["id"], row["object_id"], state, info)
 
     async def _outcome(self, run: ReplayRun) -> tuple[str, str]:

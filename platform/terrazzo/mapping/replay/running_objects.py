@@ -12,16 +12,16 @@ from terrazzo.errors import Unavailable
 from terrazzo.mapping.catalogue import BoundMapping, MappingCatalogue
 from terrazzo.mapping.labels import Labels
 from terrazzo.mapping.report_mapper import ReportMapper
-from terrazzo.mapping.state import ObjectState
+from terrazzo.mapping.state import ObjectState, encode
 from terrazzo.ports.store import Notes
 
-_HOLDER = "replay"
-_IDLE_WITHIN_S = 10.0
+_FLUSHED_WITHIN_S = 10.0
 _SETTLED_WITHIN_S = 30.0
+_STILL_FOR_S = 120.0
 
 
-Stand = tuple[int, bytes | None]
-"""How many messages objects were fed with, and how an object's labels stand."""
+Stand = tuple[bytes, bytes | None]
+"""What is known of an object, and how its labels stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +35,19 @@ class Subject:
     catalogue: MappingCatalogue
 
 
-class IngestGate(Protocol):
-    """What stops the broker from reading more; it reads again when each holder has let go."""
+class Decoded(Protocol):
+    """The port to the ingest: what it has decoded and not committed yet."""
 
-    def pause_intake(self, holder: str = ...) -> None: ...
-
-    def resume_intake(self, holder: str = ...) -> None: ...
-
-
-class Backlog(Protocol):
-    """The port to the ingest: what it has taken and not committed yet."""
-
-    @property
-    def backlog(self) -> int:
-        """Messages that are taken and not yet stored."""
-
-    async def is_idle(self, timeout_s: float) -> bool:
-        """Whether everything taken is stored and acknowledged within that time."""
+    async def is_flushed(self, timeout_s: float) -> bool:
+        """Whether all that is decoded by now is stored within that time."""
 
 
 class RunningObjects:
     """The mapping and the ingest of this process."""
 
-    def __init__(self, mapper: ReportMapper, ingest: Backlog, gate: IngestGate) -> None:
+    def __init__(self, mapper: ReportMapper, ingest: Decoded) -> None:
         self._mapper = mapper
         self._ingest = ingest
-        self._gate = gate
 
     def subject(self, object_id: int) -> Subject | None:
         """An object, with a catalogue of its own that remembers nothing; None where it isn't mapped."""
@@ -93,26 +80,29 @@ class RunningObjects:
             raise Unavailable("events and labels of the last reports do not reach the database") from None
 
     @asynccontextmanager
-    async def standing_still(self) -> AsyncIterator[None]:
-        """Nothing is read from terminals meanwhile; what was read is committed.
+    async def standing_still(self, subject: Subject) -> AsyncIterator[None]:
+        """Reports of the object's terminals wait meanwhile, others don't; those before are committed.
 
         Raises:
-            Unavailable: it isn't within ten seconds.
+            Unavailable: they aren't within ten seconds, or the terminals would have to wait for too long.
         """
-        self._gate.pause_intake(_HOLDER)
+        maker = self._mapper.maker
+        maker.hold(subject.terminals)
         try:
-            if not await self._ingest.is_idle(_IDLE_WITHIN_S):
-                raise Unavailable("what terminals reported is not committed")
-            yield
+            async with asyncio.timeout(_STILL_FOR_S):
+                if not await self._ingest.is_flushed(_FLUSHED_WITHIN_S):
+                    raise Unavailable("what terminals reported is not committed")
+                yield
+        except TimeoutError:
+            raise Unavailable(f"it takes more than {_STILL_FOR_S:g} s while the object's terminals wait") from None
         finally:
-            self._gate.resume_intake(_HOLDER)
+            maker.release(subject.terminals)
 
-    def stand(self, object_id: int) -> Stand | None:
-        """What differs when an object's state has moved on; None while reports are on their way to the store."""
-        engine = self._mapper.engine
-        if self._ingest.backlog:
-            return None
-        return engine.stats.messages, engine.catalogue.labels[object_id].note()
+    def stand(self, subject: Subject) -> Stand:
+        """What differs when the state of an object that stands still has moved on."""
+        state = subject.bound.state
+        known = state.values, state.times, state.edges, state.marks, state.derived_us
+        return encode(known), self._mapper.engine.catalogue.labels[subject.object_id].note()
 
     def labels(self, object_id: int) -> Labels:
         """The states of the object's labels."""

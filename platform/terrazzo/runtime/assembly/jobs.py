@@ -55,7 +55,7 @@ def start_replays(
     clock: Callable[[], int],
 ) -> ReplayRunner:
     """The replay runner, started; replays that an earlier run left unfinished begin anew."""
-    live = RunningObjects(objects.mapper, messaging.ingest, messaging.bus)
+    live = RunningObjects(objects.mapper, messaging.ingest)
     journal = ReplayJournal(metadata.database, zone=config.zone)
     parts = ReplayParts(
         store, metadata.database, live, objects.analysis, clock, metadata.event_quotas, metadata.registry

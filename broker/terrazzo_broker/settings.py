@@ -57,6 +57,7 @@ class BrokerSettings:
     topic_alias_maximum: int = 32  # aliases that a client may use towards us
     outbound_alias_maximum: int = 64  # aliases that we use towards one client, however many it allows
     topic_levels: int = 200
+    topic_bytes: int = 65_535  # of a topic that a client publishes on, and of a filter that it subscribes to
     owner_queued_messages: int = NO_LIMIT  # in all sessions of each owner, where several share the broker
     owner_queued_bytes: int = NO_LIMIT
     owner_subscriptions: int = NO_LIMIT
@@ -83,6 +84,7 @@ class BrokerSettings:
         _within(self, "inflight_from_client", 1, 65_535)
         _within(self, "inflight_to_client", 1, 65_535)
         _within(self, "topic_alias_maximum", 0, 65_535)
+        _within(self, "topic_bytes", 64, 65_535)
         _within(self, "outbound_alias_maximum", 0, 65_535)
         _within(self, "max_keepalive_s", 0, 65_535)
         _within(self, "max_session_expiry_s", 0, NEVER_EXPIRES_S)

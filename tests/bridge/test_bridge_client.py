@@ -265,7 +265,7 @@ def test_what_no_client_may_publish_is_refused(remote: Remote, platform: Platfor
     if remote.protocol == "5.0":
         assert b"\x27" + (1 << 20).to_bytes(4, "big") in connect.body  # Maximum Packet Size
     remote.subscribed()
-    bad = ["g/t2/r/#", "g/t2/r/+/x", "g/t2/r/\0", "g/t2/r" + "/x" * 200]
+    bad = ["g/t2/r/#", "g/t2/r/+/x", "g/t2/r/\0", "g/t2/r" + "/x" * 200, "g/t2/r/" + "x" * 1_024]
     for number, topic in enumerate(bad, 1):
         remote.publish(topic, b'{"a": 1}', qos=1, packet_id=number)
     large = json.dumps({"a": "x" * (1 << 20)}).encode()
@@ -273,9 +273,9 @@ def test_what_no_client_may_publish_is_refused(remote: Remote, platform: Platfor
         remote.publish("g/t2/r", large, qos=1, packet_id=len(bad) + 1)
     else:  # properties that are no MQTT any more
         text = frame(0, b"\x08" + field("a/#"))[1:]
-        remote.send(frame(0x32, field("g/t2/r"), b"\0\5", text, b"{}"))
-    remote.publish("g/t2/r", b'{"good": 1}', qos=1, packet_id=9)
+        remote.send(frame(0x32, field("g/t2/r"), b"\0\6", text, b"{}"))
+    remote.publish("g/t2/r", b'{"good": 1}', qos=1, packet_id=19)
     answered = [remote.published() for _ in range(len(bad) + 2)]
-    assert [each.packet_id for each in answered] == [*range(1, len(bad) + 2), 9]
+    assert [each.packet_id for each in answered] == [*range(1, len(bad) + 2), 19]
     wait_for(lambda: metric(platform, "received") == 1, "the good one")
     assert metric(platform, "refused_here") == len(bad) + 1

@@ -45,6 +45,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
     assert config.command.expiry_s == 86_400
     limits = msgspec.structs.asdict(config.limits)
     assert limits == {
+        "topic_bytes": 1_024,
         "terminal_series": 10_000,
         "point_name_chars": 1_024,
         "points": 20_000,

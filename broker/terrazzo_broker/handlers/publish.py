@@ -31,6 +31,7 @@ _QUOTA_EXCEEDED, _PAYLOAD_FORMAT_INVALID = 0x97, 0x99
 _KINDS = (0, PUBACK, PUBREC)  # what answers a publish, by its QoS
 _PUBACK = b"\x40\x02"
 _CACHED_TOPICS = 1024  # routes and grants that one connection keeps
+_CACHED_BYTES = 1024  # of the topic of one that is kept
 
 
 # Many at once
@@ -203,9 +204,11 @@ def _resolve_alias(connection: Connection, publish: Publish) -> bytes:
 
 
 def _check_name(connection: Connection, topic: bytes) -> str:
-    name = decode_string(topic)  # [MQTT-3.3.2-1] of both
-    if not is_topic_name(name) or name.count("/") >= connection.core.settings.topic_levels:  # [MQTT-3.3.2-2] of both
+    name, settings = decode_string(topic), connection.core.settings  # [MQTT-3.3.2-1] of both
+    if not is_topic_name(name) or name.count("/") >= settings.topic_levels:  # [MQTT-3.3.2-2] of both
         raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, "not a topic to publish on")
+    if len(topic) > settings.topic_bytes:
+        raise PacketError(DisconnectReasonCode.TOPIC_NAME_INVALID, f"a topic of more than {settings.topic_bytes} bytes")
     return name
 
 
@@ -238,7 +241,7 @@ def _route(connection: Connection, topic: bytes) -> Steps[Route | None]:
     if len(connection.routes) >= _CACHED_TOPICS:
         connection.routes.clear()
     is_lasting = epoch == connection.subscriptions.epoch and route.owner == client.owner
-    if is_lasting and not core.storage.is_failing:  # else each publish passes by here
+    if is_lasting and not core.storage.is_failing and len(topic) <= _CACHED_BYTES:  # else each publish passes by here
         connection.routes[field] = route
     return route
 
@@ -247,13 +250,16 @@ def _grant(connection: Connection, topic: bytes) -> PublishGrant | None:
     if connection.grants is None:
         connection.grants = {}
     grants = connection.grants
-    if topic not in grants:
-        name = _check_name(connection, topic)
+    if topic in grants:
+        return grants[topic]
+    name = _check_name(connection, topic)
+    assert connection.client is not None
+    grant = connection.core.hooks.authorize_publish(connection.client, name)
+    if len(topic) <= _CACHED_BYTES:
         if len(grants) >= _CACHED_TOPICS:
             grants.clear()
-        assert connection.client is not None
-        grants[topic] = connection.core.hooks.authorize_publish(connection.client, name)
-    return grants[topic]
+        grants[topic] = grant
+    return grant
 
 
 def _is_utf8(payload: bytes) -> bool:

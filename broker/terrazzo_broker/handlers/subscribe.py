@@ -45,6 +45,8 @@ def _refusal(connection: Connection, pattern: str) -> SubAckReasonCode | None:
     shared = split_shared(pattern)
     if shared is None or not is_topic_filter(shared.filter, levels=core.settings.topic_levels):
         return SubAckReasonCode.TOPIC_FILTER_INVALID
+    if pattern not in session.subscriptions and len(pattern.encode()) > core.settings.topic_bytes:
+        return SubAckReasonCode.TOPIC_FILTER_INVALID
     if pattern not in session.subscriptions and len(session.subscriptions) >= core.settings.subscriptions_per_session:
         return SubAckReasonCode.QUOTA_EXCEEDED
     if pattern not in session.subscriptions and not core.may_subscribe(session.owner):

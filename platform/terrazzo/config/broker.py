@@ -27,6 +27,7 @@ def broker_settings(config: Config) -> BrokerSettings:
     limits = config.limits
     return BrokerSettings(
         packet_bytes=limits.mqtt_packet_bytes,
+        topic_bytes=limits.topic_bytes,
         connect_bytes=limits.connect_bytes,
         connections=limits.connections,
         connects_per_second=limits.connects_per_second,

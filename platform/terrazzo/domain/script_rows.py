@@ -11,6 +11,7 @@ from terrazzo.loop_pauses import Steps
 
 MAX_ROWS = 1_000
 MAX_CODES = 100
+MAX_CODE = 64  # characters of a code, as of a mapping's
 MAX_CELL = 2_000  # characters of a cell, as of an expression
 MAX_PARTS = 50_000  # names, numbers and signs of all expressions: half a second to read
 _PART = re.compile(r"\w+|[^\w\s]")
@@ -121,6 +122,8 @@ def check_codes(codes: Any) -> None:
     for number, code in enumerate(codes, 1):
         if not isinstance(code, str) or not code.strip():
             raise ValueError(f"element {number}: expected a code")
+        if len(code) > MAX_CODE:
+            raise ValueError(f"element {number}: longer than {MAX_CODE} characters")
         if code in codes[: number - 1]:
             raise ValueError(f"element {number}: {code[:60]!r} is listed twice")
 

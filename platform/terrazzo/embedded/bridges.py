@@ -123,6 +123,8 @@ class EmbeddedBridges:
         settings, given = self._broker.settings, message.properties or MessageProperties()
         if not is_topic_name(message.topic) or message.topic.count("/") >= settings.topic_levels:
             raise BridgeRefused("not a topic to publish on")
+        if len(message.topic.encode()) > settings.topic_bytes:
+            raise BridgeRefused(f"its topic has more than limits.topic_bytes, {settings.topic_bytes}")
         if given.response_topic is not None and not is_topic_name(given.response_topic):
             raise BridgeRefused("wildcards in its response topic")
         if any("\0" in text for text in (message.topic, *message.texts)):

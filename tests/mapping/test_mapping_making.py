@@ -190,6 +190,11 @@ async def test_a_mapping_that_is_none_and_one_that_is_gone_keep_nobody_waiting()
         catalogue.put_mapping(1, None)
         await ready(maker, "t1")
         assert catalogue.plans("t1") == ()
+        catalogue.put_mapping(1, rows(900))
+        assert not maker.is_ready("t1")
+        catalogue.put_object(ObjectSpec(id=1, company_id=1, mapping_id=1, terminals=("t1",), is_available=False))
+        await ready(maker, "t1")
+        assert catalogue.is_ready("t1")
 
 
 async def test_without_a_process_it_is_compiled_all_the_same(monkeypatch: pytest.MonkeyPatch):

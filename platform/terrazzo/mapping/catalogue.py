@@ -244,7 +244,7 @@ class MappingCatalogue:
     def _is_prepared(self, object_id: int, uid: str) -> bool:
         spec, bound = self._objects[object_id], self._bound.get(object_id)
         if bound is None:
-            return spec.mapping_id not in self._unread and self._table(spec) is None
+            return not spec.is_available or (spec.mapping_id not in self._unread and self._table(spec) is None)
         points = bound.points.get(uid)
         return not points or (spec.mapping_id is not None and tuple(points.items()) in self._runs[spec.mapping_id])
 

@@ -55,8 +55,8 @@ class Stats:
     limited_connections: int = 0  # refused: as many clients as there may be
     limited_connect_rate: int = 0  # refused: CONNECTs whose turn would not come in time
     limited_owner_queues: int = 0  # messages that found the queues of an owner full
-    ended_unread: int = 0  # connections whose peers didn't read, while memory was short
     limited_subscriptions: int = 0  # refused: as many as an owner's clients may have
+    ended_unread: int = 0  # connections whose peers didn't read, while memory was short
     limited_half_open: int = 0  # refused: too many sockets, of one address or of all, that haven't logged in
     half_open_ended: int = 0  # that hadn't logged in, and made room for others
     connects_delayed: int = 0  # CONNECTs that waited for their turn

@@ -46,7 +46,7 @@ def test_one_address_has_so_many_until_they_are_proven() -> None:
     first, second, third = (shop.entered("a", number) for number in range(3))
     fourth = shop.entered("a")
     assert shop.gone == [first], "its own oldest gave way"
-    second.prove()
+    second.prove(1)
     shop.entered("a")
     assert (shop.gone, shop.shares.open, shop.shares.unproven) == ([first], 4, 3)
     shop.entered("b")
@@ -77,14 +77,14 @@ def test_the_address_with_most_gives_way_to_another() -> None:
     assert shop.enter("c") is Full.ALL, "nobody has more than it"
     assert other not in shop.gone
     for slot in (flood[2], other):
-        slot.prove()
+        slot.prove(1)
     assert shop.enter("c") is Full.ALL
 
 
 def test_the_proven_are_three_quarters_of_all_at_most_for_one_address() -> None:
     shop = Shop(100, 10)
     for _ in range(75):
-        shop.entered("a").prove()
+        shop.entered("a").prove(1)
     assert shop.enter("a") is Full.ADDRESS
     assert isinstance(shop.enter("b"), ConnectionSlot)
 
@@ -98,14 +98,14 @@ def test_a_proxy_has_no_share_but_its_clients_have() -> None:
     shop.busy = {0, 1}
     assert shop.enter("a", weight=0) is Full.ADDRESS
     assert isinstance(shop.enter("b", weight=0), ConnectionSlot)
-    clients[0].prove()
+    clients[0].prove(1)
     assert isinstance(shop.enter("a", weight=0), ConnectionSlot)
 
 
 def test_the_reserve_is_for_others_than_who_has_half_and_moves_on() -> None:
     shop = Shop(4, 4)
     for share in ("a", "a", "b", "c"):
-        shop.entered(share).prove()
+        shop.entered(share).prove(1)
     enter = shop.shares.enter_reserve
     assert enter("a", give_way=lambda: None) is None
     first = enter("b", give_way=lambda: None)
@@ -128,7 +128,7 @@ def test_the_counts_are_those_of_the_places(steps: list[tuple[str, int, bool]]) 
             slots += [found] if isinstance(found, ConnectionSlot) else []
         elif slots:
             slot = slots[number % len(slots)]
-            slot.prove() if step == "prove" else slot.leave()
+            slot.prove(1) if step == "prove" else slot.leave()
             slots = [each for each in slots if step == "prove" or each is not slot]
         slots = [each for each in slots if each not in shop.gone]
         assert shop.shares.open == sum(slot.weight for slot in slots)

@@ -9,19 +9,26 @@ from mqtt5 import ConnAckReasonCode
 
 from .hooks import Batch, Client, ConnectRequest, Delivery, Hooks, MayReceive, Outcome, PublishGrant, Refuse, Verdict
 from .limited_log import limited_logger
+from .refusals import OnRefused, Refusal
 from .stats import Stats
 
 log = limited_logger("terrazzo_broker.broker")
+
+UNAVAILABLE = Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
+"""The verdict where the ``authenticate`` hook has raised."""
 
 
 class AskedHooks:
     """The embedding program's hooks. One that raises refuses what it was asked; it is counted, and logged sparsely."""
 
-    __slots__ = ("_hooks", "_may_receive", "_stats")
+    __slots__ = ("_hooks", "_may_receive", "_on_refused", "_stats")
 
-    def __init__(self, hooks: Hooks, stats: Stats, may_receive: MayReceive | None) -> None:
+    def __init__(
+        self, hooks: Hooks, stats: Stats, may_receive: MayReceive | None, on_refused: OnRefused | None
+    ) -> None:
         self._hooks = hooks
         self._may_receive = may_receive
+        self._on_refused = on_refused
         self._stats = stats
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
@@ -34,7 +41,7 @@ class AskedHooks:
             verdict: Verdict = await ask()
         except Exception:  # noqa: BLE001 - the hook may raise anything, and lets nobody in by it
             self._failed(client_id, "authenticate")
-            return Refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "authentication is not available")
+            return UNAVAILABLE
         return verdict
 
     def authorize_publish(self, client: Client, topic: str) -> PublishGrant | None:
@@ -92,6 +99,15 @@ class AskedHooks:
     def tell_subscribed(self, client: Client, filters: list[str]) -> None:
         """Calls ``on_subscribed``: filters were granted or restored."""
         self._tell(client.client_id, "on_subscribed", client, filters)
+
+    def tell_refused(self, refusal: Refusal) -> None:
+        """Tells of a refusal."""
+        if self._on_refused is None:
+            return
+        try:
+            self._on_refused(refusal)
+        except Exception:  # noqa: BLE001 - the program may raise anything; it is told, not asked
+            self._failed(refusal.client_id, "on_refused")
 
     def _tell(self, client_id: str, name: str, *arguments: object) -> None:
         try:

@@ -17,6 +17,7 @@ from .listeners.certificates import TlsFiles
 from .listeners.listener_set import ListenerSet
 from .message import ApplicationMessage, PublishProperties, TrackedMessage
 from .owner_memory import OwnerMemory
+from .refusals import Cause, OnRefused, Refusal
 from .scheduling.turns import Steps
 from .settings import BrokerSettings
 from .storage import MemoryStorage, Storage
@@ -33,7 +34,8 @@ class Broker:
     ``hooks`` decide on clients, publishes and subscriptions; ``stats`` are the counters. All methods are called on the
     loop. ``may_receive`` narrows what clients are sent within their subscriptions. ``tasks`` runs the broker's
     long-lived tasks, and restarts those that fail. ``storage``: None keeps everything in memory. ``owners``: whose
-    is what was stored before owners were kept.
+    is what was stored before owners were kept. ``on_refused`` is told of what is refused and who is ended, and why;
+    what ``hooks.authenticate`` refuses it knows itself.
 
     Raises:
         StorageError: what is stored can't be read.
@@ -47,11 +49,17 @@ class Broker:
         *,
         may_receive: MayReceive | None = None,
         owners: FormerOwners | None = None,
+        on_refused: OnRefused | None = None,
         tasks: Tasks | None = None,
     ) -> None:
         storage = storage if storage is not None else MemoryStorage()
         self.core = BrokerCore(
-            settings, hooks, storage, may_receive=may_receive, owners=owners or FormerOwners(_none, _none)
+            settings,
+            hooks,
+            storage,
+            may_receive=may_receive,
+            owners=owners or FormerOwners(_none, _none),
+            on_refused=on_refused,
         )
         self.settings = settings
         self.hooks = hooks
@@ -276,10 +284,10 @@ class Broker:
         )
         return connection.send_each([message], self.core.now_us(), None) is None
 
-    def disconnect(self, client_id: str, reason: int, *, end_session: bool = False) -> bool:
+    def disconnect(self, client_id: str, reason: int, *, end_session: bool = False, text: str = "") -> bool:
         """Ends a client's connection, with a reason code (0x98, ...) in MQTT 5; False where it is not connected.
 
-        ``end_session``: its session is forgotten, too.
+        ``end_session``: its session is forgotten, too. ``text``: why, told to the client behind the reason.
         """
         session = self.sessions.get(client_id)
         if session is None:
@@ -287,10 +295,17 @@ class Broker:
         connection = session.connection
         if connection is not None:
             code = disconnect_reason(reason)
-            connection.close(f"disconnected by the server: {code.name.lower()}", reason=code)
+            self._tell_ended(connection.client, int(code), text)
+            why = f"disconnected by the server: {code.name.lower()}"
+            connection.close(f"{why}: {text}" if text else why, reason=code)
         if end_session and self.sessions.get(client_id) is session:
             self.core.end_session(session)
         return connection is not None
+
+    def _tell_ended(self, client: Client | None, reason: int, text: str) -> None:
+        if client is not None:
+            cause, whose = Cause.ENDED_BY_SERVER, (client.address, client.client_id, client.owner)
+            self.core.hooks.tell_refused(Refusal(cause, *whose, reason, text, client.protocol))
 
     def client(self, client_id: str) -> Client | None:
         """The connected client of this id; None where it is not connected."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any, cast
+from typing import Any, SupportsInt, cast
 
 import mqtt5
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode
@@ -23,6 +23,7 @@ from .delivery.acknowledgements import Acknowledgements, DurableBatch, Segment
 from .delivery.routing import Route
 from .hooks import Challenge, ConnectRequest, PublishGrant
 from .limited_log import limited_logger
+from .refusals import Cause, Refusal, cause_of
 from .scheduling.turns import Steps
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,6 @@ class Connection(ConnectionWriter):
         "burst",
         "certificate_name",
         "challenge",
-        "connect_packet",
         "epoch",
         "grants",
         "handle_packets",
@@ -69,7 +69,6 @@ class Connection(ConnectionWriter):
         "steps",
         "subscriptions",
         "tokens",
-        "version",
         "waiting",
         "will",
     )
@@ -85,7 +84,6 @@ class Connection(ConnectionWriter):
         self.certificate_name: str | None = None
         self.peer: Peer | None = None  # as the admission counts it; None: it doesn't
 
-        self.version = 0  # form of its packets, 4 or 5; 0 until CONNECT
         self.level = 0  # protocol level, 3 to 5: 3.1 has the packets of 3.1.1
         self.is_bridge = False
         self.born_s = self.seen_s = core.clock()
@@ -99,7 +97,6 @@ class Connection(ConnectionWriter):
 
         self.keep_alive_s = 0
         self.will: mqtt5.Will | None = None
-        self.connect_packet: mqtt5.ConnectPacket | None = None  # until CONNACK
         self.request: ConnectRequest | None = None  # kept for re-authentication
         self.is_deciding = False
         self.challenge: Challenge | None = None
@@ -186,11 +183,13 @@ class Connection(ConnectionWriter):
                 self._wait_for_turn(data)
         except PacketError as error:
             self.core.stats.protocol_errors += 1
+            self.tell_refused(cause_of(error.reason), error.reason, error.text)
             self.acknowledge_so_far()  # the packets before the bad one count
             self.fail(error.reason, error.text)
         except Exception:  # noqa: BLE001 - a fault of ours ends this connection alone; [MQTT-4.8.0-2] of 3.1.1
             self.core.stats.internal_errors += 1
             fault_log.exception("%s: internal error", self)
+            self.tell_refused(Cause.INTERNAL_ERROR, DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
         finally:
             if turns.is_inside and not was_inside:
@@ -315,6 +314,7 @@ class Connection(ConnectionWriter):
         self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
         if self.tokens < 0 and not self.holds & ReadHold.RATE:
             self.core.stats.rate_limited += 1
+            self.tell_refused(Cause.PUBLISH_RATE, detail=f"more than {limit} a second")
             self.hold(ReadHold.RATE)
             asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, ReadHold.RATE)
 
@@ -372,21 +372,8 @@ class Connection(ConnectionWriter):
         """Ends a connection that hasn't logged in in time; one whose turn hasn't come is told so."""
         if self.peer is not None and self.listener.pace.is_waiting(self.peer.share, self):
             return self.refuse(*self.core.admission.refuse_pace(self.listener, self.address))
+        self.tell_refused(Cause.LOGIN_TIMEOUT)
         return self.close("no CONNECT in time")
-
-    def send_packet(self, packet: mqtt5.Packet) -> None:
-        """Sends a packet in the client's protocol version, unless the client doesn't take one so large."""
-        data = encode_packet(packet, self.version)
-        largest = self.largest_packet_bytes
-        if largest is not None and len(data) > largest:  # [MQTT-3.1.2-24] [MQTT-3.1.2-25]
-            log.info("%s: a packet of %d bytes is too large for the client", self, len(data))
-        elif data:
-            self.write(data)
-
-    @property
-    def largest_packet_bytes(self) -> int | None:
-        """The client's Maximum Packet Size in bytes; None: no limit."""
-        return self.encoder.packet_bytes if self.connect_packet is None else self.connect_packet.max_packet_size
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Closes because of the peer's or our own error, with the reason where MQTT 5 has a place for it.
@@ -401,14 +388,24 @@ class Connection(ConnectionWriter):
         self.core.stats.connects_refused += 1  # there is no return code for it [MQTT-3.1.4-1] [MQTT-3.2.2-6] of 3.1.1
         return self.close(text)
 
-    def refuse(self, reason: ConnAckReasonCode, text: str) -> None:
-        """Answers a CONNECT with a refusal, session present 0, and closes.
+    def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:
+        """Tells the embedding program of a refusal, or of the end of the connection."""
+        owner = None if self.client is None else self.client.owner
+        client_id = "" if self.request is None else self.request.client_id
+        self.core.hooks.tell_refused(
+            Refusal(cause, self.address, client_id, owner, int(reason), detail, self.level, times)
+        )
+
+    def refuse(self, reason: ConnAckReasonCode, text: str, cause: Cause | None = None) -> None:
+        """Answers a CONNECT with a refusal, session present 0, and closes. ``cause``: None where it is told already.
 
         [MQTT-3.1.4-2] [MQTT-3.2.2-6] [MQTT-3.2.2-7] [MQTT-4.12.0-4]; [MQTT-3.2.2-5] of 3.1.1
         """
         self.core.stats.connects_refused += 1
+        if cause is not None:
+            self.tell_refused(cause, reason, text)
         if self.version:
-            self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=self._tellable(text)))
+            self.send_packet(mqtt5.ConnAckPacket(reason_code=reason, reason_str=self.tellable(text)))
         self.close(text or reason.name)
 
     def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
@@ -447,16 +444,7 @@ class Connection(ConnectionWriter):
 
     def _disconnect(self, reason: DisconnectReasonCode, why: str) -> mqtt5.DisconnectPacket:
         # neither a session expiry nor user properties [MQTT-3.14.2-2] [MQTT-3.14.2-4]
-        return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self._tellable(why))
-
-    def _tellable(self, why: str) -> str | None:
-        """The Reason String, None where it would exceed the client's packet limit. [MQTT-3.2.2-19] [MQTT-3.14.2-3]
-
-        Only CONNACK and DISCONNECT carry it, as they may for each client. [MQTT-3.1.2-29]
-        """
-        largest = self.largest_packet_bytes
-        fits = largest is None or len(why.encode()) + 16 <= largest
-        return why if why and fits else None
+        return mqtt5.DisconnectPacket(reason_code=reason, reason_str=self.tellable(why))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.core.connections.on_closed(self)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from functools import partial
 
+import mqtt5
+
+from .codec.writer import encode_packet
 from .connection_state import ConnectionState, Withheld
 from .core import BrokerCore
 from .delivery.connection_port import Origin
@@ -14,6 +18,9 @@ from .delivery.retained_delivery import RetainedDelivery
 from .delivery.session import Session
 from .hooks import Client
 from .message import ApplicationMessage
+from .refusals import TOLD, Cause
+
+log = logging.getLogger("terrazzo_broker.connection")
 
 _QUEUED_BYTES = 1 << 20  # with more of them waiting for the client, retained messages are not added
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
@@ -25,6 +32,7 @@ class ConnectionWriter(asyncio.Protocol):
 
     __slots__ = (
         "client",
+        "connect_packet",
         "core",
         "dirty",
         "encoder",
@@ -34,7 +42,9 @@ class ConnectionWriter(asyncio.Protocol):
         "retained",
         "session",
         "state",
+        "tells_why",
         "transport",
+        "version",
         "withheld",
         "write_paused",
     )
@@ -45,7 +55,10 @@ class ConnectionWriter(asyncio.Protocol):
         self.state = ConnectionState.NEW
         self.client: Client | None = None
         self.session: Session | None = None
+        self.version = 0  # form of its packets, 4 or 5; 0 until CONNECT
+        self.connect_packet: mqtt5.ConnectPacket | None = None  # until CONNACK
         self.encoder: PublishEncoder = plain_encoder(4)
+        self.tells_why = False  # acknowledgements of its packets may carry a Reason String
         self.out: list[bytes] = []
         self.out_bytes = 0
         self.handed_bytes = 0  # to the transport, since the start
@@ -69,6 +82,36 @@ class ConnectionWriter(asyncio.Protocol):
             self.core.connections.flush_soon(self)
         if self.out_bytes > FLUSH_BYTES:
             self.flush()
+
+    def send_packet(self, packet: mqtt5.Packet) -> None:
+        """Sends a packet in the client's protocol version, unless the client doesn't take one so large."""
+        data = encode_packet(packet, self.version)
+        largest = self.largest_packet_bytes
+        if largest is not None and len(data) > largest:  # [MQTT-3.1.2-24] [MQTT-3.1.2-25]
+            log.info("%s: a packet of %d bytes is too large for the client", self, len(data))
+        elif data:
+            self.write(data)
+
+    @property
+    def largest_packet_bytes(self) -> int | None:
+        """The client's Maximum Packet Size in bytes; None: no limit."""
+        return self.encoder.packet_bytes if self.connect_packet is None else self.connect_packet.max_packet_size
+
+    def tellable(self, why: str) -> str | None:
+        """The Reason String, None where it would exceed the client's packet limit. [MQTT-3.2.2-19] [MQTT-3.14.2-3]
+
+        CONNACK and DISCONNECT may carry it for each client. [MQTT-3.1.2-29]
+        """
+        largest = self.largest_packet_bytes
+        fits = largest is None or len(why.encode()) + 16 <= largest
+        return why if why and fits else None
+
+    def told(self, cause: Cause) -> str:
+        """The Reason String of an acknowledgement that refuses; empty for a client that wants none. [MQTT-3.1.2-29]
+
+        [MQTT-3.4.2-2] [MQTT-3.5.2-2] [MQTT-3.9.2-1]
+        """
+        return (self.tellable(TOLD[cause]) or "") if self.tells_why else ""
 
     def flush(self) -> None:
         """Writes everything collected, unless the peer doesn't read or a commit has to come first."""

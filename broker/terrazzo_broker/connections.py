@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Protocol, SupportsInt
 
 from mqtt5 import DisconnectReasonCode
 
@@ -14,6 +14,7 @@ from .admission.limits import Admission
 from .connection_state import ConnectionState, ReadHold
 from .delivery.connection_port import SessionConnection
 from .limited_log import limited_logger
+from .refusals import Cause
 from .stats import Stats
 
 log = limited_logger("terrazzo_broker.faults")
@@ -44,6 +45,9 @@ class NetworkConnection(SessionConnection, Protocol):
     @property
     def unsent_bytes(self) -> int:
         """Bytes that wait for its peer to read."""
+
+    def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:
+        """Tells the embedding program of a refusal, or of the end of the connection."""
 
     def give_way(self) -> None:
         """Ends a connection that hasn't logged in at once, to make room for another one."""

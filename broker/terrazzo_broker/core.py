@@ -22,6 +22,7 @@ from .delivery.session import Session
 from .hooks import Client, FormerOwners, Hooks, Inbound, MayReceive, PublishGrant
 from .limited_log import limited_logger
 from .message import ApplicationMessage, PublishProperties
+from .refusals import Cause, OnRefused, Refusal
 from .scheduling.turns import Steps, Turns
 from .settings import NEVER_EXPIRES_S, NO_LIMIT, BrokerSettings
 from .stats import Stats
@@ -52,17 +53,18 @@ class BrokerCore:
         *,
         may_receive: MayReceive | None,
         owners: FormerOwners,
+        on_refused: OnRefused | None = None,
     ) -> None:
         self.settings = settings
         self.stats = Stats()
-        self.hooks = AskedHooks(hooks, self.stats, may_receive)
+        self.hooks = AskedHooks(hooks, self.stats, may_receive, on_refused)
         self.storage = storage
         self.sessions = storage.sessions
         self.retained = storage.retained
         self.tree: SubscriptionTree[MessageReceiver] = SubscriptionTree()
         self.router = Router(self.tree, self.hooks.may_receive)
         self.clock = time.monotonic
-        self.admission = Admission(settings, self.stats, lambda: self.clock())
+        self.admission = Admission(settings, self.stats, lambda: self.clock(), self.hooks.tell_refused)
         self.turns = Turns(self.stats)
         self.connections = Connections(self.stats, self.admission)
         self.peer_tasks = PeerTasks(self.stats)
@@ -254,6 +256,10 @@ class BrokerCore:
         grant = self.hooks.authorize_publish(client, will.topic)
         if grant is None:
             self.stats.publishes_refused += 1
+            cause, detail = Cause.PUBLISH_NOT_ALLOWED, f"the will on {will.topic}"
+            self.hooks.tell_refused(
+                Refusal(cause, client.address, client_id, client.owner, 0x87, detail, client.protocol)
+            )
             return
         self.stats.wills_sent += 1
         self.turns.start(client.owner, self._publish_will(will, client, grant, origin))
@@ -312,6 +318,7 @@ class BrokerCore:
     def take(self, batch: DurableBatch) -> None:
         """Hands a batch to the embedding program; where that fails, nothing of it may be acknowledged."""
         if not self.hooks.take(batch) and batch.connection is not None:
+            batch.connection.tell_refused(Cause.INTERNAL_ERROR, 0x83)
             batch.connection.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
 
 

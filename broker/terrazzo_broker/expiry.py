@@ -10,6 +10,7 @@ from .connection_state import ConnectionState, ReadHold
 from .connections import NetworkConnection
 from .core import BrokerCore
 from .limited_log import limited_logger
+from .refusals import Cause, Refusal
 
 log = limited_logger("terrazzo_broker.sweep")
 
@@ -43,6 +44,8 @@ def sweep(core: BrokerCore) -> Iterator[None]:
         if kind == "w":
             core.publish_will(client_id)
         elif session is not None and session.connection is None:  # [MQTT-4.1.0-2]
+            detail = f"{session.queued} messages waited for it"
+            core.hooks.tell_refused(Refusal(Cause.SESSION_EXPIRED, "", client_id, session.owner, detail=detail))
             core.end_session(session)
 
 
@@ -57,6 +60,8 @@ def _look_at(core: BrokerCore, connection: NetworkConnection, now_s: float) -> N
         # [MQTT-3.1.2-22]; [MQTT-3.1.2-24] of 3.1.1
         if connection.keep_alive_s and silent_s > connection.keep_alive_s * 1.5:
             core.stats.keepalive_timeouts += 1
+            silent = f"silent for more than {connection.keep_alive_s * 3 // 2} s"
+            connection.tell_refused(Cause.KEEP_ALIVE_TIMEOUT, DisconnectReasonCode.KEEP_ALIVE_TIMEOUT, silent)
             connection.close("keep-alive timeout", reason=DisconnectReasonCode.KEEP_ALIVE_TIMEOUT)
     elif now_s - connection.born_s > core.settings.connect_timeout_s:  # section 3.1
         core.stats.connect_timeouts += 1

@@ -16,6 +16,7 @@ from .core import BrokerCore
 from .delivery.session import Session
 from .limited_log import limited_logger
 from .message import ApplicationMessage
+from .refusals import Cause
 
 log = limited_logger("terrazzo_broker.memory")
 
@@ -70,6 +71,7 @@ class OwnerMemory:
                 break
             freed += connection.unsent_bytes
             log.warning("%s: does not read, and is ended to free memory", connection)
+            connection.tell_refused(Cause.NOT_READING, DisconnectReasonCode.QUOTA_EXCEEDED)
             connection.close("does not read, and memory is short", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
             connection.transport.abort()
             self._core.stats.ended_unread += 1

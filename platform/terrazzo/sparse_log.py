@@ -17,6 +17,14 @@ class SparseLog:
         self._next_s = 0.0
         self._skipped = 0
 
+    @property
+    def is_due(self) -> bool:
+        """Whether a line would be written now; one that isn't is counted as left out."""
+        if time.monotonic() >= self._next_s:
+            return True
+        self._skipped += 1
+        return False
+
     def warning(self, message: str, *args: object, exc_info: bool = False) -> None:
         """As ``Logger.warning``, unless a line was written less than ``interval_s`` ago."""
         self._write(logging.WARNING, message, args, exc_info=exc_info)

@@ -107,7 +107,7 @@ def _scram(data: bytes) -> object:
         keys=_KEYS,
         is_known=True,
         accept=lambda _: refused,
-        refuse=lambda: refused,
+        refuse=lambda _: refused,
         busy=lambda _: refused,
     )
 
@@ -274,9 +274,9 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
     ),
     Parser(
         covers=("terrazzo.terminals.login:read_auto_password",),
-        run=lambda data: read_auto_password(data, TERMINAL),
+        run=lambda data: read_auto_password(data, pin=TERMINAL.pin, uid=TERMINAL.uid),
         worst=(lambda n: b"." * n, lambda n: b"1" * n + b"." + b"0" * n),
-        samples=(b"1700000000.abcdef", b"."),
+        samples=(b"1700000000.abcdef", b"1700000000123.abcdef", b"."),
         most=MOST_STRING,
     ),
     Parser(

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from mqtt5 import ConnAckReasonCode
 
 from ..limited_log import limited_logger
+from ..refusals import Cause
+from ..refusals import Refusal as Told
 from ..settings import BrokerSettings
 from ..stats import Stats
 from .connect_pace import ConnectPace
@@ -18,8 +20,8 @@ SPARE_SOCKETS = (
     1024  # beyond the limit of clients: those that haven't logged in, and may be told that there are too many
 )
 
-Refusal = tuple[ConnAckReasonCode, str]
-"""The reason code of a CONNACK, and its text."""
+Refusal = tuple[ConnAckReasonCode, str, Cause]
+"""The reason code of a CONNACK, its text, and the cause."""
 
 
 class ListenerAdmission:
@@ -35,15 +37,22 @@ class ListenerAdmission:
 class Admission:
     """Counts sockets and those of them that haven't logged in, ends some of these where there is no room, and refuses.
 
-    ``clock``: monotonic seconds.
+    ``clock``: monotonic seconds. ``on_refused`` is told of peers that have no room.
     """
 
-    __slots__ = ("_clock", "_settings", "_stats", "half_open", "sockets")
+    __slots__ = ("_clock", "_on_refused", "_settings", "_stats", "half_open", "sockets")
 
-    def __init__(self, settings: BrokerSettings, stats: Stats, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        stats: Stats,
+        clock: Callable[[], float],
+        on_refused: Callable[[Told], object],
+    ) -> None:
         self._settings = settings
         self._stats = stats
         self._clock = clock
+        self._on_refused = on_refused
         self.half_open = HalfOpenPeers()
         self.sockets = 0
 
@@ -111,6 +120,7 @@ class Admission:
             self._end(goes)
             return True
         self._stats.limited_half_open += 1
+        self._on_refused(Told(Cause.HALF_OPEN, address, detail=f"{why[1]} {why[0]}"))
         log.warning("%s: refused, %d %s", address, *reversed(why))
         return False
 
@@ -121,6 +131,7 @@ class Admission:
 
     def _end(self, peer: Peer) -> None:
         self._stats.half_open_ended += 1
+        self._on_refused(Told(Cause.HALF_OPEN, peer.share, detail="it made room for others"))
         self._uncount(peer)
         peer.give_way()
 
@@ -164,11 +175,11 @@ class Admission:
         if self._stats.clients >= self._settings.connections and not takes_over:
             self._stats.limited_connections += 1
             log.warning("%s: refused, %d clients are connected", listener.name, self._stats.clients)
-            return ConnAckReasonCode.QUOTA_EXCEEDED, "too many connections"
+            return ConnAckReasonCode.QUOTA_EXCEEDED, "too many connections", Cause.TOO_MANY_CONNECTIONS
         return None
 
     def refuse_pace(self, listener: ListenerAdmission, address: str) -> Refusal:
         """Counts a CONNECT whose turn wouldn't come in time; why it is refused."""
         self._stats.limited_connect_rate += 1
         log.warning("%s: refused on %s: more connects than their share of the pace", address, listener.name)
-        return ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "too many connects a second"
+        return ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "too many connects a second", Cause.CONNECT_RATE

@@ -28,13 +28,19 @@ def connack_return_code(reason: int) -> int:
     return 0 if not reason else _RETURN_CODES.get(reason, 5)
 
 
-def ack(first: int, packet_id: int, reason: int, version: int) -> bytes:
+def ack(first: int, packet_id: int, reason: int, version: int, told: str = "") -> bytes:
     """A PUBACK, PUBREC, PUBREL or PUBCOMP, by its first byte; 3.1.1 has no place for the reason.
 
-    Neither a reason string nor user properties stand in any of them. [MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2]
-    [MQTT-3.5.2-3] [MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3]
+    ``told``: the Reason String, for PUBACK and PUBREC; whoever gives one has seen to it that the client takes it
+    [MQTT-3.4.2-2] [MQTT-3.5.2-2]. PUBREL and PUBCOMP have none [MQTT-3.6.2-2] [MQTT-3.7.2-2], and user properties stand
+    in none of them. [MQTT-3.4.2-3] [MQTT-3.5.2-3] [MQTT-3.6.2-3] [MQTT-3.7.2-3]
     """
     identifier = packet_id.to_bytes(2, "big")  # [MQTT-2.2.1-5]; [MQTT-2.3.1-6] of 3.1.1
+    if told and version == 5:
+        text = told.encode()
+        properties = b"\x1f" + len(text).to_bytes(2, "big") + text
+        rest = identifier + bytes((reason,)) + encode_length(len(properties)) + properties
+        return bytes((first,)) + encode_length(len(rest)) + rest
     if reason and version == 5:
         return bytes((first, 3)) + identifier + bytes((reason,))
     return bytes((first, 2)) + identifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsInt
 
 from mqtt5 import DisconnectReasonCode
 
@@ -12,6 +12,7 @@ from ..codec.reasons import publish_reason
 from ..codec.writer import PUBACK, PUBREC, ack
 from ..connection_state import ReadHold
 from ..hooks import Client, Inbound
+from ..refusals import Cause
 from .session import Session
 
 
@@ -26,6 +27,13 @@ class PublishingConnection(Protocol):
 
     def release(self, why: ReadHold) -> None:
         """Removes a reason for not reading; reads again when none is left."""
+
+    def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:
+        """Tells the embedding program of a refusal."""
+
+    def told(self, cause: Cause) -> str:
+        """The Reason String of an acknowledgement that refuses, empty for a client that wants none."""
+        ...
 
     def fail(self, reason: DisconnectReasonCode, text: str) -> None:
         """Ends the connection: the batch can't be acknowledged."""
@@ -96,8 +104,8 @@ class DurableBatch(Segment):
         """
         if self.ready:
             raise RuntimeError("the batch is settled already")
-        for index, reason in (refusals or {}).items():
-            self._refuse(index, reason)
+        if refusals:
+            self._refuse_all(refusals)
         self.ready = True
         self.data = b"".join(self.acks)
         self.acks = []
@@ -116,12 +124,22 @@ class DurableBatch(Segment):
         if self.connection is not None:
             self.connection.release(ReadHold.BATCH)
 
-    def _refuse(self, index: int, reason: int) -> None:
+    def _refuse_all(self, refusals: Mapping[int, int]) -> None:
+        told = ""
+        if self.connection is not None:
+            told = self.connection.told(Cause.PAYLOAD_REFUSED)
+            self.connection.tell_refused(
+                Cause.PAYLOAD_REFUSED, publish_reason(next(iter(refusals.values()))), times=len(refusals)
+            )
+        for index, reason in refusals.items():
+            self._refuse(index, reason, told)
+
+    def _refuse(self, index: int, reason: int, told: str) -> None:
         plain = self.acks[index]
         first = plain[:1]
         if first and first[0] in (PUBACK, PUBREC) and self.client.protocol == 5:
             identifier = int.from_bytes(plain[2:4], "big")
-            self.acks[index] = ack(first[0], identifier, publish_reason(reason), 5) + plain[4:]
+            self.acks[index] = ack(first[0], identifier, publish_reason(reason), 5, told) + plain[4:]
 
     def _release_received(self, received: dict[int, int], refusals: Mapping[int, int]) -> None:
         session = self.session

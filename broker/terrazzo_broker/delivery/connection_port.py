@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, SupportsInt
 
 from mqtt5 import DisconnectReasonCode
 
 from ..connection_state import ReadHold
 from ..hooks import Client
 from ..message import ApplicationMessage
+from ..refusals import Cause
 from .encoder import PublishEncoder, Rendered
 
 
@@ -34,6 +35,9 @@ class Origin(Protocol):
 
     def release(self, why: ReadHold) -> None:
         """Removes a reason for not reading; reads again when none is left."""
+
+    def tell_refused(self, cause: Cause, reason: SupportsInt = 0, detail: str = "", times: int = 1) -> None:
+        """Tells the embedding program of a refusal, or of the end of the connection."""
 
     def close(self, why: str, *, reason: DisconnectReasonCode | None = None) -> None:
         """Ends the connection; ``reason`` goes to an MQTT 5 client that has had its CONNACK."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import mqtt5
+from mqtt5 import DisconnectReasonCode
 
 from ..connection import Connection
 from ..connection_state import ConnectionState
 from ..delivery.encoder import PublishEncoder, plain_encoder
 from ..hooks import Accept, Client
+from ..refusals import Cause, Refusal
 
 
 def is_takeable(connection: Connection, verdict: Accept) -> bool:
@@ -24,6 +26,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     assert packet is not None
     assert request is not None
     expiry_s, keep_alive_s = session_expiry_s(connection, verdict), _keep_alive(connection, packet, verdict)
+    _tell_taken_over(connection, core.client(request.client_id))
     session, present = core.open_session(
         request.client_id, clean_start=packet.clean_start, outlives=expiry_s > 0, owner=verdict.owner, origin=connection
     )
@@ -51,6 +54,7 @@ def accept(connection: Connection, verdict: Accept) -> None:
     connection.send_packet(_connack(connection, verdict, session_present=present))
     connection.state = ConnectionState.OPEN
     connection.packet_limit = core.settings.packet_bytes
+    connection.tells_why = connection.version == 5 and packet.request_problem_info
     connection.connect_packet = None
     connection.request = replace(request, password=None, auth_data=None)
     session.open(min(packet.receive_max, core.settings.inflight_to_client))  # [MQTT-3.3.4-9]
@@ -59,6 +63,22 @@ def accept(connection: Connection, verdict: Accept) -> None:
     _announce(connection, connection.client)
     core.drop_forbidden(session)
     connection.pump()
+
+
+def _tell_taken_over(connection: Connection, former: Client | None) -> None:
+    """Tells of a client whose connection ends because another one has logged in with its client id."""
+    if former is not None:
+        connection.core.hooks.tell_refused(
+            Refusal(
+                Cause.TAKEN_OVER,
+                former.address,
+                former.client_id,
+                former.owner,
+                int(DisconnectReasonCode.SESSION_TAKEN_OVER),
+                f"from {connection.address}",
+                former.protocol,
+            )
+        )
 
 
 def _announce(connection: Connection, client: Client) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 import mqtt5
 from mqtt5 import AuthReasonCode, ConnAckReasonCode, DisconnectReasonCode
 
+from ..asked_hooks import UNAVAILABLE
 from ..codec.reasons import connack_reason, disconnect_reason
 from ..connection import Connection
 from ..connection_state import ConnectionState
 from ..hooks import Accept, Challenge, ConnectRequest, Refuse, Verdict
+from ..refusals import Cause
 from .accept import accept, is_takeable, session_expiry_s
 
 
@@ -35,6 +37,7 @@ def _wait(connection: Connection, question: Callable[[], Awaitable[Verdict]]) ->
         _conclude(connection, verdict)
 
     def give_up() -> None:
+        connection.tell_refused(Cause.INTERNAL_ERROR, DisconnectReasonCode.UNSPECIFIED_ERROR)
         connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
 
     connection.core.peer_tasks.start(f"authenticate {connection}", decide, give_up)
@@ -44,6 +47,8 @@ def _conclude(connection: Connection, verdict: Verdict) -> None:
     """Applies the verdict on a CONNECT, on one step of AUTH, or on a re-authentication."""
     if connection.state is ConnectionState.CLOSED:
         return
+    if verdict is UNAVAILABLE:
+        connection.tell_refused(Cause.LOGIN_UNAVAILABLE, UNAVAILABLE.reason)
     if isinstance(verdict, Challenge):
         _challenge(connection, verdict)
     elif connection.state is ConnectionState.OPEN:
@@ -53,10 +58,11 @@ def _conclude(connection: Connection, verdict: Verdict) -> None:
         connection.refuse(connack_reason(verdict.reason), verdict.message)  # 0x85 among them [MQTT-3.1.3-8]
     elif connection.core.storage.is_failing and session_expiry_s(connection, verdict):
         connection.will = None
-        connection.refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, "sessions can't be stored at the moment")
+        text = "sessions can't be stored at the moment"
+        connection.refuse(ConnAckReasonCode.SERVER_UNAVAILABLE, text, Cause.STORAGE_UNAVAILABLE)
     elif not is_takeable(connection, verdict):
         connection.will = None
-        connection.refuse(ConnAckReasonCode.PACKET_TOO_LARGE, "")
+        connection.refuse(ConnAckReasonCode.PACKET_TOO_LARGE, "", Cause.CONNACK_TOO_LARGE)
     else:
         accept(connection, verdict)
     connection.proceed()
@@ -76,7 +82,9 @@ def _conclude_reauthentication(connection: Connection, verdict: Verdict) -> None
         connection.fail(disconnect_reason(verdict.reason), verdict.message or "re-authentication failed")
     elif isinstance(verdict, Accept) and connection.client is not None:
         if verdict.owner != connection.client.owner:  # the session is the former owner's
-            connection.fail(DisconnectReasonCode.NOT_AUTHORIZED, "the client belongs to another owner by now")
+            text = "the client belongs to another owner by now"
+            connection.tell_refused(Cause.ENDED_BY_SERVER, DisconnectReasonCode.NOT_AUTHORIZED, text)
+            connection.fail(DisconnectReasonCode.NOT_AUTHORIZED, text)
             return
         connection.client.identity = verdict.identity
         connection.forget_grants()

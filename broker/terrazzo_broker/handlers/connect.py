@@ -15,6 +15,7 @@ from ..codec.wire import Cursor
 from ..connection import Connection
 from ..connection_state import ConnectionState
 from ..hooks import ConnectRequest
+from ..refusals import Cause
 from .authentication import ask
 
 _REFUSED_LEVEL_3 = b"\x20\x02\x00\x01"
@@ -30,17 +31,22 @@ def handle_connect(connection: Connection, header: int, cursor: Cursor) -> None:
     except UnsupportedProtocol as error:  # [MQTT-3.1.2-2] of both
         is_older = error.level < 5 or _has_form_of_3_1_1(cursor)
         connection.write(_REFUSED_LEVEL_3 if is_older else _REFUSED_LEVEL_5)
-        return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error))
+        cause = Cause.UNSUPPORTED_PROTOCOL
+        return connection.refuse(ConnAckReasonCode.UNSUPPORTED_PROTOCOL_VERSION, str(error), cause)
     connection.is_bridge = protocol.is_bridge
     connection.connect_packet = packet
     if not packet.client_id and connection.level == 3:  # 1 to 23 characters; longer ones do no harm
-        return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "MQTT 3.1 has no empty client id")
+        return _refuse_id(connection, "MQTT 3.1 has no empty client id")
     if not packet.client_id and connection.level == 4 and not packet.clean_start:  # [MQTT-3.1.3-8] of 3.1.1
-        return connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, "an empty client id needs a clean session")
+        return _refuse_id(connection, "an empty client id needs a clean session")
     _check_will(packet.will)
     _remember(connection, packet)
     connection.state = ConnectionState.DECIDING
     return _wait_for_turn(connection)
+
+
+def _refuse_id(connection: Connection, text: str) -> None:
+    connection.refuse(ConnAckReasonCode.CLIENT_ID_NOT_VALID, text, Cause.CLIENT_ID_NOT_VALID)
 
 
 def _wait_for_turn(connection: Connection) -> None:

@@ -23,6 +23,7 @@ from ..delivery.routing import Route
 from ..delivery.session import Session
 from ..hooks import Inbound, PublishGrant
 from ..message import ApplicationMessage
+from ..refusals import Cause
 from ..scheduling.turns import Steps
 from ..topics.names import is_topic_name
 
@@ -168,10 +169,10 @@ def _accepted(connection: Connection, publish: Publish, route: Route | None, now
         raise protocol_error("wildcards in a response topic")  # [MQTT-3.3.2-14]
     if route is None:
         connection.core.stats.publishes_refused += 1
-        _answer(connection, publish, _NOT_AUTHORIZED)
+        _refuse(connection, publish, _NOT_AUTHORIZED, Cause.PUBLISH_NOT_ALLOWED)
     elif publish.is_text and not _is_utf8(publish.payload):
         connection.core.stats.drop("payload format invalid")
-        _answer(connection, publish, _PAYLOAD_FORMAT_INVALID)
+        _refuse(connection, publish, _PAYLOAD_FORMAT_INVALID, Cause.PAYLOAD_FORMAT_INVALID)
     elif connection.core.loop_mark and connection.core.loop_mark in publish.properties:
         connection.core.stats.drop("came back over a bridge")
         _answer(connection, publish, _SUCCESS)
@@ -274,9 +275,10 @@ def _refuse_unstorable(connection: Connection, publish: Publish) -> None:
     """Refuses a publish that can't be stored: 0x97, or in 3.1.1 by closing. [MQTT-3.3.5-2] of 3.1.1"""
     connection.core.stats.storage_refusals += 1
     if connection.version < 5:
+        connection.tell_refused(Cause.STORAGE_UNAVAILABLE, _QUOTA_EXCEEDED)
         connection.close("messages can't be stored at the moment")
     else:
-        _answer(connection, publish, _QUOTA_EXCEEDED)
+        _refuse(connection, publish, _QUOTA_EXCEEDED, Cause.STORAGE_UNAVAILABLE)
 
 
 def _message(connection: Connection, publish: Publish, route: Route, now_us: int) -> ApplicationMessage:
@@ -300,7 +302,7 @@ def _retainable(
         refusal = connection.core.retained.refusal(route.topic, message)
         if refusal:  # where it can be said; a report is stored all the same
             connection.core.note_unretained(message, refusal)
-            _answer(connection, publish, _QUOTA_EXCEEDED)
+            _refuse(connection, publish, _QUOTA_EXCEEDED, Cause.RETAINED_QUOTA)
             return None
     return message
 
@@ -308,8 +310,10 @@ def _retainable(
 def _conclude(connection: Connection, publish: Publish, route: Route, now_us: int, *, has_room: bool) -> None:
     if route.durable:
         _make_durable(connection, publish, route, now_us)
+    elif not has_room:
+        _refuse(connection, publish, _QUOTA_EXCEEDED, Cause.PUBLISH_QUOTA)
     else:
-        _answer(connection, publish, _QUOTA_EXCEEDED if not has_room else _NO_SUBSCRIBERS if route.is_unheard else 0)
+        _answer(connection, publish, _NO_SUBSCRIBERS if route.is_unheard else 0)
 
 
 def _make_durable(connection: Connection, publish: Publish, route: Route, now_us: int) -> None:
@@ -323,14 +327,21 @@ def _make_durable(connection: Connection, publish: Publish, route: Route, now_us
     batch.add(Inbound(route.tag, publish.payload, publish.correlation_data), acknowledgement)
 
 
-def _answer(connection: Connection, publish: Publish, reason: int) -> None:
+def _refuse(connection: Connection, publish: Publish, reason: int, cause: Cause) -> None:
+    """Refuses a publish, says why where that can be said, and tells the embedding program."""
+    topic = publish.topic or (connection.aliases or {}).get(publish.alias or 0, b"")
+    connection.tell_refused(cause, reason, topic.decode(errors="replace"))
+    _answer(connection, publish, reason, connection.told(cause))
+
+
+def _answer(connection: Connection, publish: Publish, reason: int, told: str = "") -> None:
     """Acknowledges a publish as its QoS demands. [MQTT-3.3.4-1] of both"""
     if publish.qos == 2:
         assert connection.session is not None
         is_refused = reason >= 0x80 and connection.version == 5
         _note_taken(connection.session, [publish.packet_id], [0] if is_refused else None)
     if publish.qos:
-        connection.acknowledge(ack(_KINDS[publish.qos], publish.packet_id, reason, connection.version))
+        connection.acknowledge(ack(_KINDS[publish.qos], publish.packet_id, reason, connection.version, told))
 
 
 # The end of both ways
@@ -351,13 +362,17 @@ def _acknowledge(
     [MQTT-4.3.2-4] [MQTT-4.3.3-8]; [MQTT-4.3.2-2] [MQTT-4.3.3-2] of 3.1.1
     """
     plain, reasoned = bytes((_KINDS[qos], 2)), bytes((_KINDS[qos], 3))
+    if refused:
+        connection.tell_refused(Cause.PUBLISH_QUOTA, _QUOTA_EXCEEDED, route.topic, len(refused))
     if connection.version == 5 and route.is_unheard:
         tail = bytes((_NO_SUBSCRIBERS,))
         answers = b"".join([reasoned + identifier + tail for identifier in identifiers])
     elif connection.version == 5 and refused:
-        tail = bytes((_QUOTA_EXCEEDED,))
+        told = connection.told(Cause.PUBLISH_QUOTA)
         answers = b"".join(
-            reasoned + identifier + tail if index in refused else plain + identifier
+            ack(_KINDS[qos], int.from_bytes(identifier, "big"), _QUOTA_EXCEEDED, 5, told)
+            if index in refused
+            else plain + identifier
             for index, identifier in enumerate(identifiers)
         )
     else:

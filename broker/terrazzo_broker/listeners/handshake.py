@@ -12,6 +12,7 @@ from ..admission.limits import ListenerAdmission
 from ..core import BrokerCore
 from ..limited_log import limited_logger
 from ..peer_address import TrustedProxies
+from ..refusals import Cause, Refusal
 from .certificates import Certificates
 from .proxy_protocol import Address, ProxyError, read_source, starts_with_header
 
@@ -57,6 +58,7 @@ class Handshakes:
             source = await self._source(sock, address)
         except ProxyError as error:
             self._core.stats.proxy_headers_refused += 1
+            self._tell(Cause.PROXY_HEADER, address, str(error))
             log.warning("%s:%d: refused on %s: %s", *address, self._listener.name, error)
             return False
         if not self._core.admission.move(peer, source[0]):
@@ -95,9 +97,13 @@ class Handshakes:
             )
         except OSError as error:  # SSLError among them
             self._core.stats.handshakes_failed += 1
+            self._tell(Cause.TLS_FAILED, source, _reason(error))
             log.warning("%s:%d: TLS handshake failed: %s", *source, _reason(error))
             return False
         return True
+
+    def _tell(self, cause: Cause, address: Address, detail: str) -> None:
+        self._core.hooks.tell_refused(Refusal(cause, address[0], detail=detail))
 
 
 def _reason(error: OSError) -> str:

@@ -12,6 +12,7 @@ from ..core import BrokerCore
 from ..limited_log import limited_logger
 from ..log_text import visible
 from ..peer_address import TrustedProxies
+from ..refusals import Cause, Refusal
 from ..tasks import Tasks
 from ..web_origin import AllowedOrigins, is_of_host
 from .accepted import admitted_connection
@@ -99,6 +100,7 @@ class WebSocketListener:
 
     def _give_up(self, pending: BoundedReading) -> None:
         self._core.stats.connect_timeouts += 1
+        self._tell(Cause.LOGIN_TIMEOUT, pending.source[0], "no upgrade to WebSocket")
         log.warning("%s:%d: no WebSocket on %s in time", *pending.source, self._admission.name)
         pending.transport.abort()
 
@@ -107,6 +109,7 @@ class WebSocketListener:
         if pending.transport.is_closing():
             return
         self._core.stats.upgrades_refused += 1
+        self._tell(Cause.UPGRADE_REFUSED, pending.source[0], "its request is too large")
         log.warning("%s:%d: refused on %s: its request is too large", *pending.source, self._admission.name)
         pending.transport.write(_HEAD_TOO_LARGE)
         pending.transport.close()
@@ -196,8 +199,12 @@ class WebSocketListener:
         self._core.stats.upgrades_refused += 1
         pending = self._pending_of(request)
         source = pending.source[0] if pending is not None else request.remote
+        self._tell(Cause.UPGRADE_REFUSED, source or "", (refusal.text or "").strip())
         log.warning("%s: refused on %s: %s", source, self._admission.name, refusal.text)
         return refusal
+
+    def _tell(self, cause: Cause, address: str, detail: str) -> None:
+        self._core.hooks.tell_refused(Refusal(cause, address, detail=detail))
 
 
 def _refused(status: int, text: str, headers: dict[str, str] | None = None) -> web.Response:

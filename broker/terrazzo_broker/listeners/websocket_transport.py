@@ -10,6 +10,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 from mqtt5 import DisconnectReasonCode
 
 from ..connection import Connection
+from ..refusals import Cause
 
 FRAME_BYTES = 64 << 10  # no frame that we send is larger
 HIGH_WATER_BYTES = 64 << 10  # more than this waiting pauses the connection's writing
@@ -75,6 +76,7 @@ class WebSocketTransport(asyncio.Transport):
                 self._refuse_text(connection)
             elif message.type is WSMsgType.ERROR:
                 connection.core.stats.protocol_errors += 1  # aiohttp has told the peer
+                connection.tell_refused(Cause.PROTOCOL_ERROR, detail=f"WebSocket: {message.data}")
                 return _as_error(message.data)
             else:
                 return None
@@ -84,7 +86,9 @@ class WebSocketTransport(asyncio.Transport):
         if not self._is_closing:
             connection.core.stats.protocol_errors += 1
             self._close_code = WSCloseCode.UNSUPPORTED_DATA
-            connection.fail(DisconnectReasonCode.PROTOCOL_ERROR, "a WebSocket frame that is not binary")
+            text = "a WebSocket frame that is not binary"
+            connection.tell_refused(Cause.PROTOCOL_ERROR, DisconnectReasonCode.PROTOCOL_ERROR, text)
+            connection.fail(DisconnectReasonCode.PROTOCOL_ERROR, text)
 
     def pause_reading(self) -> None:
         """Delivers no received bytes until ``resume_reading``."""

@@ -12,6 +12,7 @@ from mqtt5 import DisconnectReasonCode
 from ..connection_state import ReadHold
 from ..delivery.connection_port import Origin
 from ..limited_log import limited_logger
+from ..refusals import Cause
 from ..stats import Stats
 from ..storage import StorageError
 from . import keys
@@ -162,6 +163,7 @@ class GroupCommit:
             except Exception:  # a fault of ours ends this connection alone; the others are answered
                 self.stats.internal_errors += 1
                 log.exception("internal error after a commit")
+                connection.tell_refused(Cause.INTERNAL_ERROR, DisconnectReasonCode.UNSPECIFIED_ERROR)
                 connection.close("internal error", reason=DisconnectReasonCode.UNSPECIFIED_ERROR)
 
     def _fail(self, group: _Group, error: BaseException) -> None:
@@ -176,6 +178,7 @@ class GroupCommit:
         waiting = [connection for connection, _ in group.withheld] + list(self._waiting)
         self._waiting.clear()
         for connection in waiting:
+            connection.tell_refused(Cause.STORAGE_UNAVAILABLE, DisconnectReasonCode.QUOTA_EXCEEDED)
             connection.close("messages can't be stored", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
         if not self._is_closed:
             self._schedule(RETRY_S)

@@ -58,6 +58,10 @@ class Lockouts:
         """Forgets a terminal's failures at every address."""
         self._of_terminals.unlock(terminal_id)
 
+    def terminal_places(self, terminal_id: int) -> list[str]:
+        """The addresses (of IPv6 the /64) that a terminal has logged in from."""
+        return self._of_terminals.places.shares_of(terminal_id)
+
     def _all(self) -> Iterator[FailedLogins]:
         now_s = self._clock() / 1_000_000
         for failures in self._of_users.failures(now_s):

@@ -48,6 +48,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     memory_mib: Annotated[int, Meta(ge=0, le=2**20)] = 0  # 0: by what the machine has
     clock_ahead_s: Seconds = 300
     boot_timeout_s: Seconds = 300
+    refusals: Count = 50_000
     topic_bytes: Annotated[int, Meta(ge=64, le=65_535)] = 1_024
     terminal_series: Count = 10_000
     point_name_chars: Annotated[int, Meta(ge=64, le=2**20)] = 1_024

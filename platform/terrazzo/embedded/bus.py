@@ -49,9 +49,10 @@ class EmbeddedBus:
         """What is known of a terminal's connection."""
         return self._presence.presence(uid)
 
-    def disconnect(self, uid: str) -> None:
-        """Ends a terminal's live connection."""
-        self.kick(uid)
+    def disconnect(self, uid: str, why: str = "") -> None:
+        """Ends a terminal's live connection; ``why`` is told to it, and to who asks why it went."""
+        if self._broker is not None:
+            self._broker.disconnect(uid, ADMINISTRATIVE_ACTION, text=why)
 
     def counters(self) -> Mapping[str, int]:
         """The broker's plain counters, and how many sessions it keeps."""
@@ -81,12 +82,14 @@ class EmbeddedBus:
 
     def kick(self, client_id: str) -> bool:
         """Ends a live connection; the session stays."""
-        return self._broker is not None and self._broker.disconnect(client_id, ADMINISTRATIVE_ACTION)
+        return self._broker is not None and self._broker.disconnect(
+            client_id, ADMINISTRATIVE_ACTION, text="by an operator"
+        )
 
-    def end(self, uid: str) -> None:
-        """Ends a terminal's connection and session."""
+    def end(self, uid: str, why: str = "") -> None:
+        """Ends a terminal's connection and session; ``why`` as for ``disconnect``."""
         if self._broker is not None:
-            self._broker.disconnect(uid, ADMINISTRATIVE_ACTION, end_session=True)
+            self._broker.disconnect(uid, ADMINISTRATIVE_ACTION, end_session=True, text=why)
 
     def end_retained(self, terminal: Terminal) -> None:
         """Ends what a terminal retained, and what was retained for it."""

@@ -136,9 +136,11 @@ class PlatformHooks:
             return
         self._forget_grants_of_routers(before.uid)
         if after is not None and (after.access, after.topic) == (before.access, before.topic):
-            self._bus.disconnect(before.uid)
+            self._bus.disconnect(before.uid, _why_ended(after))
         else:
-            self._bus.end(before.uid)  # with its session go subscriptions that may no longer be allowed
+            self._bus.end(
+                before.uid, _why_ended(after)
+            )  # with its session go subscriptions that may no longer be allowed
         if after is None:
             self._bus.end_retained(before)
             self._login.forget(before)
@@ -172,6 +174,15 @@ def end_leftovers(broker: Broker, registry: Registry) -> None:
 
 def _owner(terminal: Terminal | None) -> str:
     return "" if terminal is None else terminal.owner
+
+
+def _why_ended(after: Terminal | None) -> str:
+    """What a connected terminal is told whose record has changed."""
+    if after is None:
+        return "the terminal was deleted"
+    if not after.company_is_available:
+        return "the terminal's company was closed"
+    return "the terminal's record was changed" if after.is_available else "the terminal was disabled"
 
 
 def _is_changed(before: Terminal, after: Terminal | None) -> bool:

@@ -16,9 +16,12 @@ class LiveKind(Enum):
     TERMINAL = "terminal"  # who is there, and changed records
     COMMAND = "command"  # each step of a command
     OBJECT = "object"  # objects' flags
+    DIAGNOSTIC = "diagnostic"  # why terminals are refused
 
 
-OF_TERMINALS = frozenset({LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind.COMMAND.value})
+OF_TERMINALS = frozenset(
+    {LiveKind.GRID.value, LiveKind.TERMINAL.value, LiveKind.COMMAND.value, LiveKind.DIAGNOSTIC.value}
+)
 """Kinds that an object takes part in through the terminals of its ``terminal_list``."""
 
 

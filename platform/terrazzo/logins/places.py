@@ -53,6 +53,11 @@ class KnownPlaces:
         known = self._places.get(principal.record_id)
         return known is not None and known.epoch == principal.epoch and share in known.shares
 
+    def shares_of(self, record_id: int) -> list[str]:
+        """Where a record is known to come from."""
+        known = self._places.get(record_id)
+        return [] if known is None else list(known.shares)
+
     def add(self, principal: Principal, share: str) -> None:
         """The principal has proven itself there."""
         if self._add(principal.record_id, principal.epoch, share) and self._file is not None:

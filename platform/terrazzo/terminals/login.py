@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import logging
 import secrets
 import time
 from collections.abc import Callable
@@ -12,19 +11,21 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
+from terrazzo.domain import refusal_reasons as reasons
+from terrazzo.domain.login_refused import LoginRefused
+from terrazzo.domain.refusal_reasons import Reason
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.listeners import Listeners
 from terrazzo.logins.limiter import Attempt, LoginLimiter
 from terrazzo.logins.places import Principal
-from terrazzo.sparse_log import SparseLog
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours
-
-_log = logging.getLogger(__name__)
+_MS_DIGITS = 13  # of Unix milliseconds, from the year 2001 to 2286
 
 
 class LoginStats(msgspec.Struct):
@@ -46,6 +47,9 @@ class TerminalLogin:
         limiter: slows down whoever guesses.
         auto_times: the times in the last accepted ``auto`` passwords; without, a restart forgets them.
         clock: unix seconds.
+
+    Attributes:
+        refused: is told of each refused login, thousands a second where somebody guesses.
     """
 
     def __init__(
@@ -57,22 +61,20 @@ class TerminalLogin:
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stats = LoginStats()
+        self.refused: Listeners[LoginRefused] = Listeners("refused logins")
         self._registry = registry
         self._limiter = limiter
         self._clock = clock
         self._scram_keys = ScramKeys()
         self._auto_times = auto_times or AutoTimes()
         self._nobody = _make_nobody()
-        self._throttle_log = SparseLog(_log)
 
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication; counts failures, of which one is what doesn't end."""
         terminal = self._registry.terminal(request.client_id) or self._nobody
         attempt = self._limiter.begin(_principal(request, terminal), request.address, self._clock())
         if attempt.wait_s:
-            self.stats.throttled += 1
-            self._throttle_log.warning("logins of %s from %s are throttled", request.client_id, request.address)
-            return Refuse(ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "too many failed logins, try again later")
+            return self._refuse(request, terminal, reasons.THROTTLED)
         if request.auth_method is not None:
             return await self._authenticate_scram(request, terminal, attempt)
         return self._authenticate_password(request, terminal, attempt)
@@ -89,42 +91,58 @@ class TerminalLogin:
 
     async def _authenticate_scram(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
         if request.auth_method not in METHODS:
-            self.stats.bad_method += 1
             self._limiter.excuse(attempt)
-            return Refuse(
-                ConnAckReasonCode.BAD_AUTHENTICATION_METHOD, f"methods: {', '.join(METHODS)}"
-            )  # [MQTT-4.12.0-1]
+            return self._refuse(request, terminal, reasons.SCRAM_METHOD)  # [MQTT-4.12.0-1]
         exchange = ScramExchange(
             request,
             terminal,
             keys=self._scram_keys,
             is_known=self._limiter.is_known(attempt.principal, request.address),
             accept=lambda final: self._admit(request, terminal, attempt, final),
-            refuse=lambda: self._fail(ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD),
-            busy=lambda reason: self._put_off(attempt, reason),
+            refuse=lambda reason: self._refuse(request, terminal, reason),
+            busy=lambda why: self._put_off(request, terminal, attempt, why),
         )
         return await exchange.start()
 
     def _authenticate_password(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
+        """Computes the same hashes for each client id, whoever has it, and says what was wrong after them."""
         if request.username is None or request.password is None:
-            return self._fail(ConnAckReasonCode.NOT_AUTHORIZED)
-        auto_s = None
-        right_password = _same(request.password, terminal.pin.encode())
-        if terminal.mode == "auto":
-            auto_s = read_auto_password(request.password, terminal)
-            right_password = auto_s is not None and self._is_fresh(terminal.series_name, auto_s)
+            return self._refuse(request, terminal, reasons.NO_CREDENTIALS)
         right_name = _same(request.username.encode(), terminal.username.encode())
+        right_pin = _same(request.password, terminal.pin.encode())
+        signed_ms = read_auto_password(request.password, pin=terminal.pin, uid=request.client_id)
+        is_signed = terminal.mode == "auto"
+        right_password = signed_ms is not None if is_signed else right_pin
         if not (right_name & right_password) or terminal is self._nobody:
-            return self._fail(ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD)
+            wrong = reasons.WRONG_SIGNATURE if is_signed else reasons.WRONG_PIN
+            return self._refuse(request, terminal, wrong if right_name else reasons.WRONG_USER_NAME)
         if terminal.dixie:  # SCRAM only, whatever the password says
-            return self._fail(ConnAckReasonCode.NOT_AUTHORIZED)
-        if auto_s is not None:
-            self._auto_times.accept(terminal.series_name, auto_s, now_s=self._clock())
+            return self._refuse(request, terminal, reasons.SCRAM_REQUIRED, is_proven=True)
+        if is_signed and signed_ms is not None:
+            return self._take_signed(request, terminal, attempt, signed_ms)
         return self._admit(request, terminal, attempt)
 
-    def _is_fresh(self, name: str, time_s: int) -> bool:
-        """Whether a password's time is within the window and later than the last accepted one: none serves twice."""
-        return abs(time_s - self._clock()) <= AUTO_WINDOW_S and time_s > self._auto_times.last(name)
+    def _take_signed(
+        self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, signed_ms: int
+    ) -> Accept | Refuse:
+        """The verdict on a right signature: its time has to be within the window and later than the last accepted one,
+        so that none serves twice."""
+        now_ms = int(self._clock() * 1_000)
+        ahead_ms = signed_ms - now_ms
+        if abs(ahead_ms) > AUTO_WINDOW_S * 1_000:
+            off = _distance(ahead_ms)
+            return self._refuse(
+                request,
+                terminal,
+                reasons.CLOCK_OFF,
+                is_proven=True,
+                detail=f"its clock is {off}",
+                told=f"your clock is {off}",
+            )
+        if signed_ms <= self._auto_times.last_ms(terminal.series_name):
+            return self._refuse(request, terminal, reasons.REPLAYED, is_proven=True)
+        self._auto_times.accept(terminal.series_name, signed_ms, now_ms=now_ms)
+        return self._admit(request, terminal, attempt)
 
     def _admit(
         self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, auth_data: bytes | None = None
@@ -133,12 +151,9 @@ class TerminalLogin:
         is_current = self._registry.terminal(terminal.uid) is terminal
         if is_current:
             self._limiter.succeed(attempt)
-        if not is_current or not terminal.is_admitted:
-            self.stats.not_authorized += 1
-            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the terminal or its company is disabled")
-        if request.certificate_name not in (None, terminal.uid):
-            self.stats.not_authorized += 1
-            return Refuse(ConnAckReasonCode.NOT_AUTHORIZED, "the client certificate names another terminal")
+        wrong = _what_keeps_out(terminal, request.certificate_name) if is_current else reasons.RECORD_CHANGED
+        if wrong is not None:
+            return self._refuse(request, terminal, wrong, is_proven=True)
         self.stats.accepted += 1
         return Accept(
             identity=TerminalLink(terminal, self._registry),
@@ -148,32 +163,85 @@ class TerminalLogin:
             owner=terminal.owner,
         )
 
-    def _put_off(self, attempt: Attempt, reason: str) -> Refuse:
+    def _put_off(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, why: str) -> Refuse:
         """The verdict where nothing was decided."""
-        self.stats.busy += 1
         self._limiter.excuse(attempt)
-        return Refuse(ConnAckReasonCode.SERVER_BUSY, reason)
+        return self._refuse(request, terminal, reasons.LOGIN_BUSY, told=why)
 
-    def _fail(self, reason: ConnAckReasonCode) -> Refuse:
-        if reason is ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD:
-            self.stats.wrong_credentials += 1
-        else:
-            self.stats.not_authorized += 1
-        return Refuse(reason, "wrong or missing credentials")
+    def _refuse(
+        self,
+        request: ConnectRequest,
+        terminal: Terminal,
+        reason: Reason,
+        *,
+        is_proven: bool = False,
+        detail: str = "",
+        told: str = "",
+    ) -> Refuse:
+        """Counts a refusal, and tells who listens; ``told``: to the peer, instead of what the reason says."""
+        code, field = _ANSWERS[reason.code]
+        setattr(self.stats, field, getattr(self.stats, field) + 1)
+        is_nobody = terminal is self._nobody
+        self.refused.tell(
+            LoginRefused(
+                reason=reasons.UNKNOWN_TERMINAL if is_nobody and reason in _OF_NOBODY else reason,
+                client_id=request.client_id,
+                username=request.username or "",
+                address=request.address,
+                listener=request.listener,
+                protocol=request.protocol,
+                terminal=None if is_nobody else terminal,
+                is_proven=is_proven,
+                is_known=self._limiter.is_known(_principal(request, terminal), request.address),
+                detail=detail,
+            )
+        )
+        return Refuse(code, told or reason.told)
+
+
+_ANSWERS = {
+    0x86: (ConnAckReasonCode.BAD_USER_NAME_OR_PASSWORD, "wrong_credentials"),
+    0x87: (ConnAckReasonCode.NOT_AUTHORIZED, "not_authorized"),
+    0x89: (ConnAckReasonCode.SERVER_BUSY, "busy"),
+    0x8C: (ConnAckReasonCode.BAD_AUTHENTICATION_METHOD, "bad_method"),
+    0x9F: (ConnAckReasonCode.CONNECTION_RATE_EXCEEDED, "throttled"),
+}
+"""The code of the answer, and the field of ``LoginStats`` that counts it."""
+
+_OF_NOBODY = (reasons.WRONG_USER_NAME, reasons.WRONG_PIN, reasons.NO_CREDENTIALS)
+"""What is refused for want of a terminal, where nobody has the client id."""
+
+
+def _what_keeps_out(terminal: Terminal, certificate_name: str | None) -> Reason | None:
+    """Why a terminal with right credentials may not come in; None: it may."""
+    if not terminal.company_is_available:
+        return reasons.COMPANY_CLOSED
+    if not terminal.is_available:
+        return reasons.TERMINAL_DISABLED
+    return None if certificate_name in (None, terminal.uid) else reasons.CERTIFICATE_NAME
+
+
+def _distance(ahead_ms: int) -> str:
+    """How far a terminal's clock is off: ``3 602 s behind``."""
+    seconds = f"{round(abs(ahead_ms) / 1_000):,}".replace(",", " ")
+    return f"{seconds} s {'ahead' if ahead_ms > 0 else 'behind'}"
 
 
 def _principal(request: ConnectRequest, terminal: Terminal) -> Principal:
     return Principal(request.client_id, terminal.id)  # 0 where nobody has the name
 
 
-def read_auto_password(password: bytes, terminal: Terminal) -> int | None:
-    """The unix seconds of an ``auto`` password, None when it is malformed or its HMAC is wrong."""
-    seconds, _, digest = password.partition(b".")
-    expected = hmac.digest(terminal.pin.encode(), terminal.uid.encode() + b"." + seconds, hashlib.sha256)
-    well_formed = len(seconds) <= 12 and seconds.isdigit()
+def read_auto_password(password: bytes, *, pin: str, uid: str) -> int | None:
+    """The time in an ``auto`` password as Unix milliseconds, None when it is malformed or its HMAC is wrong.
+
+    13 digits are milliseconds, up to 12 seconds. It hashes the same for each password.
+    """
+    digits, _, digest = password.partition(b".")
+    expected = hmac.digest(pin.encode(), uid.encode() + b"." + digits, hashlib.sha256)
+    well_formed = len(digits) <= _MS_DIGITS and digits.isdigit()
     if not _same(digest.lower(), expected.hex().encode()) or not well_formed:
         return None
-    return int(seconds)
+    return int(digits) if len(digits) == _MS_DIGITS else int(digits) * 1_000
 
 
 def _same(given: bytes, expected: bytes) -> bool:

@@ -20,6 +20,8 @@ from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 from scramp.utils import saslprep
 
+from terrazzo.domain import refusal_reasons as reasons
+from terrazzo.domain.refusal_reasons import Reason
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Throttled, Unavailable
 from terrazzo.logins.turns import CheckTurns
@@ -99,7 +101,7 @@ class ScramExchange:
         keys: has the pin's keys.
         is_known: whether the terminal is known where the request comes from.
         accept: makes the verdict on success; takes server-final.
-        refuse: makes the verdict on failure.
+        refuse: makes the verdict on failure; takes why, which the peer is not told.
         busy: makes the verdict where too many wait; takes what to say.
     """
 
@@ -111,7 +113,7 @@ class ScramExchange:
         keys: ScramKeys,
         is_known: bool,
         accept: Callable[[bytes], Accept | Refuse],
-        refuse: Callable[[], Refuse],
+        refuse: Callable[[Reason], Refuse],
         busy: Callable[[str], Refuse],
     ) -> None:
         self._request = request
@@ -134,12 +136,12 @@ class ScramExchange:
 
     async def _on_client_first(self, data: bytes) -> Verdict:
         if len(data) > MOST_MESSAGE:
-            return self._refuse()
+            return self._refuse(reasons.SCRAM_MESSAGE)
         try:
             self._first = data.decode()
             _, server_first = self._begin(self._keys.none(self._method, self._request.client_id))
         except (ScramException, UnicodeDecodeError):
-            return self._refuse()
+            return self._refuse(reasons.SCRAM_MESSAGE)
         return Challenge(server_first.encode(), self._on_client_final)
 
     def _begin(self, keys: SaltedKeys) -> tuple[ScramServer, str]:
@@ -155,7 +157,7 @@ class ScramExchange:
 
     async def _on_client_final(self, data: bytes) -> Verdict:
         if len(data) > MOST_MESSAGE:
-            return self._refuse()
+            return self._refuse(reasons.SCRAM_MESSAGE)
         loop = asyncio.get_running_loop()
         began_s = loop.time()
         try:
@@ -167,15 +169,19 @@ class ScramExchange:
             server.set_client_final(data.decode())
         except (ScramException, UnicodeDecodeError):
             await asyncio.sleep(REFUSED_S - (loop.time() - began_s))
-            return self._refuse()
+            return self._refuse(reasons.WRONG_PIN if self._has_right_name() else reasons.WRONG_USER_NAME)
         self._keys.keep(self._method, self._terminal, keys)
         return self._accept(server.get_server_final().encode())
 
     async def _right_keys(self) -> SaltedKeys:
         """The terminal's keys; for another user name than its own those that fail like a wrong pin."""
-        if self._is_named(self._username) and self._request.username in (None, "", self._terminal.username):
+        if self._has_right_name():
             return await self._keys.of(self._method, self._terminal, self._request.address, is_known=self._is_known)
         return self._keys.none(self._method, self._request.client_id)
+
+    def _has_right_name(self) -> bool:
+        """Whether the names in the exchange and in the CONNECT are the terminal's."""
+        return self._is_named(self._username) and self._request.username in (None, "", self._terminal.username)
 
     def _is_named(self, username: str) -> bool:
         try:

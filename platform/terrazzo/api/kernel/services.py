@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 from typing import Any, Protocol
@@ -23,6 +23,7 @@ from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
 from terrazzo.domain.campaign_rollout import CampaignState
+from terrazzo.domain.refusal_entry import RefusalEntry
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.events import EventRecords
@@ -307,6 +308,16 @@ class ApiLimits(Protocol):
     def ws_subscriptions(self) -> int: ...
 
 
+class Refusals(Protocol):
+    """Why terminals were refused."""
+
+    def of_terminal(self, terminal_id: int) -> list[RefusalEntry]:
+        """The last refusals of a terminal (its record id), the last one first."""
+
+    def at_addresses(self, addresses: Iterable[str]) -> list[RefusalEntry]:
+        """What was refused at addresses before it was known who is there, the last one first."""
+
+
 class FormerTerminals(Protocol):
     """The terminals that were deleted."""
 
@@ -342,6 +353,7 @@ class Services:
     password_resets: PasswordResets
     second_factors: SecondFactorSetup
     lockouts: Lockouts
+    refusals: Refusals
     audit: AuditLogReader
     live: LiveHub
     analysis: Analysis

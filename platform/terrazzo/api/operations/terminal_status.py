@@ -1,4 +1,4 @@
-"""Whether a terminal is connected, and what its connection did."""
+"""Whether a terminal is connected, what its connection did, and why it was refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.refusal_entry import RefusalEntry, RefusalRecord, refusal_record
+from terrazzo.domain.terminal import Terminal
 from terrazzo.times import format_spaced
+
+_MOST_AT_ADDRESS = 20
 
 
 class TerminalStatusQuery(msgspec.Struct, kw_only=True):
@@ -19,7 +23,11 @@ class TerminalStatusQuery(msgspec.Struct, kw_only=True):
 
 
 class TerminalStatus(msgspec.Struct):
-    """The present connection, or the last one; times are null where there was none."""
+    """The present connection, or the last one; times are null where there was none.
+
+    ``refusals``: why it was refused or ended, at most 20, the last one first. ``address_refusals``: what failed before
+    it was known who is there (TLS, PROXY headers, WebSocket) at the addresses that it comes from.
+    """
 
     terminal_id: str
     online: bool
@@ -30,15 +38,20 @@ class TerminalStatus(msgspec.Struct):
     last_seen: str | None
     last_telemetry: str | None
     disconnect_reason: str
+    refusals: list[RefusalRecord]
+    address_refusals: list[RefusalRecord]
 
 
 async def handle_get_terminal_status(services: Services, actor: Actor, request: TerminalStatusQuery) -> TerminalStatus:
-    """What the broker knows of a terminal's connection."""
+    """What the broker knows of a terminal's connection, and what the journal of refusals does."""
     uid = await find_terminal(services, actor, request.terminal_id)
-    presence = services.bus.presence(uid)
+    presence, terminal = services.bus.presence(uid), services.registry.terminal(uid)
 
     def text(time_us: int | None) -> str | None:
         return None if time_us is None else format_spaced(time_us, services.zone)
+
+    def records(entries: list[RefusalEntry]) -> list[RefusalRecord]:
+        return [refusal_record(each, services.zone) for each in entries]
 
     return TerminalStatus(
         terminal_id=uid,
@@ -50,13 +63,21 @@ async def handle_get_terminal_status(services: Services, actor: Actor, request: 
         last_seen=text(presence.last_seen_us),
         last_telemetry=text(presence.last_telemetry_us),
         disconnect_reason=presence.disconnect_reason,
+        refusals=[] if terminal is None else records(services.refusals.of_terminal(terminal.id)),
+        address_refusals=[] if terminal is None else records(_at_addresses(services, terminal, presence.address)),
     )
+
+
+def _at_addresses(services: Services, terminal: Terminal, address: str) -> list[RefusalEntry]:
+    """What failed where the terminal is, was last, or has logged in from before."""
+    known = services.lockouts.terminal_places(terminal.id)
+    return services.refusals.at_addresses((address, *known))[:_MOST_AT_ADDRESS]
 
 
 OPERATIONS = (
     Operation(
         name="get_terminal_status",
-        summary="Whether a terminal is connected, since when, from where, and when it was last heard",
+        summary="Whether a terminal is connected, since when, from where, when it was last heard; why it was refused",
         request=TerminalStatusQuery,
         result=TerminalStatus,
         permission=Role.VIEWER,

@@ -128,6 +128,13 @@ LOGIN = {
     "terrazzo_login_busy_total": "busy",
 }
 
+REFUSALS = {
+    "terrazzo_refusals_kept": "kept",
+    "terrazzo_refusals_evicted_total": "evicted",
+    "terrazzo_refusals_untold_total": "untold",
+    "terrazzo_refusals_write_failures_total": "write_failures",
+}
+
 USER_LOGIN = {
     "terrazzo_user_login_accepted_total": "accepted",
     "terrazzo_user_login_wrong_credentials_total": "wrong_credentials",

@@ -10,6 +10,7 @@ from prometheus_client.registry import Collector
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.diagnostics.journal import RefusalJournal
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
 from terrazzo.ports.store import StoreStats
@@ -26,6 +27,7 @@ def part_metrics(
     ingest: IngestStats,
     commands: CommandStats,
     login: msgspec.Struct,
+    refusals: RefusalJournal,
     user_login: msgspec.Struct,
     password_resets: msgspec.Struct,
     engine: msgspec.Struct,
@@ -56,6 +58,8 @@ def part_metrics(
         LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
         StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.LOGIN, lambda: login),
+        StatsCollector(names.REFUSALS, lambda: refusals.stats),
+        LabelledCollector("terrazzo_refusals_total", "reason", lambda: refusals.counts),
         StatsCollector(names.USER_LOGIN, lambda: user_login),
         StatsCollector(names.PASSWORD_RESETS, lambda: password_resets),
         StatsCollector(names.ANALYSIS, lambda: analysis),

@@ -10,6 +10,8 @@ from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.config.sections import Config
 from terrazzo.crypto.key_file import load_key
+from terrazzo.diagnostics.journal import RefusalJournal
+from terrazzo.diagnostics.refusal_file import FILE_NAME, RefusalFile
 from terrazzo.domain.actor import Role
 from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
@@ -33,6 +35,7 @@ class TerminalMessaging:
     ingest: IngestPipeline
     links: SignedLinks
     commands: CommandDispatcher
+    refusals: RefusalJournal
 
 
 def new_messaging(
@@ -76,7 +79,9 @@ def new_messaging(
         clock=clock,
     )
     ingest.answers.listen(commands.on_answer)
-    return TerminalMessaging(presence, seals, bus, ingest, links, commands)
+    file, most = RefusalFile(config.data_dir / FILE_NAME), config.limits.refusals
+    refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
+    return TerminalMessaging(presence, seals, bus, ingest, links, commands, refusals)
 
 
 def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:

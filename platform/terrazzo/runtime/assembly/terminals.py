@@ -9,6 +9,7 @@ from typing import Any
 
 from terrazzo.config.broker import broker_settings
 from terrazzo.config.sections import Config
+from terrazzo.diagnostics.journal import RefusalJournal
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
@@ -67,10 +68,11 @@ async def start_terminals(
     bridges = bridges_of(local)
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
     login = _open_login(config, lifetime, metadata, limiter)
+    await _start_refusals(lifetime, messaging.refusals, login)
     on_ready = messaging.commands.on_ready
     shared["hears_sys"] = _hearers_of_sys(config)
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
-    broker = _open_broker(config, lifetime, hooks)
+    broker = _open_broker(config, lifetime, hooks, messaging.refusals)
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
@@ -100,12 +102,18 @@ def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
 
 
 def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata, limiter: LoginLimiter) -> TerminalLogin:
-    auto_times = AutoTimes(config.data_dir / "auto-logins", now_s=time.time())
+    auto_times = AutoTimes(config.data_dir / "auto-logins", now_ms=time.time_ns() // 1_000_000)
     lifetime.callback(auto_times.close)
     return TerminalLogin(metadata.registry, limiter=limiter, auto_times=auto_times)
 
 
-def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Broker:
+async def _start_refusals(lifetime: Lifetime, refusals: RefusalJournal, login: TerminalLogin) -> None:
+    await refusals.start(lifetime.tasks)
+    lifetime.push_async_callback(refusals.stop)
+    login.refused.listen(refusals.on_login_refused)
+
+
+def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks, refusals: RefusalJournal) -> Broker:
     storage = DiskStorage(config.data_dir / "broker")
     connections = config.limits.connections
     try:
@@ -116,6 +124,7 @@ def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks) -> Br
             storage,
             may_receive=hooks.may_receive,
             owners=hooks.former_owners(),
+            on_refused=refusals.on_refusal,
             tasks=tasks,
         )
     except StorageError as error:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from terrazzo.config.sections import Config
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
+from terrazzo.live.diagnostic_source import DiagnosticSource
 from terrazzo.live.event_source import EventSource
 from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.hub import LiveHub, LiveLimits
@@ -71,6 +72,8 @@ def _start_live(
     terminals = TerminalSource(live, zone=zone)
     messaging.ingest.records.listen(RecordSource(live, registry, zone=zone).on_records)
     messaging.presence.changes.listen(terminals.on_presence)
+    diagnostics = DiagnosticSource(live, zone=zone)
+    messaging.refusals.changes.listen(diagnostics.on_refusals, wanted=diagnostics.is_wanted)
     registry.terminal_changes.listen(terminals.on_record)
     messaging.commands.steps.listen(CommandSource(live, zone=zone).on_step, wanted=lambda: live.is_wanted)
     return live

@@ -1,0 +1,155 @@
+"""``terrazzo terminal why``: why a terminal can't connect, asked of a running platform or read in its data folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from terrazzo.cli.connection import DEFAULT_URL, TOKEN_VARIABLE, TokenOption, connect, failed
+from terrazzo.cli.options import ConfigOption, DataOption, read_config
+from terrazzo.client.errors import ClientError
+from terrazzo.config.sections import Config, ConfigError
+from terrazzo_broker.log_text import visible
+
+Status = dict[str, Any]
+
+_AskedUrl = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="Ask the running platform there.", show_default=False),
+]
+_AskedUser = Annotated[
+    str | None,
+    typer.Option("--user", metavar="NAME", help="Ask the running platform, as this user.", show_default=False),
+]
+
+_commands = typer.Typer(help="Look into terminals.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds ``terrazzo terminal``."""
+    app.add_typer(_commands, name="terminal")
+    _commands.callback()(_describe)
+
+
+def _describe() -> None:
+    """Look into terminals."""
+
+
+@_commands.command("why")
+def why(
+    uid: Annotated[str, typer.Argument(metavar="UID", help="The terminal's uid.")],
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON instead of text.")] = False,
+    url: _AskedUrl = None,
+    user: _AskedUser = None,
+    token: TokenOption = None,
+    config: ConfigOption = None,
+    data: DataOption = None,
+) -> None:
+    """Say why a terminal was refused or went, and what to do about it."""
+    asks = url or user or token or os.environ.get(TOKEN_VARIABLE)
+    if asks:
+        status = _ask(uid, url or DEFAULT_URL, user or "admin", token)
+    else:
+        status = asyncio.run(_look_up(uid, read_config(config, data)))
+    if as_json:
+        print(json.dumps(status, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(status)))
+
+
+def _ask(uid: str, url: str, user: str, token: str | None) -> Status:
+    """What the running platform says."""
+    try:
+        with connect(url, user, token) as client:
+            return dict(client.call("get_terminal_status", terminal_id=uid))
+    except ClientError as error:
+        raise failed(error) from None
+
+
+async def _look_up(uid: str, config: Config) -> Status:
+    """What stands in the data folder, a few seconds late; whether the terminal is connected doesn't."""
+    import msgspec
+
+    from terrazzo.diagnostics.refusal_file import FILE_NAME, kept_in
+    from terrazzo.domain.refusal_entry import refusal_record
+
+    terminal_id = await _find_id(uid, config)
+    try:
+        kept = kept_in(config.data_dir / FILE_NAME)
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+    entries = [entry for each in kept if each.terminal_id == terminal_id for entry in each.entries[::-1]]
+    addresses = {entry.address for entry in entries if entry.is_own}
+    others = [entry for each in kept if each.share in addresses for entry in each.entries[::-1]]
+    return {
+        "terminal_id": uid,
+        "refusals": [msgspec.to_builtins(refusal_record(each, config.zone)) for each in entries],
+        "address_refusals": [msgspec.to_builtins(refusal_record(each, config.zone)) for each in others],
+    }
+
+
+async def _find_id(uid: str, config: Config) -> int:
+    """The record id of a terminal.
+
+    Raises:
+        ConfigError: nobody has this uid, or the database can't be read.
+    """
+    import sqlalchemy as sa
+
+    from terrazzo.database.database import Database
+    from terrazzo.database.migration import DatabaseUnusable
+    from terrazzo.metadata.definitions.registry import TERMINAL
+
+    if not config.data_dir.is_dir():
+        raise ConfigError(f"data.dir: there is no folder {config.data_dir}; --url asks a running platform")
+    try:
+        database = await Database.open(config.database.url, data_dir=config.data_dir, upgrade=False)
+    except DatabaseUnusable as error:
+        raise ConfigError(str(error)) from None
+    try:
+        table = TERMINAL.table
+        async with database.reading() as connection:
+            found = (await connection.execute(sa.select(table.c.id).where(table.c.uid == uid))).scalar()
+    finally:
+        await database.close()
+    if found is None:
+        raise ConfigError(f"{uid}: no terminal with this uid is registered; a terminal's client id has to be its uid")
+    return int(found)
+
+
+def _lines(status: Status) -> Iterator[str]:
+    yield visible(f"{status['terminal_id']}{_connection(status)}")
+    for each in status["refusals"]:
+        yield from _entry(each)
+    if not status["refusals"]:
+        yield "  nothing was refused"
+    if status["address_refusals"]:
+        yield "at its addresses, of whoever it was:"
+        for each in status["address_refusals"]:
+            yield from _entry(each)
+
+
+def _connection(status: Status) -> str:
+    """Whether it is connected, where that is known."""
+    if "online" not in status:
+        return ""
+    if status["online"]:
+        return f": online since {status['since']} from {status['address']} ({status['protocol']})"
+    if not status["last_seen"]:
+        return ": not connected since the platform started"
+    return f": offline, last seen {status['last_seen']} at {status['address']}: {status['disconnect_reason']}"
+
+
+def _entry(each: dict[str, Any]) -> Iterator[str]:
+    code = f" (0x{each['reason_code']:02X})" if each["reason_code"] else ""
+    times = f", {each['count']} times since {each['first_time']}" if each["count"] > 1 else ""
+    source = f", from {each['address']}" if each["address"] else ""
+    unproven = "" if each["proven"] else ", unproven"
+    yield visible(f"  {each['time']}  {each['reason']}{code}{source}{unproven}{times}")
+    yield visible(f"      {each['text']}")
+    yield visible(f"      to do: {each['advice']}")

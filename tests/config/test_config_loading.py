@@ -83,6 +83,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "memory_mib": 0,
         "clock_ahead_s": 300,
         "boot_timeout_s": 300,
+        "refusals": 50_000,
         "pin_chars": 1,
         "company_api_keys": 1_000,
         "company_records": 200_000,

@@ -21,9 +21,9 @@ from terrazzo.diagnostics import journal as journal_module
 from terrazzo.diagnostics import refusal_file
 from terrazzo.diagnostics.journal import MOST_TOUCHED, RefusalJournal
 from terrazzo.diagnostics.refusal_file import RefusalFile, kept_in
-from terrazzo.domain import refusal_reasons as reasons
-from terrazzo.domain.login_refused import LoginRefused
-from terrazzo.domain.refusal_entry import ToldRefusal
+from terrazzo.domain.refusals import reasons
+from terrazzo.domain.refusals.entry import ToldRefusal
+from terrazzo.domain.refusals.login_refused import LoginRefused
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo_broker.refusals import Cause, Refusal

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mqtt5 import ConnAckReasonCode, DisconnectReasonCode, SubAckReasonCode
 
-from terrazzo.domain import refusal_reasons
-from terrazzo.domain.refusal_reasons import REASONS, STRANGERS_ARE_TOLD, Reason
+from terrazzo.domain.refusals import reasons as refusal_reasons
+from terrazzo.domain.refusals.reasons import REASONS, STRANGERS_ARE_TOLD, Reason
 from terrazzo_broker.refusals import TOLD, Cause
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "troubleshooting.md"

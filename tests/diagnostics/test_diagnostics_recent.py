@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from terrazzo.diagnostics.book import MOST_ADDRESSES, RefusalBook
 from terrazzo.diagnostics.recent import MOST_ENTRIES, STRANGERS, RecentRefusals
-from terrazzo.domain.refusal_entry import RefusalEntry
+from terrazzo.domain.refusals.entry import RefusalEntry
 
 
 def entry(reason: str = "wrong_pin", address: str = "10.0.0.1", at: int = 1, *, is_own: bool = False) -> RefusalEntry:

@@ -76,7 +76,7 @@ async def _look_up(uid: str, config: Config) -> Status:
     import msgspec
 
     from terrazzo.diagnostics.refusal_file import FILE_NAME, kept_in
-    from terrazzo.domain.refusal_entry import refusal_record
+    from terrazzo.domain.refusals.entry import refusal_record
 
     terminal_id = await _find_id(uid, config)
     try:

@@ -6,7 +6,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 
 from terrazzo.diagnostics.recent import FoldKey, RecentRefusals
-from terrazzo.domain.refusal_entry import RefusalEntry
+from terrazzo.domain.refusals.entry import RefusalEntry
 
 MOST_ADDRESSES = 1_000
 _SPARE = 50  # one part of so many is freed at once, so that looking for the largest company is rare

@@ -14,9 +14,9 @@ import msgspec
 from terrazzo.diagnostics.book import RefusalBook
 from terrazzo.diagnostics.recent import FoldKey, RecentRefusals
 from terrazzo.diagnostics.refusal_file import KeptRefusals, RefusalFile
-from terrazzo.domain.login_refused import LoginRefused
-from terrazzo.domain.refusal_entry import RefusalEntry, ToldRefusal
-from terrazzo.domain.refusal_reasons import REASONS, Reason
+from terrazzo.domain.refusals.entry import RefusalEntry, ToldRefusal
+from terrazzo.domain.refusals.login_refused import LoginRefused
+from terrazzo.domain.refusals.reasons import REASONS, Reason
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
@@ -25,15 +25,13 @@ from terrazzo.sparse_log import SparseLog
 from terrazzo.times import now_us
 from terrazzo_broker.log_text import visible
 from terrazzo_broker.peer_address import share_of
-from terrazzo_broker.refusals import Cause, Refusal
+from terrazzo_broker.refusals import Refusal
 
 TELL_S = 0.5  # how long refusals are folded before listeners are told of them
 WRITE_S = 5.0  # and before they are written
 MOST_TOUCHED = 20_000  # changes that wait for the listeners, or for the disk
 MOST_WRITTEN = 1_000  # terminals and addresses that are written at a time
 DETAIL_CHARS = 120
-
-_OF_THE_TERMINAL = {Cause.SESSION_EXPIRED}  # what the platform knows by itself, whoever is at the other end
 
 _log = logging.getLogger(__name__)
 

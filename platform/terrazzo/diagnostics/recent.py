@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from terrazzo.domain.refusal_entry import RefusalEntry
+from terrazzo.domain.refusals.entry import RefusalEntry
 
 MOST_ENTRIES = 20
 STRANGERS = 10  # entries that stay theirs when there are more of the terminal's own

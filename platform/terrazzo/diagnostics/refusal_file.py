@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from terrazzo.domain.refusal_entry import RefusalEntry
+from terrazzo.domain.refusals.entry import RefusalEntry
 
 FILE_NAME = "refusals"
 _SLACK_BYTES = 4 * 2**20  # of lines that don't count any more, beside as many bytes as count

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.domain.refusal_entry import ToldRefusal, refusal_record
+from terrazzo.domain.refusals.entry import ToldRefusal, refusal_record
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.selector import LiveKind
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
-from terrazzo.domain import refusal_reasons as reasons
-from terrazzo.domain.login_refused import LoginRefused
-from terrazzo.domain.refusal_reasons import Reason
+from terrazzo.domain.refusals import reasons
+from terrazzo.domain.refusals.login_refused import LoginRefused
+from terrazzo.domain.refusals.reasons import Reason
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners

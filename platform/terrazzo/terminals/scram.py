@@ -20,8 +20,8 @@ from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 from scramp.utils import saslprep
 
-from terrazzo.domain import refusal_reasons as reasons
-from terrazzo.domain.refusal_reasons import Reason
+from terrazzo.domain.refusals import reasons
+from terrazzo.domain.refusals.reasons import Reason
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Throttled, Unavailable
 from terrazzo.logins.turns import CheckTurns

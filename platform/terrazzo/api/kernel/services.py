@@ -23,7 +23,7 @@ from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
 from terrazzo.domain.campaign_rollout import CampaignState
-from terrazzo.domain.refusal_entry import RefusalEntry
+from terrazzo.domain.refusals.entry import RefusalEntry
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.events import EventRecords

@@ -9,7 +9,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.refusal_entry import RefusalEntry, RefusalRecord, refusal_record
+from terrazzo.domain.refusals.entry import RefusalEntry, RefusalRecord, refusal_record
 from terrazzo.domain.terminal import Terminal
 from terrazzo.times import format_spaced
 

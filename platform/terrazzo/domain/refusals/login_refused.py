@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from terrazzo.domain.refusal_reasons import Reason
+from terrazzo.domain.refusals.reasons import Reason
 from terrazzo.domain.terminal import Terminal
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.domain.refusal_reasons import REASONS
+from terrazzo.domain.refusals.reasons import REASONS
 from terrazzo.domain.terminal import Terminal
 from terrazzo.times import format_spaced
 

@@ -1,10 +1,10 @@
-"""What the broker refuses and whom it ends, and why: told to the embedding program one by one."""
+"""Why something is refused, or a connection ends; and what the peer is told of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import NamedTuple, SupportsInt
+from typing import SupportsInt
 
 
 class Cause(StrEnum):
@@ -50,29 +50,6 @@ class Cause(StrEnum):
     ENDED_BY_SERVER = "ended_by_server"
     SESSION_EXPIRED = "session_expired"
 
-
-class Refusal(NamedTuple):
-    """One refusal, or several of the same cause at once.
-
-    Attributes:
-        client_id: as the client says; empty where no CONNECT was read.
-        owner: of ``Accept``, once the client has logged in; None: nobody has proven anything.
-        reason: the MQTT 5 reason code that goes with it, whatever the client speaks; 0 where none does.
-        detail: the topic, the filter, or what was wrong.
-        protocol: the level, 3 to 5; 0 where it isn't known.
-    """
-
-    cause: Cause
-    address: str
-    client_id: str = ""
-    owner: str | None = None
-    reason: int = 0
-    detail: str = ""
-    protocol: int = 0
-    times: int = 1
-
-
-OnRefused = Callable[[Refusal], object]
 
 TOLD: Mapping[Cause, str] = {
     Cause.PUBLISH_NOT_ALLOWED: "publishing on this topic is not allowed",

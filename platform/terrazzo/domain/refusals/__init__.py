@@ -1,0 +1,1 @@
+"""Why terminals are refused: the table of reasons, and what is told and kept of each refusal."""

@@ -91,23 +91,36 @@ class Peer:
         self.messages: list[Any] = []
         self.connack: Any = None
         self.disconnected: Any = None
+        self.told = ""  # the last Reason String
         self.is_down = threading.Event()
         self._acks: dict[tuple[str, int], Any] = {}
         self.client.on_connect = self._on_connect
         self.client.on_disconnect = self._on_disconnect
         self.client.on_message = lambda _client, _data, message: self.messages.append(message)
-        self.client.on_publish = lambda _c, _d, mid, reason, _p: self._acks.__setitem__(("pub", mid), reason)
-        self.client.on_subscribe = lambda _c, _d, mid, reasons, _p: self._acks.__setitem__(("sub", mid), reasons)
+        self.client.on_publish = lambda _c, _d, mid, reason, said: self._note_ack(("pub", mid), reason, said)
+        self.client.on_subscribe = lambda _c, _d, mid, reasons, said: self._note_ack(("sub", mid), reasons, said)
+
+    def _note_ack(self, which: tuple[str, int], reason: Any, properties: Any) -> None:
+        self.told = getattr(properties, "ReasonString", "")
+        self._acks[which] = reason
 
     def _on_connect(self, _client: Any, _data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        self.told = getattr(properties, "ReasonString", "")
         self.connack = (reason, flags, properties)
 
-    def _on_disconnect(self, _client: Any, _data: Any, flags: Any, reason: Any, _properties: Any) -> None:
+    def _on_disconnect(self, _client: Any, _data: Any, flags: Any, reason: Any, properties: Any) -> None:
+        self.told = getattr(properties, "ReasonString", self.told)
         self.disconnected = reason.value if flags.is_disconnect_packet_from_server else None
         self.is_down.set()
 
     async def connect(
-        self, username: str | None = "", password: str | None = "", *, expiry_s: int = 0, keep_alive_s: int = 60
+        self,
+        username: str | None = "",
+        password: str | None = "",
+        *,
+        expiry_s: int = 0,
+        keep_alive_s: int = 60,
+        problem_information: bool = True,
     ) -> int:
         """Logs in, with the credentials that ``Company.terminal`` gives; the CONNACK's code."""
         username = f"u-{self._uid}" if username == "" else username
@@ -118,6 +131,8 @@ class Peer:
         if self._protocol == 5:
             more = {"clean_start": self._clean, "properties": Properties(PacketTypes.CONNECT)}
             more["properties"].SessionExpiryInterval = expiry_s
+            if not problem_information:
+                more["properties"].RequestProblemInformation = 0
         self.connack, self.disconnected = None, None
         self.is_down.clear()
         await asyncio.to_thread(self.client.connect, "127.0.0.1", self._site.port, keep_alive_s, **more)

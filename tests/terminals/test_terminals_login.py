@@ -159,8 +159,119 @@ class TestAuto:
     async def test_malformed_and_forged_ones(self, password):
         assert reason_of(await Door(mode="auto").knock(password=password)) is Reason.BAD_USER_NAME_OR_PASSWORD
 
+    @pytest.mark.parametrize("offset_ms", [0, 1, -300_000, 300_000])
+    async def test_milliseconds_within_the_window(self, offset_ms):
+        password = auto_password(int(NOW_S) * 1_000 + offset_ms)
+        assert isinstance(await Door(mode="auto").knock(password=password), Accept)
+
+    @pytest.mark.parametrize(
+        ("ahead_ms", "told"),
+        [
+            (-3_602_000, "your clock is 3 602 s behind"),
+            (-300_500, "your clock is 300 s behind"),
+            (86_400_000, "your clock is 86 400 s ahead"),
+            (-int(NOW_S) * 1_000 + 1_000_000_000_000, "your clock is 780 000 000 s behind"),
+        ],
+    )
+    async def test_a_clock_that_is_off_is_told_how_far(self, ahead_ms, told):
+        verdict = await Door(mode="auto").knock(password=auto_password(int(NOW_S) * 1_000 + ahead_ms))
+        assert (reason_of(verdict), verdict.message) == (Reason.BAD_USER_NAME_OR_PASSWORD, told)
+
+    async def test_seconds_and_milliseconds_are_one_order(self):
+        door = Door(mode="auto")
+        milliseconds = int(NOW_S) * 1_000
+        for digits, is_later in (
+            (int(NOW_S), True),
+            (milliseconds, False),
+            (milliseconds + 1, True),
+            (milliseconds + 1, False),
+            (int(NOW_S), False),
+            (milliseconds + 999, True),
+            (int(NOW_S) + 1, True),
+        ):
+            verdict = await door.knock(password=auto_password(digits))
+            assert isinstance(verdict, Accept) is is_later
+            assert is_later or "used before" in verdict.message
+
+    async def test_fourteen_digits_are_neither(self):
+        assert reason_of(await Door(mode="auto").knock(password=auto_password(int(NOW_S) * 10_000))) is not None
+
     async def test_upper_case_digits_are_digits_too(self):
         assert isinstance(await Door(mode="auto").knock(password=auto_password(int(NOW_S)).upper()), Accept)
+
+
+class TestStrangers:
+    """Whoever has proven nothing learns nothing of who exists."""
+
+    @pytest.fixture
+    def hashes(self, monkeypatch):
+        """What the login hashes and compares, call by call."""
+        calls = []
+        for name in ("digest", "compare_digest"):
+            real = getattr(hmac, name)
+            monkeypatch.setattr(hmac, name, lambda *given, real=real, name=name: (calls.append(name), real(*given))[1])
+        return calls
+
+    async def test_the_same_hashes_are_made_for_each_client_id(self, hashes):
+        seen = {}
+        door, signing, scram_only = Door(), Door(mode="auto"), Door(dixie=True)
+        for which, (at, username, password, client_id) in {
+            "wrong pin": (door, "user", b"guess", "t1"),
+            "wrong name": (door, "guess", b"pin", "t1"),
+            "wrong signature": (signing, "user", auto_password(int(NOW_S), pin="guess"), "t1"),
+            "no signature": (signing, "user", b"guess", "t1"),
+            "scram is due": (scram_only, "user", b"guess", "t1"),
+            "nobody": (door, "user", b"guess", "t2"),
+            "nobody's signature": (signing, "user", auto_password(int(NOW_S), pin="guess", uid="t2"), "t2"),
+        }.items():
+            hashes.clear()
+            verdict = await at.knock(username, password, client_id)
+            seen[which] = tuple(hashes), int(verdict.reason), verdict.message
+        assert len(set(seen.values())) == 1, seen
+        assert len(hashes) == 4
+
+    async def test_what_is_told_before_the_proof_hangs_on_no_record(self):
+        """Throttling, missing credentials and methods that nobody has read the same for each client id."""
+        for knock in (
+            {"username": None},
+            {"password": None},
+            {"auth_method": "PLAIN", "auth_data": b"x"},
+        ):
+            found = {
+                str(await Door(mode=mode).knock(client_id=uid, **knock))
+                for mode in ("pwd", "auto")
+                for uid in ("t1", "t2")
+            }
+            assert len(found) == 1
+        for uid in ("t1", "t2"):
+            door = Door(failures=3)
+            verdicts = [await door.knock(password=b"guess", client_id=uid) for _ in range(4)]
+            assert [verdict.reason for verdict in verdicts[2:]] == [
+                Reason.BAD_USER_NAME_OR_PASSWORD,
+                Reason.CONNECTION_RATE_EXCEEDED,
+            ]
+
+    async def test_the_operator_is_told_what_the_stranger_is_not(self):
+        door, told = Door(), []
+        door.login.refused.listen(told.append)
+        for username, password, client_id in (("x", b"pin", "t1"), ("user", b"x", "t1"), ("user", b"pin", "t2")):
+            await door.knock(username, password, client_id, address="10.0.0.7", listener="tls")
+        assert [(each.reason.name, each.client_id, each.username, each.terminal) for each in told] == [
+            ("wrong_user_name", "t1", "x", door.terminal),
+            ("wrong_pin", "t1", "user", door.terminal),
+            ("unknown_terminal", "t2", "user", None),
+        ]
+        assert {(each.address, each.listener, each.protocol, each.is_proven) for each in told} == {
+            ("10.0.0.7", "tls", 5, False)
+        }
+
+    async def test_a_place_that_is_known_is_told(self):
+        door, told = Door(failures=10), []
+        door.login.refused.listen(told.append)
+        assert isinstance(await door.knock(), Accept)
+        await door.knock(password=b"x")
+        await door.knock(password=b"x", address="10.9.9.9")
+        assert [(each.is_known, each.is_proven) for each in told] == [(True, False), (False, False)]
 
 
 class TestScram:

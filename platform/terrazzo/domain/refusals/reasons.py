@@ -287,7 +287,7 @@ _PACKETS = (
         0x90,
         "not a topic to publish on",
         "it published on what is no topic",
-        "publish on g/<uid>/<channel>: no wildcards, no more than 200 levels",
+        "publish on g/<uid>/<channel>: no wildcards, no more than 200 levels and limits.topic_bytes",
     ),
     Reason(
         "storage_unavailable",
@@ -358,7 +358,7 @@ _PACKETS = (
         0x8F,
         "not a topic filter",
         "it subscribed to what is no topic filter",
-        "# stands at the end alone, + stands for a whole level, no more than 200 levels",
+        "# stands at the end alone, + for a whole level; no more than 200 levels and limits.topic_bytes",
     ),
     Reason(
         "subscription_quota",

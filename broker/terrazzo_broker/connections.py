@@ -37,6 +37,7 @@ class NetworkConnection(SessionConnection, Protocol):
     transport: asyncio.Transport
     address: str
     peer: Peer | None  # from its opening on
+    partial: bytearray | None  # of packets that haven't all arrived, or wait to be handled
     keep_alive_s: int
     born_s: float
     seen_s: float

@@ -6,19 +6,24 @@ Counted where it lies, in passing or when asked; nothing here costs a message an
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
 
 from mqtt5 import DisconnectReasonCode
 
 from .connections import NetworkConnection
 from .core import BrokerCore
+from .delivery.encoder import LONG_BYTES
 from .delivery.session import Session
 from .limited_log import limited_logger
 from .message import ApplicationMessage
 from .refusals import Cause
 
 log = limited_logger("terrazzo_broker.memory")
+
+_LOOKED_AT = 5_000  # sessions, connections and messages at a time
+
+K = TypeVar("K")
 
 
 class Waiting(NamedTuple):
@@ -33,10 +38,44 @@ class OwnerMemory:
 
     def __init__(self, core: BrokerCore) -> None:
         self._core = core
+        self._inflight = Round(self._sessions)
+        self._partial = Round(self._connections)
 
     def queued(self) -> Mapping[str, Waiting]:
         """Messages that wait in sessions."""
         return {share.owner: Waiting(share.bytes, share.messages) for share in self._core.storage.queues}
+
+    def inflight(self) -> Mapping[str, Waiting]:
+        """Messages that were sent and are not acknowledged, but for long ones, which count among those that wait.
+
+        Each call looks at some sessions: what it returns is as of the last round through all. Receivers of one message
+        share its bytes.
+        """
+        return self._inflight.step()
+
+    def partial(self) -> Mapping[str, Waiting]:
+        """Packets that haven't all arrived, and what waits to be handled, by connection; as of the last round, too."""
+        return self._partial.step()
+
+    def _sessions(self) -> Iterator[tuple[str, int, int]]:
+        """Session by session."""
+        payloads: set[int] = set()
+        for session in list(self._core.sessions.values()):
+            size = count = 0
+            for message in session.inflight.values():
+                if message is None or len(message.payload) > LONG_BYTES:
+                    continue
+                count += 1
+                if id(message.payload) not in payloads:
+                    payloads.add(id(message.payload))
+                    size += message.size
+            yield session.owner, size, count
+
+    def _connections(self) -> Iterator[tuple[str, int, int]]:
+        """Connection by connection."""
+        for connection in self._core.connections:
+            size = len(connection.partial or b"")
+            yield _owner(connection), size, int(size > 0)
 
     def retained(self) -> Mapping[str, Waiting]:
         """Retained messages, as far as they are in memory."""
@@ -86,6 +125,31 @@ class OwnerMemory:
             if session.owner == owner and session.queued_qos0:
                 freed += _drop_qos0(session, size - freed)
         return freed
+
+
+class Round(Generic[K]):
+    """Sums by owner what ``begin`` yields (owner, bytes, items), some at each step, over and over."""
+
+    def __init__(self, begin: Callable[[], Iterator[tuple[K, int, int]]]) -> None:
+        self._begin = begin
+        self._left = begin()
+        self._sums: dict[K, list[int]] = {}
+        self._found: Mapping[K, Waiting] = {}
+
+    def step(self) -> Mapping[K, Waiting]:
+        """Goes on; the sums of the last whole round."""
+        looked_at = 0
+        for owner, size, count in self._left:
+            if count:
+                mine = self._sums.setdefault(owner, [0, 0])
+                mine[0] += size
+                mine[1] += count
+            looked_at += 1 + count
+            if looked_at >= _LOOKED_AT:
+                return self._found
+        self._found = {owner: Waiting(*sums) for owner, sums in self._sums.items()}
+        self._left, self._sums = self._begin(), {}
+        return self._found
 
 
 def _owner(connection: NetworkConnection) -> str:

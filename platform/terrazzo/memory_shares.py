@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from terrazzo.errors import Throttled
 from terrazzo.sparse_log import SparseLog
@@ -80,6 +80,35 @@ class MemoryStats:
     def __init__(self) -> None:
         self.refused: Counter[str] = Counter()
         self.given_up: Counter[str] = Counter()  # bytes
+
+
+class Holding:
+    """What an owner holds of one kind while it is being made. A context, at whose end nothing is held any more."""
+
+    __slots__ = ("_kind", "_owner", "_shares", "_size")
+
+    def __init__(self, shares: MemoryShares, kind: str, owner: int) -> None:
+        self._shares = shares
+        self._kind = kind
+        self._owner = owner
+        self._size = 0
+
+    def grow(self, size: int) -> None:
+        """Counts ``size`` bytes more. Raises what ``MemoryShares.check`` raises: then they do not count."""
+        self._shares.check(self._kind, self._owner, size)
+        self.resize(self._size + size)
+
+    def resize(self, size: int) -> None:
+        """Counts ``size`` bytes instead, for what can't be refused any more."""
+        if size != self._size:
+            self._shares.note(self._kind, self._owner, size - self._size)
+            self._size = size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.resize(0)
 
 
 class MemoryShares:
@@ -187,17 +216,21 @@ class MemoryShares:
     @contextmanager
     def hold(self, kind: str, owner: int, size: int) -> Iterator[None]:
         """Counts ``size`` bytes of an owner as long as the context lasts. Raises what ``check`` raises."""
-        self.check(kind, owner, size)
+        with self.holding(kind, owner) as holding:
+            holding.grow(size)
+            yield
+
+    def holding(self, kind: str, owner: int) -> Holding:
+        """What is going to be made for an owner; it counts as far as it is, until the end of the context."""
+        return Holding(self, kind, owner)
+
+    def note(self, kind: str, owner: int, size: int) -> None:
+        """``Holding`` calls this: an owner holds ``size`` bytes more, or fewer."""
         held = self._held.setdefault(kind, Counter())
         held[owner] += size
+        if not held[owner]:
+            del held[owner]
         self._count(owner, size)
-        try:
-            yield
-        finally:
-            held[owner] -= size
-            if not held[owner]:
-                del held[owner]
-            self._count(owner, -size)
 
     # Who gives up
 

@@ -26,7 +26,7 @@ async def test_exports_of_a_company_take_turns_and_others_have_theirs(rig: Rig) 
         await until(lambda: len(rig.services.exports._waiting.get(1, ())) == 16, "sixteen wait")
         status, text = await fetch(rig, "admin", "t1")
         assert status == 429
-        assert "exports of time series: 16 of your company wait already" in text
+        assert "exports: 16 of your company wait already" in text
         assert (await fetch(rig, "stranger", "t1"))[0] != 429, "another company's are not among them"
         for task in waiting[4:]:
             task.cancel()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 import mqtt5
+import psutil
 import pytest
 from bridge_rig import bridge_toml, metric, start_platform, stored, terminal
 
@@ -279,3 +280,24 @@ def test_what_no_client_may_publish_is_refused(remote: Remote, platform: Platfor
     assert [each.packet_id for each in answered] == [*range(1, len(bad) + 2), 19]
     wait_for(lambda: metric(platform, "received") == 1, "the good one")
     assert metric(platform, "refused_here") == len(bad) + 1
+
+
+def test_a_packet_of_any_length_costs_no_more_memory_than_one_may(remote: Remote, platform: Platform) -> None:
+    remote.accept()
+    remote.subscribed()
+    wait_for(lambda: metric(platform, "connected") == 1, "it is in use")
+    process = psutil.Process(platform.pid)
+    remote.publish("g/t2/r", b'{"before": 1}', qos=1, packet_id=1)
+    remote.published()
+    before, most = process.memory_info().rss, 0
+    payload = b"x" * (8 << 20)
+    head = b"" if remote.protocol == "3.1.1" else b"\0"
+    packet = frame(0x32, field("g/t2/r"), b"\0\2", head, *[payload] * 15)
+    for at in range(0, len(packet), len(payload)):
+        remote.send(packet[at : at + len(payload)])
+        most = max(most, process.memory_info().rss - before)
+    remote.publish("g/t2/r", b'{"good": 1}', qos=1, packet_id=3)
+    assert [remote.published().packet_id for _ in range(2)] == [2, 3], "it is read to its end, and the next one is read"
+    assert max(most, process.memory_info().rss - before) < 32 << 20
+    assert metric(platform, "refused_here") == 1
+    assert stored(platform, "t2") == [{"before": 1}, {"good": 1}]

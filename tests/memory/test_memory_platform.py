@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,9 @@ from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site
 from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.live.selector import Selector
-from terrazzo.memory_shares import MIB, MemoryShares
-from terrazzo.ports.store import NO_NOTES
+from terrazzo.memory_shares import MIB, Kept, MemoryShares
+from terrazzo.ports.store import NO_NOTES, Record
+from terrazzo.runtime.assembly.memory import EFFECTS
 from terrazzo.runtime.memory_ceiling import sensible_mib
 from waiting import close, until
 
@@ -187,3 +188,94 @@ async def test_reports_wait_in_their_connections_and_none_is_given_up(tmp_path: 
 @pytest.mark.parametrize(("there_is", "mib"), [(2**28, 256), (2**33, 2_048), (2**40, 4_096)])
 def test_the_default_is_a_quarter_of_what_there_is(there_is: int, mib: int) -> None:
     assert sensible_mib(there_is) == mib
+
+
+async def test_long_bodies_count_while_they_are_worked_on_and_are_refused_past_the_share(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        memory, ours = rig.services.memory, await company_of(rig, "admin")
+        theirs = await company_of(rig, "stranger")
+        body = json.dumps({"action": "ping", "more": "x" * 60 * KIB}).encode()
+        with memory.hold("other", ours, 12 * MIB // 10), memory.hold("other", theirs, 3 * MIB // 10):
+            status, answer = await rig.post(body, token=rig.tokens["admin"])
+            assert (status, "limits.memory_mib" in answer["info"]) == (429, True), answer
+            assert (await rig.post(body, token=rig.tokens["stranger"]))[0] == 200
+        assert (await rig.post(body, token=rig.tokens["admin"]))[0] == 200
+        assert memory.stats.refused == {"bodies": 1}
+        assert not memory.by_kind()["bodies"]
+
+
+async def test_pages_count_while_they_are_made_and_answers_until_they_are_taken(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        await rig.add_terminal("t1")
+        memory, ours = rig.services.memory, await company_of(rig, "admin")
+        records = [Record("g/t1/r", 10**15 + n, b'{"s": "%b"}' % (b"x" * 10 * KIB)) for n in range(100)]
+        await rig.services.store.append(records)
+        ask = {"action": "get_grid_list", "terminal_id": "t1", "page_size": 100}
+        ask |= {"start_time": "2001-01-01 00:00:00", "end_time": "2020-01-01 00:00:00"}
+        body = json.dumps(ask).encode()
+        with memory.hold("other", ours, 3 * KIB):
+            assert (await rig.post(body, token=rig.tokens["admin"]))[0] == 429, "three MiB, in two"
+        assert memory.stats.refused == {"pages": 1}
+        memory.most_bytes *= 4
+        status, answer = await rig.post(body, token=rig.tokens["admin"])
+        assert (status, len(answer["result"]["data"])) == (200, 100)
+        await until(lambda: not memory.by_kind()["pages"] and not memory.by_kind()["made"], "it was taken")
+
+
+async def test_rows_of_an_import_count_and_few_bytes_that_are_many_rows_do_too(tmp_path: Path) -> None:
+    async with open_rig(tmp_path, limits={"memory_mib": 2}) as rig:
+        headers = {"Authorization": f"Bearer {rig.tokens['admin']}"}
+        for path, body in (
+            ("/bulk/terminals?dry_run=1", b"[" + b"{}," * 3_000 + b"{}]"),
+            ("/bulk/customers?dry_run=1", b"uid,name\n" + b"".join(b"c%d,x\n" % n for n in range(3_000))),
+        ):
+            async with rig.http.post(path, data=body, headers=headers) as response:
+                assert (response.status, "limits.memory_mib" in await response.text()) == (429, True)
+        body = b"uid,name\n" + b"".join(b"c%d,x\n" % n for n in range(100))
+        async with rig.http.post("/bulk/customers", data=body, headers=headers) as response:
+            assert (await response.json())["code"] == 200
+        assert not rig.services.memory.by_kind()["imports"]
+
+
+async def test_an_export_counts_by_the_piece_and_takes_its_companys_turn(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        memory, body = (
+            rig.services.memory,
+            [{"uid": f"c{n}", "name": "x" * 50} for n in range(300)],
+        )
+        await rig.call("import_customers", rows=body)
+        headers, path = {"Authorization": f"Bearer {rig.tokens['admin']}"}, "/bulk/customers"
+        async with AsyncExitStack() as turns:
+            for _ in range(4):
+                await turns.enter_async_context(rig.services.exports.turn(await company_of(rig, "admin")))
+            asked = asyncio.create_task(fetch(rig, path, headers))
+            await until(lambda: rig.services.exports._waiting, "it waits for its company's turn")
+            assert (await fetch(rig, path, {"Authorization": f"Bearer {rig.tokens['stranger']}"})).startswith("uid,")
+        assert (await asked).count("\n") == 301
+        assert memory.by_kind()["exports"] == 0
+
+
+async def fetch(rig: Rig, path: str, headers: dict[str, str]) -> str:
+    async with rig.http.get(path, headers=headers) as response:
+        assert response.status == 200
+        return await response.text()
+
+
+async def test_all_kinds_are_looked_at_and_told(tmp_path: Path) -> None:
+    async with two_companies(tmp_path) as (site, ours, _):
+        kinds = set(memory_of(site).by_kind())
+        assert kinds >= {
+            "inflight",
+            "partial",
+            "effects",
+            "states",
+            "bridges",
+            "requests",
+            "made",
+            "queued",
+            "received",
+        }
+        waiting = site.platform.parts.objects.mapper.effect_queue._waiting_of
+        waiting[str(ours.actor.company_id)] += 100
+        await until(lambda: memory_of(site).by_kind()["effects"] == EFFECTS.of(Kept(0, 100)), "they are counted")
+        assert bytes_of(site, ours) >= EFFECTS.of(Kept(0, 100))

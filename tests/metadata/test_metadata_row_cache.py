@@ -178,3 +178,15 @@ def test_the_least_recently_used_row_goes() -> None:
     cache.keep(rows[2], read_at=0)
     assert [cache.by_id(number) is not None for number in (1, 2, 3)] == [True, False, True]
     assert cache.by_uid("u2") is None
+
+
+def test_long_rows_leave_sooner() -> None:
+    cache = RowCache("uid", most_bytes=1_000_000)
+    for number in range(1, 21):
+        cache.keep({"id": number, "uid": f"u{number}", "script": [["x" * 90_000, 1, None]]}, read_at=0)
+    assert [number for number in range(1, 21) if cache.by_id(number)] == list(range(11, 21))
+    for number in range(11, 21):
+        cache.change(number, {"id": number, "uid": f"u{number}", "script": []})
+    for number in range(21, 31):
+        cache.keep({"id": number, "uid": f"u{number}", "script": [["x" * 90_000]]}, read_at=10)
+    assert cache.by_id(11), "there is room for them now"

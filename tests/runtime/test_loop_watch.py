@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -89,3 +90,37 @@ async def test_a_note_ends_with_the_work_and_the_one_before_it_counts_again():
     assert at_work.noted(task).endswith(": import for company 3")
     at_work.end(outer)
     assert at_work.noted(task) == task.get_name()
+
+
+async def test_processor_time_is_told_beside_the_delay(watch: LoopWatch, caplog: pytest.LogCaptureFixture):
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= 2, "it beats")
+    before = watch.longest_cpu_s
+    with caplog.at_level(logging.WARNING):
+        hold_up(4 * HELD_S)
+        await until(lambda: watch.held == 1, "the delay is told")
+    assert watch.longest_cpu_s < max(before, HELD_S), "it slept"
+    assert "ms of processor time) by" in caplog.text
+    work_up(2 * HELD_S)
+    await until(lambda: value(watch, "terrazzo_loop_cpu_max_seconds") >= 2 * HELD_S, "it worked")
+
+
+def work_up(seconds: float) -> None:
+    """Works for so long, by processor time."""
+    end_s = time.thread_time() + seconds
+    while time.thread_time() < end_s:
+        pass
+
+
+async def test_the_garbage_collector_is_told_of(watch: LoopWatch, caplog: pytest.LogCaptureFixture):
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= 2, "it beats")
+    rows = [[[]] for _ in range(300_000)]
+    with caplog.at_level(logging.WARNING):
+        await asyncio.sleep(0.05)
+        for _ in range(20):
+            gc.collect()
+        await until(lambda: "by the garbage collector (" in caplog.text, "the delay is told")
+    assert value(watch, "terrazzo_loop_collection_max_seconds") > 0
+    assert value(watch, "terrazzo_loop_tasks") >= 1
+    assert len(rows) == 300_000
+    watch.stop()
+    assert watch._on_collection not in gc.callbacks

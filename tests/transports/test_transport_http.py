@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from api.api_rig import BODY_BYTES, open_rig
+from api.api_rig import BODY_BYTES, Rig, open_rig
 from lasting import Gateway, open_ports
 from waiting import close, until
 
@@ -128,3 +128,21 @@ async def test_what_is_left_of_a_refused_body_is_not_the_next_request(hasty: Gat
 
     assert await asyncio.to_thread(ask_twice) == (status, "close", 200)
     assert count(hasty, "head_too_long") == 0
+
+
+async def test_a_head_that_is_refused_twice_is_answered_once(
+    rig: Rig, ports: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """aiohttp has found a line too long, and is about to say so, when the whole head gets too long."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
+    connections = rig.platform.gateway._http._connections
+    await until(lambda: connections, "it is open")
+    (connection,) = connections
+    connection.data_received(b"GET / HTTP/1.1\r\nX-Long: " + b"x" * 60_000)
+    connection.data_received(b"x" * 60_000)
+    answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    await until(lambda: not connections, "it has ended")
+    writer.close()
+    assert "Unhandled exception" not in caplog.text

@@ -148,3 +148,22 @@ async def test_a_fault_of_ours_ends_that_connection_alone_and_is_told(
         await until(lambda: ports.connection_limiter.open == 1, "its place is free again")
         assert "RuntimeError: planted" in caplog.text
         assert (await other.ask("ping"))["code"] == 200
+
+
+async def test_a_subscriber_is_sent_nothing_after_the_last_words(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_rig(tmp_path, limits={"body_bytes": 20_000}) as rig, open_ports(rig) as opened:
+        async with opened.connect("tcp") as connection:
+            assert isinstance(connection, LineConnection)
+            answer = await connection.ask("subscribe", kinds=["event"])
+            assert answer["code"] == 200
+            await connection.send(b"x" * 30_000)
+            assert "limits.body_bytes" in (await connection.receive())["info"]
+            for number in range(3):
+                rig.services.live.publish("event", company_id=1, data=number)
+                await asyncio.sleep(0)
+            with suppress(ConnectionError):
+                assert await connection.reader.read() == b""
+        await until(lambda: opened.connection_limiter.open == 0, "it has ended")
+    assert "a live subscription failed" not in caplog.text

@@ -59,6 +59,7 @@ class MqttBridge:
         )
         self._link: RemoteLink | None = None
         self._sender: Sender | None = None
+        self._receiver: Receiver | None = None
         self._remote: RemoteClient | None = None
         self._tasks = tasks
         self._task: Task | None = None
@@ -90,6 +91,12 @@ class MqttBridge:
         """See ``Bridge.status``."""
         return self._status
 
+    def kept(self) -> tuple[int, int]:
+        """See ``Bridge.kept``."""
+        untaken = 0 if self._receiver is None else self._receiver.untaken_bytes
+        partial = 0 if self._remote is None else self._remote.partial_bytes
+        return self._queue.memory_bytes + untaken + partial, self._status.queued
+
     async def _run(self) -> None:
         """Connects again and again until it is stopped. A fault on this side ends it, and it is started again."""
         attempts = Attempts(Retry(first_s=_RETRY_FIRST_S, most_s=self._settings.retry_s, jitter=0.5))
@@ -114,7 +121,7 @@ class MqttBridge:
         if self._remote is None:
             self._remote = RemoteClient(settings, self._context, broker_id=self._broker.id)
         link = RemoteLink(self._remote, settings)
-        Receiver(link, self._broker, settings=settings, status=status, log=self._log)
+        self._receiver = Receiver(link, self._broker, settings=settings, status=status, log=self._log)
         sender = Sender(
             link,
             self._queue,

@@ -81,6 +81,12 @@ class MessageQueue:
         self._is_complete = True  # the window has everything that comes after it
         self._cursor = 0  # the last number that was taken out
 
+    @property
+    def memory_bytes(self) -> int:
+        """What of its messages is in memory, too."""
+        committing = sum(message.size for _, message in self._committing)
+        return self._pending_bytes + self._window_bytes + committing
+
     async def open(self) -> None:
         """Restores what an earlier process left, and starts the tasks.
 

@@ -33,6 +33,11 @@ class Receiver:
         self._untaken = self._untaken_bytes = 0
         link.on_message = self._on_message
 
+    @property
+    def untaken_bytes(self) -> int:
+        """Of messages that the local broker has not taken yet."""
+        return self._untaken_bytes
+
     def _on_message(self, incoming: MQTTMessage) -> None:
         topic = self._local_name(incoming.topic)
         message = _read_message(incoming, topic or incoming.topic)

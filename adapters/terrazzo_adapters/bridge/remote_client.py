@@ -19,11 +19,13 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from terrazzo.ports.bridge import MARK
+from terrazzo_adapters.bridge.long_packets import LongPackets
 from terrazzo_adapters.bridge.settings import BridgeSettings
 
 WINDOW = 100  # messages on the way, in either direction
 CONNECT_S = 10.0
 
+_HEAD_BYTES = 64 << 10  # of a packet beside its payload; a payload that is cut off there is still longer than it may be
 _PROTOCOLS = {"3.1.1": mqtt.MQTTv311, "5.0": mqtt.MQTTv5}
 
 
@@ -51,6 +53,8 @@ class RemoteClient:
             reconnect_on_failure=False,
             manual_ack=True,
         )
+        self._long_packets = LongPackets(settings.packet_bytes + _HEAD_BYTES)
+        self.paho.on_socket_open = self._on_socket_open
         self.paho.connect_timeout = CONNECT_S
         self.paho.max_inflight_messages_set(0)  # the sender counts
         self.paho.max_queued_messages_set(0)
@@ -58,6 +62,14 @@ class RemoteClient:
             self.paho.username_pw_set(settings.username, settings.password)
         if context is not None:
             self.paho.tls_set_context(context)
+
+    @property
+    def partial_bytes(self) -> int:
+        """Of a long packet that hasn't all arrived."""
+        return self._long_packets.kept
+
+    def _on_socket_open(self, client: mqtt.Client, userdata: Any, sock: Any) -> None:
+        self._long_packets.bound(sock)
 
     async def connect(self) -> int:
         """Connects in a thread, because TCP, TLS and CONNECT block; a daemon, so that it can't delay the shutdown.

@@ -226,7 +226,7 @@ class Router:
             yield
         for group in route.groups:
             if group.members:
-                results.append(self._deliver_shared(group, messages, now_us, origin))
+                results.append((yield from self._deliver_shared(group, messages, now_us, origin)))
             yield
         refusals = [refused for refused in results if refused]
         if not refusals or len(refusals) < len(results):
@@ -258,15 +258,17 @@ class Router:
         messages: Sequence[ApplicationMessage],
         now_us: int,
         origin: Origin | None,
-    ) -> list[int] | None:
+    ) -> Steps[list[int] | None]:
         refused = []
         for index, message in enumerate(messages):
+            if not group.members:  # the last has left meanwhile
+                break
             session, subscription = group.pick()
-            if session.has_ended:
-                continue
-            target = Target(session, [subscription])  # its own QoS [MQTT-4.8.2-3]
-            if self._deliver(target, [message], {}, now_us, origin):
-                refused.append(index)
+            if not session.has_ended:
+                target = Target(session, [subscription])  # its own QoS [MQTT-4.8.2-3]
+                if self._deliver(target, [message], {}, now_us, origin):
+                    refused.append(index)
+            yield
         return refused or None
 
 

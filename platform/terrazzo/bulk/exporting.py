@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Literal
 
 import msgspec
 
-from terrazzo.bulk.plan import AT_ONCE
 from terrazzo.csv_text import guard_formula
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import FieldKind
@@ -17,6 +17,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
 
+_AT_ONCE = 50  # records that are read, and make a piece: they may be long
 Format = Literal["csv", "json", "jsonl"]
 MEDIA_TYPES: Mapping[str, str] = {
     "csv": "text/csv; charset=utf-8",
@@ -30,13 +31,21 @@ def secret_columns(entity: Entity) -> list[str]:
     return [each.name for each in entity.fields.values() if each.kind is FieldKind.SECRET]
 
 
-async def export(repository: EntityRepository, actor: Actor, *, format: Format, secrets: bool) -> AsyncIterator[bytes]:
+async def export(
+    repository: EntityRepository, actor: Actor, *, format: Format, secrets: bool
+) -> AsyncGenerator[bytes, None]:
     """Yields the file in pieces: the records that the actor sees, in order of creation, new ones among them."""
     columns = _columns(repository.entity, secrets=secrets, company=actor.is_super)
     encoder = _ENCODERS[format](columns)
     yield encoder.begin()
-    async for rows in _records(repository, actor):
-        yield encoder.encode(rows)
+    pauses = LoopPauses()
+    async with aclosing(_records(repository, actor)) as found:
+        async for rows in found:
+            piece = bytearray()
+            for row in rows:
+                piece += encoder.encode([row])
+                await pauses.pause()
+            yield bytes(piece)
     yield encoder.end()
 
 
@@ -53,11 +62,11 @@ def _columns(entity: Entity, *, secrets: bool, company: bool) -> dict[str, str]:
     return columns
 
 
-async def _records(repository: EntityRepository, actor: Actor) -> AsyncIterator[Sequence[Mapping[str, Any]]]:
+async def _records(repository: EntityRepository, actor: Actor) -> AsyncGenerator[Sequence[Mapping[str, Any]], None]:
     pauses, last = LoopPauses(), 0
     ids = repository.table.c.id
     while True:
-        query = repository._rows.where(ids > last, *repository._visible(actor)).order_by(ids).limit(AT_ONCE)
+        query = repository._rows.where(ids > last, *repository._visible(actor)).order_by(ids).limit(_AT_ONCE)
         async with repository._database.reading() as connection:
             found = (await connection.execute(query)).mappings().all()
         if not found:

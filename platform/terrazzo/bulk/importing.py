@@ -15,6 +15,8 @@ from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
 
+_COUNTED_ROWS = 1_000
+_ROW_BYTES, _CELL_BYTES = 1_500, 250  # of memory until it is written; benchmarks/memory.py measures it
 Mode = Literal["create", "upsert"]
 OnProgress = Callable[[str, int, int], object]
 """``on_progress(stage, done, total)``; stages are read, check and write."""
@@ -46,8 +48,10 @@ class Importer:
         self._is_header_wrong = False
         self._on_progress = on_progress
 
-    async def run(self, rows: UploadedRows) -> Report:
+    async def run(self, rows: UploadedRows, grow: Callable[[int], object] = int) -> Report:
         """Imports the rows and returns the report; a dry run only checks, and its report has all errors.
+
+        ``grow`` is told of the bytes of memory that the rows take, some rows at a time; what it raises ends the import.
 
         Raises:
             ImportRefused: there are errors, and it is no dry run; carries the report.
@@ -55,7 +59,7 @@ class Importer:
             Conflict: somebody changed the same records at the same time.
         """
         report, issues = self._report, self._issues
-        sources = await self._read(rows)
+        sources = await self._read(rows, grow)
         planned = await self._plan(sources)
         writes = [each for each in planned if not each.is_unchanged]
         report.total = len(sources)
@@ -71,16 +75,21 @@ class Importer:
             await ImportWriter(self._repository, self._actor).write(writes, self._stage("write", len(writes)))
         return report
 
-    async def _read(self, rows: UploadedRows) -> list[SourceRow]:
+    async def _read(self, rows: UploadedRows, grow: Callable[[int], object]) -> list[SourceRow]:
         self._on_progress("read", 0, 0)
         if rows.header is not None:
             self._columns.check_header(rows.header, self._issues, row=1, creates=not self._upserts)
         self._is_header_wrong = bool(self._issues)
         sources, pauses = [], LoopPauses()
+        counted = cells = 0
         for source in rows.rows:
             if rows.header is None:
                 self._columns.check_names(source.values, self._issues, row=source.number)
             sources.append(source)
+            cells += len(source.values)
+            if len(sources) - counted == _COUNTED_ROWS:
+                grow(_COUNTED_ROWS * _ROW_BYTES + cells * _CELL_BYTES)
+                counted, cells = len(sources), 0
             await pauses.pause()
         if not sources and not self._issues:
             raise BadParameter("rows", "no rows")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -136,6 +136,12 @@ class MappingCatalogue:
         """The ids of retainer scripts that were deleted and still have labels."""
         named = {project_id for labels in self.labels.values() for project_id, _ in labels.standings}
         return named - self._retainers.keys()
+
+    def memory(self) -> Iterator[tuple[int, int, int]]:
+        """For each object that was fed: its company, the bytes of its values as they were kept last, and its rows."""
+        for bound in list(self._bound.values()):
+            state = bound.state
+            yield bound.company_id, len(state.saved or b""), len(state.values)
 
     def object(self, object_id: int) -> ObjectSpec | None:
         """What is known of the object with this id, or None."""

@@ -77,6 +77,10 @@ class EffectQueue:
         """Whether more effects of a company may come: it isn't over its share, or nobody's get anywhere now."""
         return self._is_away or company not in self._crowded
 
+    def waiting(self) -> Mapping[str, int]:
+        """How many effects wait, by the text of their company's id."""
+        return self._waiting_of
+
     async def start(self, notes: Mapping[str, bytes]) -> None:
         """Applies what an earlier run left (``effects/``), then takes more.
 

@@ -6,19 +6,24 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_ROWS = 4_096  # of one entity; the least recently asked for goes first
+MAX_BYTES = 32 * 2**20  # roughly, of one entity
+_VALUE_BYTES = 100  # of a value beside its text
 
 Row = Mapping[str, Any]
 
 
 class RowCache:
-    """Rows by id and by uid, at most ``MAX_ROWS``; the least recently used goes first.
+    """Rows by id and by uid, at most ``MAX_ROWS`` and ``MAX_BYTES``; the least recently used goes first.
 
     A row that was read while something changed is not kept: it may be the state before the change.
     """
 
-    def __init__(self, uid_name: str, *, most: int = MAX_ROWS) -> None:
+    def __init__(self, uid_name: str, *, most: int = MAX_ROWS, most_bytes: int = MAX_BYTES) -> None:
         self._uid_name = uid_name
         self._most = most
+        self._most_bytes = most_bytes
+        self._sizes: dict[int, int] = {}
+        self._bytes = 0
         self._rows: dict[int, Row] = {}  # in the order of their last use
         self._ids: dict[str, int] = {}
         self.changes = 0  # counts changes; a reader passes its value before the read to ``keep``
@@ -40,7 +45,7 @@ class RowCache:
         if read_at != self.changes:
             return
         self._put(row)
-        while len(self._rows) > self._most:
+        while len(self._rows) > self._most or self._bytes > self._most_bytes:
             self._drop(next(iter(self._rows)))
 
     def change(self, record_id: int, row: Row | None) -> None:
@@ -59,10 +64,25 @@ class RowCache:
             self._drop(record_id)
 
     def _put(self, row: Row) -> None:
-        self._rows.pop(row["id"], None)
-        self._rows[row["id"]] = row
-        self._ids[row[self._uid_name]] = row["id"]
+        record_id, size = row["id"], size_of(row)
+        self._rows.pop(record_id, None)
+        self._rows[record_id] = row
+        self._bytes += size - self._sizes.get(record_id, 0)
+        self._sizes[record_id] = size
+        self._ids[row[self._uid_name]] = record_id
 
     def _drop(self, record_id: int) -> None:
         row = self._rows.pop(record_id)
+        self._bytes -= self._sizes.pop(record_id)
         self._ids.pop(row[self._uid_name], None)
+
+
+def size_of(value: Any) -> int:
+    """The memory that a row takes, or a value of one, roughly, in bytes."""
+    if isinstance(value, str | bytes):
+        return _VALUE_BYTES + len(value)
+    if isinstance(value, Mapping):
+        return _VALUE_BYTES + sum(_VALUE_BYTES + size_of(each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return _VALUE_BYTES + sum(map(size_of, value))
+    return _VALUE_BYTES

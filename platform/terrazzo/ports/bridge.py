@@ -151,6 +151,9 @@ class Bridge(Protocol):
     def status(self) -> BridgeStatus:
         """The present status."""
 
+    def kept(self) -> tuple[int, int]:
+        """Bytes of messages that are in memory, on their way in or out, and how many messages it has on its list."""
+
     async def hang_up(self) -> None:
         """Disconnects in order; from now on messages to be sent stay on disk."""
 

@@ -7,14 +7,16 @@ loop measures its delay, and a thread beside it looks, while a beat is overdue, 
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import sys
 import threading
 import time
 import traceback
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
+from typing import Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -45,11 +47,17 @@ class LoopWatch(Collector):
     def __init__(self, *, clock: Callable[[], float] = time.perf_counter) -> None:
         self.held = 0
         self.longest_s = 0.0
+        self.longest_cpu_s = 0.0  # of the loop's thread between two beats
+        self.longest_collection_s = 0.0
         self.who: list[Who] = []
         self._clock = clock
         self._counts = [0] * (len(_BOUNDS_S) + 1)
         self._sum_s = 0.0
         self._due_s = 0.0
+        self._cpu_s = 0.0  # of the loop's thread at the last beat
+        self._collecting_since_s = 0.0
+        self._collected_s = 0.0  # how long the garbage collector worked since the last beat
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._seen = (0.0, "")  # what the thread saw while the beat that was due then was overdue
         self._handle: asyncio.Handle | None = None
         self._stopped = threading.Event()
@@ -58,8 +66,9 @@ class LoopWatch(Collector):
 
     def start(self) -> None:
         """Begins to watch the running loop."""
-        loop = asyncio.get_running_loop()
-        self._due_s = self._clock()
+        self._loop = loop = asyncio.get_running_loop()
+        self._due_s, self._cpu_s = self._clock(), time.thread_time()
+        gc.callbacks.append(self._on_collection)
         self._handle = loop.call_soon(self._beat, loop)
         looking = (loop, threading.get_ident())
         self._thread = threading.Thread(target=self._look_on, args=looking, name="loop watch", daemon=True)
@@ -68,6 +77,8 @@ class LoopWatch(Collector):
     def stop(self) -> None:
         """Ends it."""
         self._stopped.set()
+        if self._on_collection in gc.callbacks:
+            gc.callbacks.remove(self._on_collection)
         if self._handle is not None:
             self._handle.cancel()
         if self._thread is not None:
@@ -75,23 +86,38 @@ class LoopWatch(Collector):
 
     def excuse(self) -> None:
         """Measures from now on: what has held the loop in this turn had to."""
-        self._due_s = max(self._due_s, self._clock())
+        self._due_s, self._cpu_s = max(self._due_s, self._clock()), time.thread_time()
+        self.longest_collection_s = self._collected_s = 0.0
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
-        delay_s = max(0.0, self._clock() - self._due_s)
+        delay_s, cpu_s = max(0.0, self._clock() - self._due_s), time.thread_time()
         self._counts[bisect_left(_BOUNDS_S, delay_s)] += 1
         self._sum_s += delay_s
+        self.longest_cpu_s = max(self.longest_cpu_s, cpu_s - self._cpu_s)
         if delay_s > HELD_S:
-            self._tell(delay_s)
+            self._tell(delay_s, cpu_s - self._cpu_s)
+        self._collected_s, self._cpu_s = 0.0, time.thread_time()
         self._due_s = self._clock() + BEAT_S
         self._handle = loop.call_later(BEAT_S, self._beat, loop)
 
-    def _tell(self, delay_s: float) -> None:
+    def _on_collection(self, phase: str, _about: Mapping[str, Any]) -> None:
+        """The garbage collector calls this, in whichever thread it works, at its beginning and at its end."""
+        if phase == "start":
+            self._collecting_since_s = self._clock()
+            return
+        took_s = self._clock() - self._collecting_since_s
+        self._collected_s += took_s
+        self.longest_collection_s = max(self.longest_collection_s, took_s)
+
+    def _tell(self, delay_s: float, cpu_s: float) -> None:
         self.held += 1
         self.longest_s = max(self.longest_s, delay_s)
         due_s, seen = self._seen
         by = seen if seen and due_s == self._due_s else "what held the interpreter too: it could not be looked at"
-        self._sparse_log.warning("the event loop was held for %.0f ms by %s", delay_s * 1_000, by)
+        if self._collected_s > delay_s / 2:
+            by = f"the garbage collector ({self._collected_s * 1_000:.0f} ms), at {by}"
+        told = "the event loop was held for %.0f ms (%.0f ms of processor time) by %s"
+        self._sparse_log.warning(told, delay_s * 1_000, cpu_s * 1_000, by)
 
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
         """The thread: looks once at each beat that is overdue."""
@@ -125,4 +151,14 @@ class LoopWatch(Collector):
         held.add_metric([], self.held)
         longest = GaugeMetricFamily("terrazzo_loop_delay_max_seconds", "The longest of them since the start")
         longest.add_metric([], self.longest_s)
-        return delay, held, longest
+        cpu = GaugeMetricFamily(
+            "terrazzo_loop_cpu_max_seconds", "The most processor time between two looks at the event loop, 10 ms apart"
+        )
+        cpu.add_metric([], self.longest_cpu_s)
+        collection = GaugeMetricFamily(
+            "terrazzo_loop_collection_max_seconds", "The longest work of the garbage collector since the start"
+        )
+        collection.add_metric([], self.longest_collection_s)
+        tasks = GaugeMetricFamily("terrazzo_loop_tasks", "Tasks of the event loop")
+        tasks.add_metric([], 0 if self._loop is None else len(asyncio.all_tasks(self._loop)))
+        return delay, held, longest, cpu, collection, tasks

@@ -163,7 +163,9 @@ class Platform:
             ingest=self.messaging.ingest,
             live=self.parts.views.live,
             broker=self.terminals.broker,
-            connection_limiter=self.gateway.connection_limiter,
+            gateway=self.gateway,
+            mapper=self.parts.objects.mapper,
+            bridges=self.terminals.bridges,
         )
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:

@@ -72,6 +72,7 @@ class Performer:
         self._traffic = traffic
         limits = services.limits
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
+        self.kept_answers = self._unread.kept
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
@@ -81,8 +82,7 @@ class Performer:
         try:
             who = await self._admit(operation, caller)
             result = reply.present(await operation.handler(self._services, who, decode()))
-            answer = reply.success(await encode_long(result, most_bytes=self._unread.most_bytes))
-            self._unread.keep(answer, at_work.company_id())
+            answer = await self._encode(result, reply)
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
             code = failure.code
@@ -90,6 +90,14 @@ class Performer:
         finally:
             at_work.end(noted)
         self._traffic.count(operation.name, code, perf_counter() - began)
+        return answer
+
+    async def _encode(self, result: Any, reply: Reply) -> Answer:
+        """The answer, which counts from now on as long as it is there; until then what it is made of does."""
+        company_id, unread = at_work.company_id(), self._unread
+        with self._services.memory.holding("pages", company_id) as holding:
+            answer = reply.success(await encode_long(result, most_bytes=unread.most_bytes, grow=holding.grow))
+        unread.keep(answer, company_id)
         return answer
 
     async def recognize(self, caller: Caller) -> None:
@@ -124,6 +132,7 @@ class Gateway:
         self._performer = performer
         self._validator = validator
         self._traffic = traffic
+        self.kept_answers = performer.kept_answers
 
     async def recognize(self, caller: Caller) -> None:
         """Checks the token that a connection that stays was opened with."""

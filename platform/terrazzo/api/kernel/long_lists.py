@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, TypeVar, cast
 
@@ -16,6 +16,7 @@ import msgspec
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.errors import BadParameter, Throttled
 from terrazzo.loop_pauses import LoopPauses
+from terrazzo.memory_shares import Kept
 from terrazzo.ports.store import RecordsTooLarge
 
 S = TypeVar("S")
@@ -23,6 +24,8 @@ T = TypeVar("T")
 
 _FEW = 10  # records that are encoded at once
 _COUNTED_BYTES = 16 * 1024  # smaller answers are not counted
+_GROWS_BYTES = 64 * 1024  # of encoded records, after which they are counted
+_COPIES = 3  # of each byte: as it was read, encoded, and in the answer
 _RETRY_AFTER_S = 1.0
 _encode = msgspec.json.Encoder().encode
 
@@ -50,21 +53,24 @@ def made(sources: Sequence[S], make: Callable[[S], T]) -> list[T]:
     return cast("list[T]", Made(sources, make))
 
 
-async def encode_long(result: Any, *, most_bytes: int) -> Any:
+async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], object]) -> Any:
     """A result whose records are encoded already, where there are many; the envelope takes them as they are.
+
+    Args:
+        grow: told of the bytes of memory that the records take, as they are encoded; what it raises ends that.
 
     Raises:
         BadParameter: they take more than ``most_bytes``.
     """
     found = getattr(result, "data", None) if isinstance(result, msgspec.Struct) else result
-    pieces: Any
     if isinstance(found, Made) or (isinstance(found, list) and len(found) > _FEW):
-        pieces = await _encode_each(found, most_bytes)
+        encoded = await _encode_each(((b"", each) for each in found), b"[]", most_bytes, grow)
     elif isinstance(found, dict) and found is not result and len(found) > _FEW:
-        pieces = dict(zip(found, await _encode_each(found.values(), most_bytes), strict=True))
+        named = ((_encode(str(name)) + b":", each) for name, each in found.items())
+        encoded = await _encode_each(named, b"{}", most_bytes, grow)
     else:
         return result
-    return pieces if found is result else msgspec.structs.replace(result, data=pieces)
+    return encoded if found is result else msgspec.structs.replace(result, data=encoded)
 
 
 @contextmanager
@@ -113,19 +119,30 @@ class UnreadAnswers:
         self._bytes[company_id] += size
         weakref.finalize(answer, self._forget, company_id, size)
 
+    def kept(self) -> Mapping[int, Kept]:
+        """Bytes of answers that are there, by company."""
+        return {company_id: Kept(size) for company_id, size in self._bytes.items()}
+
     def _forget(self, company_id: int, size: int) -> None:
         self._bytes[company_id] -= size
         if not self._bytes[company_id]:
             del self._bytes[company_id]
 
 
-async def _encode_each(records: Iterable[Any], most_bytes: int) -> list[msgspec.Raw]:
-    pauses, pieces, size = LoopPauses(), [], 0
-    for record in records:
-        piece = _encode(record)
-        size += len(piece) + 1
-        if size > most_bytes:
+async def _encode_each(
+    records: Iterable[tuple[bytes, Any]], brackets: bytes, most_bytes: int, grow: Callable[[int], object]
+) -> msgspec.Raw:
+    """All records, each behind what stands before it, in one buffer: the envelope has to copy it only once."""
+    pauses, encoded, counted = LoopPauses(), bytearray(brackets[:1]), 0
+    for before, record in records:
+        encoded += before
+        encoded += _encode(record)
+        encoded += b","
+        if len(encoded) > most_bytes:
             raise too_large(most_bytes)
-        pieces.append(msgspec.Raw(piece))
+        if len(encoded) - counted > _GROWS_BYTES:
+            grow(_COPIES * (len(encoded) - counted))
+            counted = len(encoded)
         await pauses.pause()
-    return pieces
+    encoded[-1 if len(encoded) > 1 else 1 :] = brackets[1:]
+    return msgspec.Raw(encoded)

@@ -25,6 +25,10 @@ Handler = Callable[[Services, Any, Any], Awaitable[Any]]
 class Place(Protocol):
     """A connection's place among all, which it keeps once a good token has come on it."""
 
+    @property
+    def company_id(self) -> int:
+        """Whose token came on it last; 0: none yet."""
+
     def prove(self, company_id: int) -> None:
         """One has, of a user of this company."""
 

@@ -367,9 +367,7 @@ class Services:
     tasks: TaskHealth | None = None  # told of in /readyz
     collectors: Sequence[Collector] = ()
     imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
-    exports: CompanyTurns = field(
-        default_factory=lambda: CompanyTurns("exports of time series", at_once=64, of_company=4, waiting=16)
-    )
+    exports: CompanyTurns = field(default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16))
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
     memory: MemoryShares = field(default_factory=MemoryShares)

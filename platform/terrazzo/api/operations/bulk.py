@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -11,16 +11,21 @@ from msgspec import Meta
 
 from terrazzo.api.kernel.fields import Flag
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.services import Services
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.entities import BULK_ENTITIES, BulkEntity
 from terrazzo.bulk.exporting import MEDIA_TYPES, Format, export
 from terrazzo.bulk.importing import Importer, Mode, OnProgress
 from terrazzo.bulk.report import Report
-from terrazzo.bulk.rows import UploadedRows, read_objects, read_text, read_upload
+from terrazzo.bulk.rows import read_objects, read_text, read_upload
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotPermitted
 
+Grow = Callable[[int], object]
+"""Told of bytes of memory that are taken beside those before; raises ``Throttled`` where there are too many."""
+
+_FILE_COPIES = 3  # of each byte of a file that is read: as it came, and twice as text
 _Objects = Annotated[list[dict[str, Any]], Meta(description="objects, one a record")]
 _Text = Annotated[str, Meta(description="CSV with a header, JSON, or JSON lines")]
 
@@ -50,10 +55,10 @@ class ExportOptions(msgspec.Struct, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class BulkUpload:
-    """A body that is read once it is known that the caller may import."""
+    """A body that is read once it is known that the caller may import; ``read`` tells of the bytes as they come."""
 
     options: ImportOptions
-    read: Callable[[], Awaitable[bytes]]
+    read: Callable[[Grow], Awaitable[bytes]]
     on_progress: OnProgress
 
 
@@ -97,37 +102,42 @@ class BulkOperations:
 
     async def handle_import(self, services: Services, actor: Actor, request: ImportRecords) -> Report:
         """Imports the rows of a request, all together or, where one is wrong, none."""
-        given = request.rows
-        async with services.imports.turn(actor.company_id):
-            rows = read_text(given) if isinstance(given, str) else read_objects(given)
-            return await self._import(services, actor, rows, request, _unheard)
+        given, company_id = request.rows, actor.company_id
+        async with services.imports.turn(company_id):
+            with services.memory.holding("imports", company_id) as holding:
+                rows = read_text(given) if isinstance(given, str) else read_objects(given)
+                importer = self._importer(services, actor, request, _unheard)
+                return await importer.run(rows, holding.grow)
 
     async def handle_upload(self, services: Services, actor: Actor, request: BulkUpload) -> Report:
         """Imports an uploaded file, which is read here: only whoever may import uploads anything."""
-        async with services.imports.turn(actor.company_id):
-            rows = read_upload(await request.read())
-            return await self._import(services, actor, rows, request.options, request.on_progress)
+        company_id = actor.company_id
+        async with services.imports.turn(company_id):
+            with services.memory.holding("imports", company_id) as holding:
+                rows = read_upload(await request.read(lambda size: holding.grow(_FILE_COPIES * size)))
+                importer = self._importer(services, actor, request.options, request.on_progress)
+                return await importer.run(rows, holding.grow)
 
-    async def handle_export(self, services: Services, actor: Actor, request: ExportOptions) -> AsyncIterator[bytes]:
+    async def handle_export(
+        self, services: Services, actor: Actor, request: ExportOptions
+    ) -> AsyncGenerator[bytes, None]:
         """All records of the actor's company as the pieces of a file.
 
         Raises:
             NotPermitted: asks for secrets without being an administrator.
+            Throttled: too many exports of the company wait.
         """
         if request.secrets and not actor.may(Role.ADMIN):
             raise NotPermitted(f"secrets: needs the role admin, {actor.username} is {actor.role.name.lower()}")
-        repository = self.of.repository(services.entities)
-        return export(repository, actor, format=request.format, secrets=bool(request.secrets))
+        repository, company_id = self.of.repository(services.entities), actor.company_id
+        pieces = export(repository, actor, format=request.format, secrets=bool(request.secrets))
+        holding = services.memory.holding("exports", company_id)
+        return await begun(in_turn(pieces, services.exports.turn(company_id), holding))
 
-    async def _import(
-        self,
-        services: Services,
-        actor: Actor,
-        rows: UploadedRows,
-        options: ImportRecords | ImportOptions,
-        on_progress: OnProgress,
-    ) -> Report:
-        importer = Importer(
+    def _importer(
+        self, services: Services, actor: Actor, options: ImportRecords | ImportOptions, on_progress: OnProgress
+    ) -> Importer:
+        return Importer(
             self.of.repository(services.entities),
             Columns(self.of.entity, self.of.ignored),
             actor,
@@ -135,7 +145,6 @@ class BulkOperations:
             dry_run=bool(options.dry_run),
             on_progress=on_progress,
         )
-        return await importer.run(rows)
 
 
 _NAMES = {

@@ -17,7 +17,7 @@ from terrazzo.api.kernel.dispatch import Performer
 from terrazzo.api.kernel.envelope import EMPTY_TEXT, Answer, GatewayReply
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.operations.bulk import BULK, BulkUpload, ExportOptions, ImportOptions
+from terrazzo.api.operations.bulk import BULK, BulkUpload, ExportOptions, Grow, ImportOptions
 from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRefused
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.bulk.exporting import MEDIA_TYPES
@@ -54,10 +54,10 @@ class BulkRoutes:
         async def handle_upload(request: web.Request) -> web.StreamResponse:
             caller, stage, too_long = self.caller_of(request), _Stage(), False
 
-            async def read() -> bytes:
+            async def read(grow: Grow) -> bytes:
                 nonlocal too_long
                 try:
-                    return await self._read(request, caller)
+                    return await self._read(request, caller, grow)
                 except BodyRefused as refusal:
                     too_long = refusal.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
                     raise BadParameter("body", str(refusal).removeprefix("body: ")) from None
@@ -76,11 +76,12 @@ class BulkRoutes:
 
         return handle_upload
 
-    async def _read(self, request: web.Request, caller: Caller) -> bytes:
+    async def _read(self, request: web.Request, caller: Caller, grow: Grow) -> bytes:
         body = bytearray()
         bound = BodyBound(self.upload_bytes, "limits.import_bytes")
         async with aclosing(self.bodies.pieces(request, caller, bound)) as pieces:
             async for piece in pieces:
+                grow(len(piece))
                 body += piece
         return bytes(body)
 

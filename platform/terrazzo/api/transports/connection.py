@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import cast
+from typing import Any, cast
 
 from aiohttp import WSCloseCode, web
 
@@ -358,9 +358,13 @@ class HttpConnection(asyncio.Protocol):
         return self._answering
 
     def _refuse_head(self, why: Cut, status: int, info: str) -> None:
-        """What else comes is not read."""
+        """What else comes is not read, nor does aiohttp answer anything after these last words."""
         self._is_refused = True
         self._stop_head_timer()
+        if self._reader is not None:
+            cast(Any, self._reader).transport = None  # which it would close
+            self._reader.connection_lost(None)
+            self._reader = None
         self._port.connection_limiter.cut(why, self._address, info)
         if self._transport is not None:
             _hang_up(self._transport, status, info)

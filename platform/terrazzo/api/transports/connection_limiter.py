@@ -10,6 +10,7 @@ from enum import Enum
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from terrazzo.api.transports.conversation import Conversation
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
 from terrazzo.api.transports.peers.unread import Unread
 from terrazzo.sparse_log import SparseLog
@@ -51,6 +52,7 @@ class ConnectionLimiter(Collector):
         self.pauses = 0  # times that a connection had as many requests under way as it may
         self._proxies = proxies
         self.unread = Unread(self._on_unread)
+        self.conversations: dict[Conversation, None] = {}  # that are open
         self._goodbyes = 0
         self._shares = Shares(most, min(unauthenticated, most), self._on_gave_way)
         self._by_port: Counter[str] = Counter()

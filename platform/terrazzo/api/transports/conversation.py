@@ -10,6 +10,7 @@ from typing import Self
 from terrazzo.api.kernel.dispatch import Gateway, GatewayRequest
 from terrazzo.api.kernel.envelope import Answer
 from terrazzo.api.kernel.operation import Caller
+from terrazzo.memory_shares import NOBODY
 
 Send = Callable[[bytes], Awaitable[None]]
 """Sends one answer, and waits while the peer doesn't take what it is sent; writes before it first waits.
@@ -28,6 +29,7 @@ class Conversation:
 
     Args:
         on_full: called each time that ``take`` has to wait for that.
+        among: all that are open.
     """
 
     def __init__(
@@ -39,7 +41,9 @@ class Conversation:
         most: int,
         most_bytes: int,
         on_full: Callable[[], None],
+        among: dict[Conversation, None],
     ) -> None:
+        self._among = among
         self._gateway = gateway
         self._caller = caller
         self._send = send
@@ -52,18 +56,25 @@ class Conversation:
         self._error: Exception | None = None  # the connection can't be written to
 
     async def __aenter__(self) -> Self:
+        self._among[self] = None
         self._sender = asyncio.create_task(self._send_all(), name="answers of a connection")
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._among.pop(self, None)
         tasks = [self._sender, *self._under_way]
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
         del self._sender  # it was cancelled here, and what it raised refers to this conversation
         self._under_way.clear()
+
+    def kept(self) -> tuple[int, int, int]:
+        """Whose requests are under way, the bytes of them and of answers that are not sent, and how many they are."""
+        slot = self._caller.slot
+        return NOBODY if slot is None else slot.company_id, self._bytes, len(self._under_way)
 
     async def take(self, message: bytes | str) -> None:
         """Answers a request, or begins to. Raises what ``Send`` raises."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 from http import HTTPStatus
 from math import ceil
@@ -78,7 +78,7 @@ def build_apps(services: Services) -> Apps:
         app.on_shutdown.append(sockets.close)
         app.on_response_prepare.append(origins.mark)
     routes = _Routes(apps.http, traffic, origins)
-    bodies = BodyReader(services.tokens, timeout_s=services.limits.request_timeout_s)
+    bodies = BodyReader(services.tokens, services.memory, timeout_s=services.limits.request_timeout_s)
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
     apps.http[HEADS] = KnownHeads(_sure(gateway))
     routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
@@ -189,7 +189,8 @@ def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits) ->
         _check_media_type(request)
         caller = _caller(request)
         token = caller.token  # as it came: what is asked may change the caller's
-        answer = await gateway.answer(await bodies.whole(request, caller, bound), caller)
+        async with bodies.whole(request, caller, bound) as body:
+            answer = await gateway.answer(body, caller)
         connection = connection_of(request)
         if connection is None or not _is_plain(request):
             return _respond(answer)
@@ -276,28 +277,30 @@ def _component_handler(components: Components, path: Operation, services: Servic
         limits.body_bytes + services.messenger.attachment_bytes, "limits.body_bytes + messenger.attachment_bytes"
     )
 
-    async def read(request: web.Request, caller: Caller) -> Form:
+    async def read(request: web.Request, caller: Caller, held: AsyncExitStack) -> Form:
         media_type, charset = media_type_of(request)
         if media_type not in (MULTIPART, URLENCODED):
             if request.can_read_body:
                 _check_media_type(request)
-            return Form([], await bodies.whole(request, caller, plain), ())
+            return Form([], await held.enter_async_context(bodies.whole(request, caller, plain)), ())
         takes_files = path.takes_files and media_type == MULTIPART
-        body = await bodies.whole(request, caller, with_files if takes_files else plain)
+        bound = with_files if takes_files else plain
+        body = await held.enter_async_context(bodies.whole(request, caller, bound))
         if media_type == MULTIPART:
             return read_multipart(body, request.headers[hdrs.CONTENT_TYPE], takes_files=takes_files)
         return read_urlencoded(body, charset)
 
     async def handle_component(request: web.Request) -> web.Response:
         fields, form, caller = list(request.query.items()), Form([], b"", ()), _caller(request)
-        if path.method == "POST":
-            try:
-                form = await read(request, caller)
-            except BadForm as error:
-                failure = Failure(FAILURE, f"body: not a form: {error}", HTTPStatus.BAD_REQUEST)
-                return _respond(path.reply(as_it_is).failure(failure))
-            fields += form.fields
-        return _respond(await components.answer(path, fields, caller, body=form.data, files=form.files))
+        async with AsyncExitStack() as held:
+            if path.method == "POST":
+                try:
+                    form = await read(request, caller, held)
+                except BadForm as error:
+                    failure = Failure(FAILURE, f"body: not a form: {error}", HTTPStatus.BAD_REQUEST)
+                    return _respond(path.reply(as_it_is).failure(failure))
+                fields += form.fields
+            return _respond(await components.answer(path, fields, caller, body=form.data, files=form.files))
 
     return handle_component
 
@@ -384,7 +387,7 @@ def _refuse(request: web.Request, refusal: web.HTTPException, traffic: Traffic) 
 def _refuse_body(request: web.Request, refusal: BodyRefused, traffic: Traffic) -> web.Response:
     traffic.refuse(refusal.status)
     _log.warning("refused %s from %s: %s", refusal.status, client_address(request), refusal)
-    return _respond(UNREAD.failure(Failure(refusal.code, str(refusal), refusal.status)))
+    return _respond(UNREAD.failure(Failure(refusal.code, str(refusal), refusal.status, refusal.retry_after_s)))
 
 
 def _reason(request: web.Request, refusal: web.HTTPException) -> str:

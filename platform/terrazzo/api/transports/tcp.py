@@ -116,8 +116,8 @@ class TcpConnection(asyncio.Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether anything may be written."""
-        return not self.transport.is_closing()
+        """Whether anything may be written: not after the last words."""
+        return not self._is_deaf and not self.transport.is_closing()
 
     @property
     def has_room(self) -> bool:
@@ -302,6 +302,7 @@ class TcpServer:
             most=self.limits.pipelined_requests,
             most_bytes=self.limits.body_bytes,
             on_full=self._connection_limiter.pause,
+            among=self._connection_limiter.conversations,
         )
         try:
             async with talk:

@@ -28,7 +28,7 @@ from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.logins import Logins
-from terrazzo.runtime.assembly.memory import MemoryCollector
+from terrazzo.runtime.assembly.memory_metrics import MemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
@@ -82,6 +82,7 @@ class GatewayServers:
     Attributes:
         services: what operations use.
         connection_limiter: counts and bounds the connections of all three.
+        kept_answers: the bytes of answers that are made and not taken yet, by company.
     """
 
     def __init__(self, config: Config, parts: GatewayParts, *, clock: Callable[[], int]) -> None:
@@ -91,6 +92,7 @@ class GatewayServers:
         self.services = services = self._services()
         apps = build_apps(services)
         self.connection_limiter = apps.connection_limiter
+        self.kept_answers = apps.gateway.kept_answers
         limits: dict[str, Any] = {"limits": config.limits}
         self._http = HttpServer(apps.http, apps.connection_limiter, port_name="http", **limits)
         self._websocket = HttpServer(apps.websocket, apps.connection_limiter, port_name="websocket", **limits)

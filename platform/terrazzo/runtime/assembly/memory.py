@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.hub import LiveHub
+from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.memory_shares import Account, Cost, Kept, MemoryShares
+from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.tasks import OnFailure
+from terrazzo.runtime.assembly.gateway import GatewayServers
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo_broker.broker import Broker
+from terrazzo_broker.owner_memory import Round
 
 LOOK_S = 0.25
-MOST_COMPANIES = 20  # in /metrics
 
 # What a thing costs in memory beside its bytes, and per byte: benchmarks/memory.py measures it.
 REPORTS = Cost(1.0, 350)
+INFLIGHT = Cost(1.0, 110)
+PARTIAL = Cost(1.1, 0)
+EFFECTS = Cost(0.0, 2_000)
+BRIDGES = Cost(1.2, 250)  # for each message on disk: its place in the list
+STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and rows
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
 RETAINED = Cost(0.6)  # the broker counts 400 bytes for each level of a topic, of which most share some
 UNREAD = Cost(1.0, 1_000)
@@ -33,10 +39,12 @@ def share_memory(
     ingest: IngestPipeline,
     live: LiveHub,
     broker: Broker,
-    connection_limiter: ConnectionLimiter,
+    gateway: GatewayServers,
+    mapper: ReportMapper,
+    bridges: Sequence[Bridge],
 ) -> None:
     """Adds all accounts, what is cheapest to lose first, and starts to look after them."""
-    of_broker, unread = broker.memory, connection_limiter.unread
+    of_broker, unread = broker.memory, gateway.connection_limiter.unread
     memory.add(Account(kind="live", read=live.kept, cost=LIVE, give_up=live.give_up))
     memory.add(
         Account(kind="queued", read=_by_company(of_broker.queued), cost=QUEUED, give_up=_of(of_broker.drop_queued))
@@ -46,7 +54,14 @@ def share_memory(
         Account(kind="unread", read=_by_company(of_broker.unread), cost=UNREAD, give_up=_of(of_broker.end_unread))
     )
     memory.add(Account(kind="retained", read=_by_company(of_broker.retained), cost=RETAINED))
+    memory.add(Account(kind="inflight", read=_by_company(of_broker.inflight), cost=INFLIGHT))
+    memory.add(Account(kind="partial", read=_by_company(of_broker.partial), cost=PARTIAL))
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
+    memory.add(Account(kind="effects", read=_by_company(_counts(mapper.effect_queue.waiting)), cost=EFFECTS))
+    memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
+    memory.add(Account(kind="bridges", read=lambda: _sum(_of_bridges(bridges)), cost=BRIDGES))
+    memory.add(Account(kind="requests", read=_round(partial(_of_requests, gateway.connection_limiter)), cost=UNREAD))
+    memory.add(Account(kind="made", read=lambda: _not_written(gateway.kept_answers(), unread.kept())))
 
     async def look() -> None:
         memory.look()
@@ -70,37 +85,38 @@ def _by_company(read: Callable[[], Mapping[str, tuple[int, int]]]) -> Callable[[
     return read_by_company
 
 
+def _counts(read: Callable[[], Mapping[str, int]]) -> Callable[[], Mapping[str, tuple[int, int]]]:
+    return lambda: {owner: (0, count) for owner, count in read().items()}
+
+
+def _round(begin: Callable[[], Iterator[tuple[int, int, int]]]) -> Callable[[], Mapping[int, Kept]]:
+    """What many have who are looked at in rounds, some at each look."""
+    going_round = Round(begin)
+    return lambda: {owner: Kept(*found) for owner, found in going_round.step().items()}
+
+
+def _sum(found: Iterable[tuple[int, int, int]]) -> Mapping[int, Kept]:
+    sums: dict[int, Kept] = {}
+    for owner, size, items in found:
+        before = sums.get(owner, Kept())
+        sums[owner] = Kept(before.bytes + size, before.items + items)
+    return sums
+
+
+def _of_bridges(bridges: Sequence[Bridge]) -> Iterator[tuple[int, int, int]]:
+    for bridge in bridges:
+        yield bridge.company_id, *bridge.kept()
+
+
+def _of_requests(limiter: ConnectionLimiter) -> Iterator[tuple[int, int, int]]:
+    for conversation in list(limiter.conversations):
+        yield conversation.kept()
+
+
+def _not_written(made: Mapping[int, Kept], unread: Mapping[int, Kept]) -> Mapping[int, Kept]:
+    """What was made and is counted nowhere else: an answer that is written counts where its peer doesn't read it."""
+    return {owner: Kept(max(0, kept.bytes - unread.get(owner, Kept()).bytes)) for owner, kept in made.items()}
+
+
 def _of(give_up: Callable[[str, int], int]) -> Callable[[int, int], int]:
     return lambda company_id, size: give_up(str(company_id) if company_id else "", size)
-
-
-class MemoryCollector(Collector):
-    """What of memory is whose."""
-
-    def __init__(self, memory: MemoryShares) -> None:
-        self._memory = memory
-
-    def collect(self) -> Iterable[Metric]:
-        """What Prometheus scrapes."""
-        memory = self._memory
-        kinds = GaugeMetricFamily("terrazzo_memory_bytes", "Memory of what waits or is kept, by kind", labels=["kind"])
-        for kind, size in memory.by_kind().items():
-            kinds.add_metric([kind], size)
-        companies = GaugeMetricFamily(
-            "terrazzo_memory_company_bytes", "The same of the companies that have most", labels=["company"]
-        )
-        for owner, size in memory.largest(MOST_COMPANIES):
-            companies.add_metric([str(owner)], size)
-        ceiling = GaugeMetricFamily("terrazzo_memory_ceiling_bytes", "limits.memory_mib")
-        ceiling.add_metric([], memory.most_bytes)
-        refused = CounterMetricFamily(
-            "terrazzo_memory_refused_total", "What companies past their share asked for in vain", labels=["kind"]
-        )
-        for kind, count in memory.stats.refused.items():
-            refused.add_metric([kind], count)
-        given = CounterMetricFamily(
-            "terrazzo_memory_given_up_bytes_total", "What the largest owners gave up", labels=["kind"]
-        )
-        for kind, size in memory.stats.given_up.items():
-            given.add_metric([kind], size)
-        return kinds, companies, ceiling, refused, given

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing
+from contextlib import aclosing
 from typing import NamedTuple
 
 import msgspec
 
 from terrazzo.api.kernel.fields import Key, Moment, Names, Topics
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
@@ -25,8 +26,6 @@ from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
 from terrazzo.ports.store import Record, TimeSeriesStore, Value
 from terrazzo.times import now_us
-
-Turn = AbstractAsyncContextManager[None]
 
 
 class HistoryExportOptions(msgspec.Struct, kw_only=True):
@@ -84,8 +83,7 @@ async def handle_export_mosaic(services: Services, actor: Actor, request: Mosaic
         return [_mosaic_row(record, wanted) for record in records]
 
     source = _Source([series], start_us, end_us, keys, columns, rows)
-    turn = services.exports.turn(actor.company_id)
-    return await _export(services.store, source, request.format, f"mosaic-{object_id}", turn)
+    return await _export(services, actor, source, request.format, f"mosaic-{object_id}")
 
 
 def _mosaic_row(record: Record, wanted: frozenset[str]) -> Row:
@@ -107,8 +105,7 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
         return [row for row in each if row is not None]
 
     source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
-    turn = services.exports.turn(actor.company_id)
-    return await _export(services.store, source, request.format, f"grid-{_file_word(request.terminal_id)}", turn)
+    return await _export(services, actor, source, request.format, f"grid-{_file_word(request.terminal_id)}")
 
 
 def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
@@ -134,26 +131,22 @@ def _span(request: HistoryExportOptions) -> tuple[int, int]:
     return request.start.time_us, end_us
 
 
-async def _export(store: TimeSeriesStore, source: _Source, format: FileFormat, name: str, turn: Turn) -> Export:
+async def _export(services: Services, actor: Actor, source: _Source, format: FileFormat, name: str) -> Export:
     """The first piece is read before there is an answer, so that a store that is away can still be told.
-
-    The company's turn lasts until the last piece is taken, or whoever asked has gone.
 
     Raises:
         Throttled: too many exports of the company wait.
     """
-    pieces = _pieces(store, source, format, turn)
-    first = await anext(pieces)
-    return Export(_from_first(first, pieces), MEDIA_TYPES[format], f"{name}.{format}")
+    turn, holding = services.exports.turn(actor.company_id), services.memory.holding("exports", actor.company_id)
+    pieces = await begun(in_turn(_pieces(services.store, source, format), turn, holding))
+    return Export(pieces, MEDIA_TYPES[format], f"{name}.{format}")
 
 
-async def _pieces(
-    store: TimeSeriesStore, source: _Source, format: FileFormat, turn: Turn
-) -> AsyncGenerator[bytes, None]:
+async def _pieces(store: TimeSeriesStore, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
     encoder = file_encoder(format, source.columns)
     head = encoder.begin()
     scan = store.scan(source.series, source.start_us, source.end_us, keys=source.keys)
-    async with turn, aclosing(scan) as found:
+    async with aclosing(scan) as found:
         async for records in found:
             yield head + await asyncio.to_thread(_encode, encoder, source, records)
             head = b""
@@ -162,14 +155,6 @@ async def _pieces(
 
 def _encode(encoder: FileEncoder, source: _Source, records: Sequence[Record]) -> bytes:
     return encoder.encode(source.rows(records))
-
-
-async def _from_first(first: bytes, rest: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    yield first
-    async with aclosing(rest) as pieces:
-        async for piece in pieces:
-            if piece:
-                yield piece
 
 
 def _file_word(key: str | int) -> str:

@@ -6,19 +6,21 @@ The token is that of the header. It is looked at before a long or compressed bod
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from typing import NamedTuple
 
 from aiohttp import HttpVersion11, hdrs, web
 
-from terrazzo.api.kernel.envelope import BAD_PARAMETER, NOT_AUTHENTICATED
+from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_AUTHENTICATED
 from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.operation import Caller
 from terrazzo.api.kernel.services import TokenService
 from terrazzo.api.transports.bodies.inflate import CODINGS, BadCoding, Inflater, InflateThreads
-from terrazzo.errors import NotAuthenticated
+from terrazzo.errors import NotAuthenticated, Throttled
+from terrazzo.memory_shares import Holding, MemoryShares
 
+_COPIES = 4  # of each byte: as it came, as text, and the values that are made of it
 UNPROVEN_BYTES = 16 * 1024
 """Of a body that is read without a good token, which a login and what else needs none fit into."""
 
@@ -29,12 +31,16 @@ class BodyRefused(Exception):
     Attributes:
         status: of HTTP.
         code: of the envelope.
+        retry_after_s: when it may be sent again.
     """
 
-    def __init__(self, status: int, info: str, code: int = BAD_PARAMETER) -> None:
+    def __init__(
+        self, status: int, info: str, code: int = BAD_PARAMETER, *, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(info)
         self.status = status
         self.code = code
+        self.retry_after_s = retry_after_s
 
 
 class BodyBound(NamedTuple):
@@ -54,34 +60,65 @@ class BodyReader:
     """Reads the bodies of requests.
 
     Args:
+        memory: where long bodies count as long as they are kept.
         timeout_s: for a whole body.
     """
 
-    def __init__(self, tokens: TokenService, *, timeout_s: float) -> None:
+    def __init__(self, tokens: TokenService, memory: MemoryShares, *, timeout_s: float) -> None:
         self._tokens = tokens
+        self._memory = memory
         self._timeout_s = timeout_s
         self._threads = InflateThreads()
 
-    async def whole(self, request: web.Request, caller: Caller, bound: BodyBound) -> bytes:
-        """All of a body.
+    @asynccontextmanager
+    async def whole(self, request: web.Request, caller: Caller, bound: BodyBound) -> AsyncIterator[bytes]:
+        """All of a body; a long one counts as its company's memory as long as the context lasts.
 
         Raises:
-            BodyRefused: it is too long, in no coding that is known, or long or compressed without a good token.
+            BodyRefused: it is too long, in no coding that is known, long or compressed without a good token, or its
+                company has too much in memory.
             HTTPRequestTimeout: it doesn't come.
         """
+        with ExitStack() as held:
+            yield await self._whole(request, caller, bound, held)
+
+    async def _whole(self, request: web.Request, caller: Caller, bound: BodyBound, held: ExitStack) -> bytes:
         content = request.content
         if content.is_eof() and hdrs.CONTENT_ENCODING not in request.headers:  # it is here
             body = content.read_nowait()
             bound.check(len(body))
             if len(body) > UNPROVEN_BYTES:
-                await self._prove(caller, 413, _LONG)
+                self._grow(held.enter_context(await self._holding(caller)), len(body))
             return body
         try:
             async with asyncio.timeout(self._timeout_s), aclosing(self.pieces(request, caller, bound)) as pieces:
-                return b"".join([piece async for piece in pieces])
+                return await self._join(pieces, caller, held)
         except TimeoutError:
             reason = f"body: not complete within {self._timeout_s} s (limits.request_timeout_s)"
             raise web.HTTPRequestTimeout(text=reason) from None
+
+    async def _join(self, pieces: AsyncIterator[bytes], caller: Caller, held: ExitStack) -> bytes:
+        found, size = [], 0
+        holding: Holding | None = None
+        async for piece in pieces:
+            found.append(piece)
+            size += len(piece)
+            if holding is not None:
+                self._grow(holding, len(piece))
+            elif size > UNPROVEN_BYTES:
+                holding = held.enter_context(await self._holding(caller))
+                self._grow(holding, size)
+        return b"".join(found)
+
+    async def _holding(self, caller: Caller) -> Holding:
+        return self._memory.holding("bodies", await self._prove(caller, 413, _LONG))
+
+    @staticmethod
+    def _grow(holding: Holding, size: int) -> None:
+        try:
+            holding.grow(_COPIES * size)
+        except Throttled as error:
+            raise BodyRefused(429, str(error), FAILURE, retry_after_s=error.retry_after_s) from None
 
     async def pieces(self, request: web.Request, caller: Caller, bound: BodyBound) -> AsyncGenerator[bytes, None]:
         """A body as it comes, inflated; nothing is timed. Raises ``BodyRefused`` as ``whole`` does."""

@@ -1,0 +1,48 @@
+"""What of memory is whose, for ``/metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from terrazzo.memory_shares import MemoryShares
+
+MOST_COMPANIES = 20  # in /metrics
+
+
+class MemoryCollector(Collector):
+    """What of memory is whose."""
+
+    def __init__(self, memory: MemoryShares) -> None:
+        self._memory = memory
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus scrapes."""
+        memory = self._memory
+        kinds = GaugeMetricFamily("terrazzo_memory_bytes", "Memory of what waits or is kept, by kind", labels=["kind"])
+        for kind, size in memory.by_kind().items():
+            kinds.add_metric([kind], size)
+        companies = GaugeMetricFamily(
+            "terrazzo_memory_company_bytes", "The same of the companies that have most", labels=["company"]
+        )
+        for owner, size in memory.largest(MOST_COMPANIES):
+            companies.add_metric([str(owner)], size)
+        ceiling = GaugeMetricFamily("terrazzo_memory_ceiling_bytes", "limits.memory_mib")
+        ceiling.add_metric([], memory.most_bytes)
+        tight = GaugeMetricFamily(
+            "terrazzo_memory_tight", "1 while less than a quarter of it is free: who has its share gets no more"
+        )
+        tight.add_metric([], float(memory.is_tight))
+        refused = CounterMetricFamily(
+            "terrazzo_memory_refused_total", "What companies past their share asked for in vain", labels=["kind"]
+        )
+        for kind, count in memory.stats.refused.items():
+            refused.add_metric([kind], count)
+        given = CounterMetricFamily(
+            "terrazzo_memory_given_up_bytes_total", "What the largest owners gave up", labels=["kind"]
+        )
+        for kind, size in memory.stats.given_up.items():
+            given.add_metric([kind], size)
+        return kinds, companies, ceiling, tight, refused, given

@@ -16,16 +16,32 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mapping_parts import Batch, Valve, batches
 
+from own_platform import own_platform
+from terrazzo.api.operations.bulk import _FILE_COPIES
+from terrazzo.bulk.columns import Columns
+from terrazzo.bulk.entities import BULK_ENTITIES
+from terrazzo.bulk.importing import Importer
+from terrazzo.bulk.rows import read_upload
+from terrazzo.domain.actor import SYSTEM
+from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.registry import Registry
 from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
 from terrazzo.live.frames import as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
-from terrazzo.memory_shares import MIB, Cost, Kept
-from terrazzo.runtime.assembly.memory import LIVE, QUEUED, REPORTS, RETAINED
+from terrazzo.mapping.effect_queue import EffectQueue
+from terrazzo.mapping.effect_writer import EffectWriter
+from terrazzo.mapping.effects import EventRaised
+from terrazzo.mapping.state import ObjectState
+from terrazzo.memory_shares import MIB, PLAIN, Cost, Kept
+from terrazzo.ports.tasks import Tasks
+from terrazzo.runtime.assembly.memory import EFFECTS, INFLIGHT, LIVE, QUEUED, REPORTS, RETAINED, STATES
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.rocksdb import RocksStore
 from terrazzo_broker.delivery.queue_share import QueueShare
@@ -111,8 +127,71 @@ def live(size: int) -> Filler:
     return add, lambda: hub.kept().get(1, Kept())
 
 
-KINDS: dict[str, Callable[[int], Filler]] = {"queued": queued, "retained": retained, "live": live}
-COSTS: dict[str, Cost] = {"queued": QUEUED, "retained": RETAINED, "live": LIVE, "received": REPORTS}
+def inflight(size: int) -> Filler:
+    """Messages that were sent to clients, a hundred to each, and are not acknowledged."""
+    sessions: list[Session] = []
+    sums = [0, 0]
+
+    def add(number: int) -> None:
+        if number % 100 == 0:
+            sessions.append(Session("c", SETTINGS, Stats()))
+        message = ApplicationMessage(b"g/t%d/r" % number, body(number, size), 1)
+        sessions[-1].inflight[number % 100 + 1_000] = message
+        sums[0] += message.size
+        sums[1] += 1
+
+    return add, lambda: Kept(*sums)
+
+
+def effects(size: int) -> Filler:
+    """Events that wait for the database."""
+    queue = EffectQueue(cast(EffectWriter, None), cast(Tasks, None), limit=2**31)
+
+    def add(number: int) -> None:
+        texts = f"{number}".rjust(size // 2), f"{number}".ljust(size // 2)
+        event = EventRaised(1, number, f"t{number}", "HOT", "hot", "hot", texts[0], "T > 1", texts[1], 10**15 + number)
+        queue.seal([event])
+
+    return add, lambda: Kept(*queue.waiting().get("1", (0, 0)))
+
+
+def states(size: int) -> Filler:
+    """Objects of twenty variables, two of them texts."""
+    rows = [[f"V{n}", "", "", "STA", f"t.p{n}", ""] for n in range(20)]
+    table = parse_table(rows)
+    kept: list[ObjectState] = []
+    sums = [0, 0]
+
+    def add(number: int) -> None:
+        state = ObjectState(number, table)
+        state.values[:] = [number + n / 7 for n in range(18)] + [f"{number}".rjust(size // 2)] * 2
+        state.times[:] = [10**15 + number + n for n in range(20)]
+        state.notes()
+        kept.append(state)
+        sums[0] += len(state.saved or b"")
+        sums[1] += 20
+
+    return add, lambda: Kept(*sums)
+
+
+KINDS: dict[str, Callable[[int], Filler]] = {
+    "queued": queued,
+    "inflight": inflight,
+    "retained": retained,
+    "live": live,
+    "effects": effects,
+    "states": states,
+}
+COSTS: dict[str, Cost] = {
+    "queued": QUEUED,
+    "inflight": INFLIGHT,
+    "retained": RETAINED,
+    "live": LIVE,
+    "effects": EFFECTS,
+    "states": STATES,
+    "received": REPORTS,
+    "imports": PLAIN,
+}
 
 
 class _Held(Batch):
@@ -161,6 +240,37 @@ async def received(size: int, most: int) -> tuple[int, int]:
     return found
 
 
+async def imported(size: int, most: int) -> tuple[int, int]:
+    """The rows of a file, with texts of a tenth of ``size``, until they would be written."""
+    text = b"x" * (size // 10)
+    head = b"uid,name,description,type,config_id,mode,username,pin\n"
+    row_bytes = 900 + 7 * 120 + 3 * (60 + size // 10)
+    rows = b"".join(b"A%d,T,%b,Other,config,pwd,u%d,p%d\n" % (n, text, n, n) for n in range(most // row_bytes))
+    counted, grown = _FILE_COPIES * (len(head) + len(rows)), 0
+
+    def grow(count: int) -> None:
+        nonlocal counted, grown
+        counted += count
+        grown = max(grown, resident_bytes() - before)
+
+    with tempfile.TemporaryDirectory() as name:
+        async with own_platform(Path(name)) as (platform, _):
+            terminals = next(each for each in BULK_ENTITIES if each.name == "terminals")
+            repository = terminals.repository(platform.metadata.entities)
+            await platform.metadata.entities.configurations.create(SYSTEM, {"name": "config", "uid": "config"})
+            columns = Columns(terminals.entity, terminals.ignored)
+
+            def look(_stage: str, _done: int, _total: int) -> None:
+                grow(0)
+
+            importer = Importer(repository, columns, SYSTEM, mode="create", dry_run=True, on_progress=look)
+            gc.collect()
+            before = resident_bytes()
+            report = await importer.run(read_upload(head + rows), grow)
+            assert not report.failed, report.errors[:3]
+    return counted, grown
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mib", type=int, default=64, help="counted, of each kind")
@@ -169,7 +279,8 @@ def main() -> None:
     most = arguments.mib * MIB
     if arguments.one:
         kind, size = arguments.one[0], int(arguments.one[1])
-        counted, grown = asyncio.run(received(size, most)) if kind == "received" else fill(kind, size, most)
+        apart = {"received": received, "imports": imported}.get(kind)
+        counted, grown = fill(kind, size, most) if apart is None else asyncio.run(apart(size, most))
         print(counted, grown)
         return
     print("| kind | bytes of one | counted | grown | grown / counted |\n|---|---:|---:|---:|---:|")

@@ -67,6 +67,12 @@ class Reading:
     tasks: float
 
 
+class OwnProcess(Platform):
+    """A platform that is no copy of a process that has loaded it: memory and the C library's settings are its own."""
+
+    program = ("-c", "from terrazzo.cli import main; main()")
+
+
 class Soak:
     """The load on a platform, and how the platform is meanwhile."""
 
@@ -273,7 +279,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as name:
-        platform = Platform(Path(name) / "data", env=environment(options)).login()
+        platform = OwnProcess(Path(name) / "data", env=environment(options)).login()
         try:
             soak = Soak(
                 platform,
@@ -283,6 +289,8 @@ def main() -> None:
                 has_users=not options.no_users,
             )
             uvloop.run(soak.run())
+            used = psutil.Process(platform.pid).cpu_times()
+            cpu_us = (used.user + used.system) / max(1, soak.counts["reports"]) * 1e6
             is_alive, unready = platform.process.poll() is None, platform.unready_parts()
             with urllib.request.urlopen(f"{platform.url}/metrics") as answer:
                 kinds = [each for each in answer.read().decode().splitlines() if each.startswith("terrazzo_memory_")]
@@ -290,6 +298,7 @@ def main() -> None:
             platform.kill()
     print("\n".join(table(soak.readings)))
     print("\n".join(kinds))
+    print(f"{cpu_us:.0f} us of processor time for each report, with all that was done beside")
     print(dict(sorted(soak.counts.items())))
     wrong = verdict(soak.readings, grown_mb=options.grown_mb) + [f"not ready: {part}" for part in unready]
     wrong += [] if is_alive else ["the platform has ended"]

@@ -16,7 +16,7 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.repository import EntityRepository
 
 _COUNTED_ROWS = 1_000
-_ROW_BYTES, _CELL_BYTES = 1_500, 250  # of memory until it is written; benchmarks/memory.py measures it
+_ROW_BYTES, _CELL_BYTES = 900, 120  # of memory until it is written; benchmarks/memory.py measures it
 Mode = Literal["create", "upsert"]
 OnProgress = Callable[[str, int, int], object]
 """``on_progress(stage, done, total)``; stages are read, check and write."""

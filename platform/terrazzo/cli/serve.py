@@ -47,8 +47,10 @@ def _run(config: Config, *, demo: bool) -> int:
     gc.set_threshold(_GC_AFTER)
     from terrazzo.database.migration import DatabaseUnusable
     from terrazzo.ports.store import StoreUnavailable
+    from terrazzo.runtime.allocator import settle_allocator
     from terrazzo.runtime.process import new_event_loop, run
 
+    settle_allocator()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(run(config, started=_start_demo if demo else _greet))

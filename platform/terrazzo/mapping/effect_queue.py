@@ -18,7 +18,7 @@ from terrazzo.domain.happened import Happened
 from terrazzo.errors import Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.effect_writer import EffectWriter, Numbered
-from terrazzo.mapping.effects import Effect, decode_effects, encode_effects
+from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, decode_effects, encode_effects
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.sparse_log import SparseLog
 
@@ -54,6 +54,7 @@ class EffectQueue:
         self._limit = limit
         self._share = max(1, int(limit * _SHARE))
         self._waiting_of: Counter[str] = Counter()  # by company
+        self._bytes_of: Counter[str] = Counter()
         self._is_away = False  # the database
         self._crowded: set[str] = set()  # companies that are over their share, until they are at half of it
         self._last = 0  # number given
@@ -77,9 +78,9 @@ class EffectQueue:
         """Whether more effects of a company may come: it isn't over its share, or nobody's get anywhere now."""
         return self._is_away or company not in self._crowded
 
-    def waiting(self) -> Mapping[str, int]:
-        """How many effects wait, by the text of their company's id."""
-        return self._waiting_of
+    def waiting(self) -> Mapping[str, tuple[int, int]]:
+        """The bytes of the texts of effects that wait, and how many effects, by the text of their company's id."""
+        return {company: (self._bytes_of[company], count) for company, count in self._waiting_of.items()}
 
     async def start(self, notes: Mapping[str, bytes]) -> None:
         """Applies what an earlier run left (``effects/``), then takes more.
@@ -144,9 +145,9 @@ class EffectQueue:
         self.stats.waiting += len(effects)
         if not self.has_room:
             self.stats.pauses += 1
-        for company, count in Counter([effect.company_id for effect in effects]).items():
-            name = str(company)
+        for name, (count, size) in _sums(effects).items():
             self._waiting_of[name] += count
+            self._bytes_of[name] += size
             if self._waiting_of[name] > self._share and name not in self._crowded:
                 self._crowded.add(name)
                 self.stats.company_pauses += 1
@@ -181,10 +182,11 @@ class EffectQueue:
             self.room.tell()
 
     def _take_off(self, effects: Sequence[Effect]) -> None:
-        for company, count in Counter([effect.company_id for effect in effects]).items():
-            self._waiting_of[str(company)] -= count
-            if self._waiting_of[str(company)] <= 0:
-                del self._waiting_of[str(company)]
+        for name, (count, size) in _sums(effects).items():
+            self._waiting_of[name] -= count
+            self._bytes_of[name] -= size
+            if self._waiting_of[name] <= 0:
+                del self._waiting_of[name], self._bytes_of[name]
 
     def _relieved(self) -> set[str]:
         """The companies that have room again."""
@@ -232,6 +234,18 @@ def _is_sound(effect: Effect) -> bool:
     except Exception:  # noqa: BLE001 - whatever no note holds
         return False
     return True
+
+
+def _sums(effects: Sequence[Effect]) -> Mapping[str, tuple[int, int]]:
+    """How many they are, and the bytes of their values, by the text of their company's id."""
+    sums: dict[str, tuple[int, int]] = {}
+    for effect in effects:
+        name, size = str(effect.company_id), 0
+        if type(effect) is not LabelClosed:
+            size = len(effect.value) + (len(effect.extension_value) if type(effect) is EventRaised else 0)
+        count, before = sums.get(name, (0, 0))
+        sums[name] = count + 1, before + size
+    return sums
 
 
 def _name(seq: int) -> str:

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable
 from terrazzo.config.sections import Config
 from terrazzo.runtime.serve import ListenAddresses, Platform
 
-_GC_AFTER = 100_000  # objects between collections: a batch's thousands of records end by themselves
+_GC_AFTER = (50_000, 1, 1_000)
+"""Objects between two collections: a batch's thousands of records end by themselves. What is looked at in one go, which
+holds the loop, is what has come since the last or the last but one; all that there is once in 100,000,000."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -31,7 +33,7 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
         loop.add_signal_handler(each, stopping.set)
     platform = Platform(config)
     addresses = await platform.start()
-    _tune_collector()
+    tune_collector()
     platform.watch.excuse()
     loop.add_signal_handler(signal.SIGHUP, platform.reload_certificates)
     try:
@@ -42,11 +44,12 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
     return 1 if platform.failed.is_set() else 0
 
 
-def _tune_collector() -> None:
-    """Takes what exists by now out of garbage collection, as it lives as long as the process; collects less often."""
+def tune_collector() -> None:
+    """Takes what exists by now out of garbage collection, as it lives as long as the process; then collects as
+    ``_GC_AFTER`` says."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(_GC_AFTER, 20, 50)
+    gc.set_threshold(*_GC_AFTER)
 
 
 async def _first_of(*events: asyncio.Event) -> None:

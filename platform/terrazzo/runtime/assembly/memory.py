@@ -23,7 +23,7 @@ LOOK_S = 0.25
 REPORTS = Cost(1.0, 350)
 INFLIGHT = Cost(1.0, 110)
 PARTIAL = Cost(1.1, 0)
-EFFECTS = Cost(0.0, 2_000)
+EFFECTS = Cost(1.0, 450)
 BRIDGES = Cost(1.2, 250)  # for each message on disk: its place in the list
 STATES = Cost(2.0, 120)  # of an object's variables: bytes as they are kept, and rows
 QUEUED = Cost(1.0, 90)  # the broker counts 120 bytes for each message itself
@@ -57,7 +57,7 @@ def share_memory(
     memory.add(Account(kind="inflight", read=_by_company(of_broker.inflight), cost=INFLIGHT))
     memory.add(Account(kind="partial", read=_by_company(of_broker.partial), cost=PARTIAL))
     memory.add(Account(kind="received", read=_by_company(ingest.taken.by_owner), cost=REPORTS))
-    memory.add(Account(kind="effects", read=_by_company(_counts(mapper.effect_queue.waiting)), cost=EFFECTS))
+    memory.add(Account(kind="effects", read=_by_company(mapper.effect_queue.waiting), cost=EFFECTS))
     memory.add(Account(kind="states", read=_round(mapper.engine.catalogue.memory), cost=STATES))
     memory.add(Account(kind="bridges", read=lambda: _sum(_of_bridges(bridges)), cost=BRIDGES))
     memory.add(Account(kind="requests", read=_round(partial(_of_requests, gateway.connection_limiter)), cost=UNREAD))
@@ -83,10 +83,6 @@ def _by_company(read: Callable[[], Mapping[str, tuple[int, int]]]) -> Callable[[
         return found
 
     return read_by_company
-
-
-def _counts(read: Callable[[], Mapping[str, int]]) -> Callable[[], Mapping[str, tuple[int, int]]]:
-    return lambda: {owner: (0, count) for owner, count in read().items()}
 
 
 def _round(begin: Callable[[], Iterator[tuple[int, int, int]]]) -> Callable[[], Mapping[int, Kept]]:

@@ -1,0 +1,64 @@
+"""Large buffers are given back to the system, though small things that stay were made among them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from terrazzo.runtime.allocator import settle_allocator
+
+MIB = 2**20
+PROGRAM = """
+import ctypes, os, sys
+from terrazzo.runtime.allocator import settle_allocator
+
+if not hasattr(ctypes.CDLL(None), "mallopt"):
+    sys.exit("another C library")
+if sys.argv[1:] == ["settle"]:
+    settle_allocator()
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+first = bytearray(b"x") * (24 << 20)
+del first
+before = resident()
+large, small = [], []
+for number in range(100):
+    large.append(bytearray(b"x") * (1 << 20))
+    small.append(b"%d" % number * 500)
+large.clear()
+print(resident() - before)
+"""
+
+
+def kept_bytes(*arguments: str) -> int:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True)
+    if "another C library" in ended.stderr:
+        pytest.skip("not glibc")
+    assert ended.returncode == 0, ended.stderr
+    return int(ended.stdout)
+
+
+def test_large_buffers_go_back_to_the_system() -> None:
+    assert kept_bytes() > 60 * MIB, "as it comes, they stay"
+    assert kept_bytes("settle") < 10 * MIB
+
+
+def test_what_the_environment_says_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def mallopt(option: int, value: int) -> int:
+        asked.append((option, value))
+        return 1
+
+    monkeypatch.setattr("terrazzo.runtime.allocator._find_mallopt", lambda: mallopt)
+    assert settle_allocator({}) == len(asked) == 3
+    asked.clear()
+    assert settle_allocator({"MALLOC_ARENA_MAX": "8", "MALLOC_TRIM_THRESHOLD_": "1"}) == 1
+    assert asked == [(-3, 256 * 1024)]
+    assert settle_allocator({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}) == 0
+    monkeypatch.setattr("terrazzo.runtime.allocator._find_mallopt", lambda: None)
+    assert settle_allocator({}) == 0

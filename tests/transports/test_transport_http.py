@@ -29,10 +29,13 @@ async def answer_to(ports: Gateway, *chunks: bytes, pause_s: float = 0) -> tuple
     """Status and ``info`` of what the server says before it closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
     try:
+        answer = asyncio.create_task(reader.read(), name="answer")
         for chunk in chunks:
             writer.write(chunk)
             await asyncio.sleep(pause_s)  # the clock is what this is about: a slow client
-        data = await asyncio.wait_for(reader.read(), 15)
+            if answer.done():
+                break
+        data = await asyncio.wait_for(answer, 15)
     finally:
         await close(writer)
     head, _, body = data.partition(b"\r\n\r\n")

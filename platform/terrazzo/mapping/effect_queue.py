@@ -241,8 +241,8 @@ def _sums(effects: Sequence[Effect]) -> Mapping[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
     for effect in effects:
         name, size = str(effect.company_id), 0
-        if type(effect) is not LabelClosed:
-            size = len(effect.value) + (len(effect.extension_value) if type(effect) is EventRaised else 0)
+        if not isinstance(effect, LabelClosed):
+            size = len(effect.value) + (len(effect.extension_value) if isinstance(effect, EventRaised) else 0)
         count, before = sums.get(name, (0, 0))
         sums[name] = count + 1, before + size
     return sums

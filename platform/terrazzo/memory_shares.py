@@ -27,7 +27,10 @@ MIB = 2**20
 _RETRY_AFTER_S = 2.0
 _SMALL = 64  # of the ceiling, one part is freed beyond what is needed; who has less than that has nothing worth a look
 
-_log = SparseLog(logging.getLogger(__name__))
+_MOST_TOLD = 5  # owners and kinds, in one line of the log
+
+_logger = logging.getLogger(__name__)
+_log = SparseLog(_logger)
 
 
 class Kept(NamedTuple):
@@ -130,6 +133,8 @@ class MemoryShares:
         self._seen: dict[str, Mapping[int, int]] = {}  # by kind and owner, as of the last look
         self._owners: Counter[int] = Counter()
         self._total = 0
+        self._was_tight = False  # at the last look
+        self._tight_log = SparseLog(_logger)
 
     # What is there
 
@@ -158,6 +163,25 @@ class MemoryShares:
             self._ask(account)
         if self._total > self.most_bytes:
             self._make_room()
+        if self.is_tight != self._was_tight:
+            self._tell_tight()
+
+    def _tell_tight(self) -> None:
+        """Says that what an owner has beyond its share is needed from now on, or no longer."""
+        self._was_tight = self.is_tight
+        if not self.is_tight:
+            _logger.info("memory is not tight any more: %s", self)
+            return
+        self._tight_log.warning("memory is tight, and companies with their share get no more (%s): %s", KEY, self)
+
+    def __str__(self) -> str:
+        """Who has how much, in one line."""
+        owners = ", ".join(f"company {owner} {size / MIB:.1f}" for owner, size in self.largest(_MOST_TOLD))
+        kinds = sorted(self.by_kind().items(), key=lambda each: -each[1])[:_MOST_TOLD]
+        of_these = ", ".join(f"{kind} {size / MIB:.1f}" for kind, size in kinds if size > 0)
+        return (
+            f"{self._total / MIB:.1f} of {self.most_bytes / MIB:.0f} MiB: {owners or 'nobody'}; {of_these or 'nothing'}"
+        )
 
     def _ask(self, account: Account) -> None:
         cost, before = account.cost, self._seen[account.kind]

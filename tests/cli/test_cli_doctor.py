@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from support import free_port
 from terrazzo.access.users import ensure_admin
+from terrazzo.cli import checks
 from terrazzo.cli.checks import (
     MODULES,
     Finding,
@@ -407,3 +408,37 @@ def test_what_serve_refuses_doctor_refuses_too(tmp_path: Path) -> None:
     found = subprocess.run(command, env={**os.environ, **environ}, capture_output=True, text=True, check=False)
     assert found.returncode == 1
     assert "broker.kind" in found.stdout
+
+
+METRICS = """# TYPE terrazzo_memory_bytes gauge
+terrazzo_memory_bytes{kind="live"} 4.194304e+07
+terrazzo_memory_bytes{kind="queued"} 1.048576e+06
+terrazzo_memory_bytes{kind="bridges"} 0
+# TYPE terrazzo_memory_company_bytes gauge
+terrazzo_memory_company_bytes{company="0"} 1.048576e+06
+terrazzo_memory_company_bytes{company="7"} 4.194304e+07
+# TYPE terrazzo_memory_ceiling_bytes gauge
+terrazzo_memory_ceiling_bytes 5.0331648e+07
+# TYPE terrazzo_memory_tight gauge
+terrazzo_memory_tight 1
+"""
+
+
+def test_who_has_how_much_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"/healthz": b'{"status":"ok"}', "/metrics": METRICS.encode()}
+    monkeypatch.setattr(checks, "_ask", lambda config, path: answers.get(path, b""))
+    config = Config()
+    ceiling, use = checks.check_memory(config)
+    assert (ceiling.level, ceiling.part) == (Level.OK, "memory")
+    assert use.level is Level.WARN
+    assert use.found == (
+        "41 MiB of 48 MiB in use, it is tight: who has its share gets no more; "
+        "companies: 7 40 MiB, the platform 1.0 MiB; of these live 40 MiB, queued 1.0 MiB"
+    )
+    assert "limits.memory_mib" in use.advice
+    answers["/metrics"] = METRICS.replace("tight 1", "tight 0").encode()
+    assert [each.level for each in checks.check_memory(config)] == [Level.OK] * 2
+    del answers["/healthz"]
+    limits = msgspec.structs.replace(config.limits, memory_mib=2**19)
+    (ceiling,) = checks.check_memory(msgspec.structs.replace(config, limits=limits))
+    assert ceiling.level is Level.WARN

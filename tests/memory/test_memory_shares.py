@@ -174,3 +174,34 @@ def test_what_raises_inside_is_counted_off() -> None:
 def test_a_kind_costs_a_factor_and_something_for_each() -> None:
     assert Cost(1.5, 100).of(Kept(1_000, 3)) == 1_800
     assert Cost().of(Kept()) == 0
+
+
+def test_it_is_told_when_it_gets_tight_and_who_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    ring, queue = Place("ring"), Place("queue")
+    shares = shares_of(ring, queue)
+    with caplog.at_level("INFO"):
+        ring.kept.update({1: 400_000, 2: 100_000})
+        shares.look()
+        assert not caplog.records
+        queue.kept[1] = 300_000
+        shares.look()
+        shares.look()
+        queue.kept[1] = 0
+        shares.look()
+    tight, over = [record.getMessage() for record in caplog.records if "tight" in record.getMessage()]
+    assert "limits.memory_mib" in tight
+    assert tight.endswith("0.8 of 1 MiB: company 1 0.7, company 2 0.1; ring 0.5, queue 0.3")
+    assert over.startswith("memory is not tight any more: 0.5 of 1 MiB")
+
+
+def test_what_is_held_grows_and_ends() -> None:
+    shares = MemoryShares(MOST)
+    with shares.holding("page", 1) as page:
+        page.grow(400_000)
+        page.grow(300_000)
+        with pytest.raises(Throttled):
+            page.grow(300_000)
+        assert shares.total_bytes == 700_000
+        page.resize(900_000)  # it is there already
+        assert shares.by_kind() == {"page": 900_000}
+    assert shares.total_bytes == 0

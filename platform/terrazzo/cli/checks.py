@@ -23,6 +23,7 @@ from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.runtime.data_folder import find_exposed
 from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
+from terrazzo.runtime.memory_ceiling import memory_ceiling, memory_there_is
 from terrazzo_broker.web_origin import ANY_ORIGIN
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_metrics(config)
     yield from check_origins(config)
     yield from check_bridges(config)
+    yield from check_memory(config)
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
@@ -287,6 +289,23 @@ def check_bridges(config: Config) -> Iterator[Finding]:
         if unowned and not bridge.company_id:
             found = f"what {bridge.name} brings in at {', '.join(unowned):.200} is nobody's, and goes to bridges alone"
             yield Finding(Level.WARN, f"bridge[{number}].company_id", found, "name the company whose messages they are")
+
+
+def check_memory(config: Config) -> Iterator[Finding]:
+    """How much memory there may be for what waits or is kept; of the platform that runs, if one does, who has it."""
+    from terrazzo.cli.memory_use import memory_use_of
+
+    ceiling, there_is = memory_ceiling(config.limits.memory_mib), memory_there_is()
+    found = f"{ceiling // MIB:,} of {there_is // MIB:,} MiB for what waits or is kept (limits.memory_mib)"
+    if ceiling * 2 > there_is:
+        advice = "set limits.memory_mib to less: the platform, the database and files need some, too"
+        yield Finding(Level.WARN, "memory", found, advice)
+    else:
+        yield Finding(Level.OK, "memory", found)
+    use = memory_use_of(_ask(config, "/metrics").decode("utf-8", "replace")) if _is_running(config) else None
+    if use is not None:
+        advice = "find out what the largest company does, or raise limits.memory_mib" if use.is_tight else ""
+        yield Finding(Level.WARN if use.is_tight else Level.OK, "memory in use", str(use), advice)
 
 
 def check_tasks(config: Config) -> Iterator[Finding]:

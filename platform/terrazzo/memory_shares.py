@@ -170,9 +170,9 @@ class MemoryShares:
         """Says that what an owner has beyond its share is needed from now on, or no longer."""
         self._was_tight = self.is_tight
         if not self.is_tight:
-            _logger.info("memory is not tight any more: %s", self)
+            _logger.info("memory is not tight any more: %s", str(self))
             return
-        self._tight_log.warning("memory is tight, and companies with their share get no more (%s): %s", KEY, self)
+        self._tight_log.warning("memory is tight, and companies with their share get no more (%s): %s", KEY, str(self))
 
     def __str__(self) -> str:
         """Who has how much, in one line."""

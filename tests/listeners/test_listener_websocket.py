@@ -13,7 +13,8 @@ from websocket_peer import WebSocketPeer, frame
 from certificate_authority import Authority
 from mqttjs import run_mqttjs
 from terrazzo_broker import TlsFiles
-from waiting import until
+from terrazzo_broker.listeners.websocket import WebSocketListener
+from waiting import close, until
 
 
 @pytest.fixture
@@ -229,3 +230,14 @@ async def test_a_fault_while_writing_ends_that_connection_alone(opened, listenin
     good.send(frame(b"\xc0\0"))
     assert await good.mqtt(2) == b"\xd0\0"
     assert listening.stats.internal_errors == 1
+
+
+async def test_who_is_gone_before_the_upgrade_is_answered_is_no_fault(listening, monkeypatch, caplog):
+    """The transport closes when the request has been read, before the answer is written."""
+    monkeypatch.setattr(WebSocketListener, "_refusal", lambda self, request, socket: request.transport.close())
+    reader, writer = await asyncio.open_connection("127.0.0.1", listening.port)
+    writer.write(b"GET /mqtt HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n")
+    writer.write(b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+    assert await reader.read() == b""
+    await close(writer)
+    assert "Error handling request" not in caplog.text

@@ -13,6 +13,7 @@ import pytest
 
 from api.api_rig import BODY_BYTES, Rig, open_rig
 from lasting import Gateway, open_ports
+from terrazzo.api.transports.connection import HttpConnection
 from waiting import close, until
 
 HEAD = b"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -149,3 +150,24 @@ async def test_a_head_that_is_refused_twice_is_answered_once(
     await until(lambda: not connections, "it has ended")
     writer.close()
     assert "Unhandled exception" not in caplog.text
+
+
+async def test_who_is_gone_before_an_answer_begins_is_no_internal_error(
+    ports: Gateway, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The transport closes when the request has been read, before the upgrade is answered."""
+    upgrade = HttpConnection.upgrade
+
+    def upgrade_and_go(self: HttpConnection) -> None:
+        upgrade(self)
+        assert self.unsent_transport is not None
+        self.unsent_transport.close()
+
+    monkeypatch.setattr(HttpConnection, "upgrade", upgrade_and_go)
+    reader, writer = await asyncio.open_connection("127.0.0.1", ports.http)
+    head = b"GET /apiproxy/api HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    writer.write(head + b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n")
+    assert await reader.read() == b""
+    await close(writer)
+    await until(lambda: ports.connection_limiter.open == 0, "it has ended")
+    assert "internal error" not in caplog.text

@@ -148,7 +148,10 @@ class WebSocketListener:
         refusal = self._refusal(request, websocket)
         if refusal is not None:
             return self._refuse(request, refusal)
-        await websocket.prepare(request)
+        try:
+            await websocket.prepare(request)
+        except ConnectionError:  # gone before it was answered: nobody gets this
+            return web.Response()
         pending = self._pending_of(request)
         if pending is None:  # gone while it was answered
             return websocket

@@ -153,7 +153,7 @@ class _Routes:
             except BodyRefused as refusal:
                 response = _refuse_body(request, refusal, self._traffic)
             except Exception as error:  # noqa: BLE001 - explain() logs it
-                response = _respond(_unexpected(error))
+                response = SentResponse(stays=False) if _is_gone(request, error) else _respond(_unexpected(error))
             is_whole = request.content.is_eof()
             if not is_whole or (connection is not None and connection.is_in_reserve):
                 response.force_close()  # what is still to come of the body is not the next head
@@ -170,6 +170,12 @@ class _Routes:
                 return preflight
             self._origins.check(request)
         return await handler(request)
+
+
+def _is_gone(request: web.Request, error: Exception) -> bool:
+    """Whether an error says no more than that the peer has gone meanwhile."""
+    transport = request.transport
+    return isinstance(error, ConnectionError) and (transport is None or transport.is_closing())
 
 
 def _with_place(handler: Handler) -> Handler:

@@ -44,10 +44,13 @@ async def find_refused_scripts(database: Database) -> AsyncIterator[RefusedScrip
 
 def refusal(entity: Entity, script: str | None) -> str | None:
     """Why a script would be refused if it were saved now; None: it would not."""
-    check = entity.fields["script"].check
-    assert check is not None
+    field = entity.fields["script"]
     try:
-        check(msgspec.json.decode(script or "[]"))
+        rows = msgspec.json.decode(script or "[]")
+        if field.check is not None:
+            field.check(rows)
+        for _ in () if field.check_steps is None else field.check_steps(rows):
+            pass
     except RecursionError:
         return "nested too deeply"
     except (msgspec.MsgspecError, ValueError) as error:

@@ -207,6 +207,7 @@ SPECIAL: dict[str, Special] = {
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout", "request_password_reset", "reset_password"}
+ANYBODY |= {"begin_single_sign_on", "finish_single_sign_on"}
 ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_factor", "renew_recovery_codes"}
 """Operations that need no token."""
 

@@ -265,7 +265,7 @@ NEVER_WRITTEN: dict[str, Any] = {
 """What structures read as that were never written; versions before said null."""
 
 
-ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0}
+ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0}
 """Fields that records have since, with what they say of a record of before."""
 
 

@@ -250,6 +250,27 @@ def test_any_text_for_any_key_is_a_value_or_an_error_that_names_it(key: tuple[st
         assert isinstance(getattr(getattr(found, key[0]), key[1]), str | int | float | tuple | None)
 
 
+SSO = 'issuer = "https://x"\nclient_id = "c"\nredirect_url = "https://y"\n'
+
+
+@pytest.mark.parametrize(
+    ("keys", "reason"),
+    [
+        ('issuer = "https://x"', "sso.client_id: is required with sso.issuer"),
+        ('issuer = "https://x"\nclient_id = "c"', "sso.redirect_url: is required with sso.issuer"),
+        (SSO.replace("https://x", "http://x"), "sso.issuer: expected https"),
+        (SSO + 'roles = { ops = "root" }', "sso.roles.ops: expected one of viewer, operator, admin, got 'root'"),
+        (SSO + "roles = 7", "sso.roles: expected a table of texts"),
+        (SSO + 'allow_private = ["x"]', "sso.allow_private"),
+        (SSO + 'scopes = "profile"', "sso.scopes: "),
+        ("client_secret = 7", "sso.client_secret: expected text$"),
+    ],
+)
+def test_single_sign_on_is_configured_whole(tmp_path: Path, keys: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        load(tmp_path, f"[sso]\n{keys}")
+
+
 @pytest.mark.parametrize(
     ("project", "reason"),
     [
@@ -356,6 +377,11 @@ SAMPLES = {
     "http.public_url": "https://terminals.example.com",
     "time.zone": "Asia/Shanghai",
     "users.reset_minutes": "45",
+    "sso.issuer": "https://login.example.com",
+    "sso.redirect_url": "https://console.example.com/back",
+    "sso.scopes": "openid groups",
+    "sso.roles": '{ ops = "operator" }',
+    "sso.allow_private": '["10.0.0.0/8"]',
     "users.reset_url": "https://console.example.com/reset",
 }
 
@@ -373,6 +399,8 @@ def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_
     variables = {f"TERRAZZO_{section}__{name}".upper(): sample}
     if name == "tls_port":
         variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
+    if name == "issuer":
+        variables |= {"TERRAZZO_SSO__CLIENT_ID": "c", "TERRAZZO_SSO__REDIRECT_URL": "https://x/back"}
     if name == "reset_project":
         variables |= {"TERRAZZO_MESSENGER__PROJECT": '[{id = 2000, name = "x", email = {host = "h", sender = "a@b"}}]'}
     config = load_config(None, variables)

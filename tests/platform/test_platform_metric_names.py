@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import terrazzo
 from terrazzo.access.password_reset import ResetStats
 from terrazzo.access.refusals import UserLoginStats
+from terrazzo.access.single_sign_on import SsoStats
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
@@ -50,6 +51,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "commands": (CommandStats, metric_names.COMMANDS),
     "login": (LoginStats, metric_names.LOGIN),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),
+    "single_sign_on": (SsoStats, metric_names.SINGLE_SIGN_ON),
     "password_resets": (ResetStats, metric_names.PASSWORD_RESETS),
     "analysis": (AnalysisStats, metric_names.ANALYSIS),
     "live": (LiveStats, metric_names.LIVE),

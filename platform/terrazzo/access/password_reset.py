@@ -67,7 +67,7 @@ class ResetStats(msgspec.Struct):
     requested: int = 0
     sent: int = 0
     failed: int = 0  # the mail server didn't take it
-    left: int = 0  # no such user, no address, deactivated, or too many for one user
+    left: int = 0  # no such user, no address, deactivated, of single sign-on, or too many for one user
     reset: int = 0
 
 
@@ -181,7 +181,7 @@ class PasswordResets:
         user_id = self._tokens.user_id(request.username)
         user = None if user_id is None else self._tokens.active(user_id)
         row = None if user is None else await self._users.by_name(request.username)
-        if user is None or row is None or not row["email"]:
+        if user is None or row is None or not row["email"] or row["by_sso"]:
             self.stats.left += 1
             return
         code = await self._new_code(user.user_id, row["token_epoch"])

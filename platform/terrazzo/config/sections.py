@@ -21,6 +21,7 @@ from terrazzo.config.http import check_http
 from terrazzo.config.kinds import CountOrOff, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
+from terrazzo.config.sso import SsoSection, check_sso
 from terrazzo.config.users import UsersSection, check_users
 from terrazzo.config.values import ConfigError, Given, build_table, check_value, from_text, suggest
 
@@ -181,6 +182,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     database: DatabaseSection = DatabaseSection()
     auth: AuthSection = AuthSection()
     users: UsersSection = UsersSection()
+    sso: SsoSection = SsoSection()
     audit: AuditSection = AuditSection()
     time: TimeSection = TimeSection()
     metrics: MetricsSection = MetricsSection()
@@ -351,3 +353,4 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     check_bridges(config.bridge)
     check_messenger(config.messenger)
     check_users(config.users, config.messenger)
+    check_sso(config.sso)

@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, inspect
 
-_HIDDEN = ("password", "token", "token_key", "secrets_key", "secrets_key_old")  # keys whose values no error shows
+_HIDDEN = (
+    "password",
+    "client_secret",
+    "token",
+    "token_key",
+    "secrets_key",
+    "secrets_key_old",
+)  # keys whose values no error shows
 
 
 class ConfigError(Exception):
@@ -38,7 +45,7 @@ def from_text(kind: inspect.Type, text: str) -> Any:
         return words.get(text.strip().lower(), text)
     if isinstance(kind, inspect.StrType) or _takes_text(kind):
         return text
-    if isinstance(kind, inspect.VarTupleType):
+    if isinstance(kind, inspect.VarTupleType | inspect.DictType):
         return _read_value(text)
     for read in (int, float):
         try:

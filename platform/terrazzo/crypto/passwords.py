@@ -19,6 +19,10 @@ _hasher = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
 NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$F8Onf1NTDE81suq9V9K6jQ$6Aek0NKhSopv1KWq4rAICZklFSt3AAEQ7hmYpQhqBmM"
 
 
+NO_PASSWORD = "!"
+"""The stored hash of users who log in otherwise; no password has it."""
+
+
 def check_password(password: str) -> None:
     """Checks a new password's length: ``MIN_CHARACTERS`` to ``MAX_CHARACTERS``.
 
@@ -35,9 +39,13 @@ async def hash_password(password: str) -> str:
 
 
 async def verify_password(stored: str | None, password: str) -> bool:
-    """Whether the password has this hash; for an unknown user (``stored`` None) it takes the same time."""
-    matches = await asyncio.to_thread(_matches, stored or NOBODY, password)
-    return matches and stored is not None
+    """Whether the password has this hash.
+
+    For an unknown user (``stored`` None), and for one without a password, it takes the same time.
+    """
+    known = stored if stored is not None and stored != NO_PASSWORD else None
+    matches = await asyncio.to_thread(_matches, known or NOBODY, password)
+    return matches and known is not None
 
 
 def _matches(stored: str, password: str) -> bool:

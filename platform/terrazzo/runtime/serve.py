@@ -14,6 +14,7 @@ from terrazzo.config.bridge import BridgeSection, bridge_settings
 from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerSection
 from terrazzo.config.sections import Config, ConfigError
+from terrazzo.config.sso import SsoSection
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
@@ -123,7 +124,8 @@ class Platform:
         )
         campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
-        logins = open_logins(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
+        caller = self._ports.new_caller(config.sso)
+        logins = open_logins(config, lifetime, metadata=metadata, messenger=messenger, caller=caller, clock=clock)
         self.terminals = await start_terminals(
             config,
             lifetime,
@@ -267,8 +269,11 @@ def new_mailer(section: EmailSection) -> SmtpMailer:
     return SmtpMailer(MailServer(**given))
 
 
-def new_caller(section: MessengerSection) -> HttpCaller:
-    """The HTTP client for providers and webhooks; it refuses private addresses that the section does not allow."""
+def new_caller(section: MessengerSection | SsoSection) -> HttpCaller:
+    """The HTTP client for providers and webhooks, or for single sign-on.
+
+    It refuses private addresses that the section does not allow.
+    """
     return GuardedHttp(Guard(section.allow_private))
 
 
@@ -280,7 +285,7 @@ class Ports:
         clock: UTC microseconds.
         open_store: opens the time series store of a configuration; raises ``StoreUnavailable``.
         new_mailer: makes the sender of mail of a section.
-        new_caller: makes the HTTP client for providers and webhooks.
+        new_caller: makes the HTTP client for providers and webhooks, and that for single sign-on.
         new_supervisor: makes the supervisor of all long-lived tasks.
         intake_limits: when reading from terminals pauses, and how much one commit takes.
     """
@@ -288,6 +293,6 @@ class Ports:
     clock: Callable[[], int] = now_us
     open_store: Callable[[Config, Tasks], Awaitable[TimeSeriesStore]] = open_store
     new_mailer: Callable[[EmailSection], Mailer] = new_mailer
-    new_caller: Callable[[MessengerSection], HttpCaller] = new_caller
+    new_caller: Callable[[MessengerSection | SsoSection], HttpCaller] = new_caller
     new_supervisor: NewSupervisor = new_supervisor
     intake_limits: IngestLimits = field(default_factory=IngestLimits)

@@ -13,6 +13,7 @@ from terrazzo.access.api_keys import ApiKeys
 from terrazzo.access.lockouts import Lockouts
 from terrazzo.access.password_reset import PasswordResets
 from terrazzo.access.second_factor_setup import SecondFactorSetup
+from terrazzo.access.single_sign_on import SingleSignOn
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.audit.entry import AuditEntry
@@ -352,6 +353,7 @@ class Services:
     api_keys: ApiKeys
     password_resets: PasswordResets
     second_factors: SecondFactorSetup
+    single_sign_on: SingleSignOn
     lockouts: Lockouts
     refusals: Refusals
     audit: AuditLogReader

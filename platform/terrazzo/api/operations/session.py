@@ -11,6 +11,7 @@ from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.identity import held_by
 from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.services import Services
+from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.record import record_of
 from terrazzo.errors import NotAuthenticated
@@ -64,6 +65,11 @@ class Pong(msgspec.Struct):
 async def handle_login(services: Services, caller: Caller, request: Login) -> User:
     """A token for a name and a password; a connection is authenticated by it from here on."""
     row, token = await services.login.login(request.username, request.password, caller.address, code=request.code)
+    return logged_in(services, caller, row, token)
+
+
+def logged_in(services: Services, caller: Caller, row: Row, token: str) -> User:
+    """The result of a login."""
     caller.token = token
     times = {name: format_spaced(row[name], services.zone) for name in ("created_at", "updated_at")}
     return record_of(User, row, times, {"permission_company_id": str(row["permission_company_id"]), "token": token})

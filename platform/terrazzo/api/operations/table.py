@@ -23,13 +23,14 @@ from terrazzo.api.operations import (
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
-from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor
+from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor, single_sign_on
 
 TABLE = OperationTable(
     (
         *session.OPERATIONS,
         *passwords.OPERATIONS,
         *second_factor.OPERATIONS,
+        *single_sign_on.OPERATIONS,
         *accounts.OPERATIONS,
         *api_keys.OPERATIONS,
         *terminals.OPERATIONS,

@@ -19,5 +19,6 @@ REVISIONS = (
     "0020",
     "0021",
     "0022",
+    "0023",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

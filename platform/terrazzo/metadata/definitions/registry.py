@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import sqlalchemy as sa
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -126,11 +127,15 @@ USER = define(
     flag("is_super"),
     flag("is_default"),
     flag("has_second_factor", read_only=True),
+    flag("by_sso"),  # may log in by single sign-on; made by it, it has no password
+    text("sso_hash", 64, internal=True),  # SHA-256 of issuer and subject; empty: never logged in there
     uid=Uid.GIVEN,
     key=text("username", 64, default=None, required=True, check=check_username),
     created="created_at",
     modified="updated_at",
 )
+
+sa.Index(None, USER.table.c.sso_hash)
 
 CONFIGURATION = define(
     "configuration",

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.crypto.passwords import check_password, hash_password
+from terrazzo.crypto.passwords import NO_PASSWORD, check_password, hash_password
 from terrazzo.database.port import Row
 from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR
 from terrazzo.domain.actor import Actor
@@ -42,6 +42,21 @@ class UserRepository(EntityRepository):
     async def set_second_factor(self, actor: Actor, key: int | str, *, has: bool) -> Row:
         """Notes that a user has a second factor now, or takes it away; the user's tokens end."""
         return await self._update(actor, key, {}, {"has_second_factor": int(has)})
+
+    async def create_by_sso(self, actor: Actor, values: Mapping[str, Any], sso_hash: str) -> Row:
+        """Stores a new user who logs in by single sign-on alone, and whom the provider knows by this hash."""
+        return await self._create(actor, values, {"password_hash": NO_PASSWORD, "sso_hash": sso_hash})
+
+    async def link_subject(self, actor: Actor, key: int | str, sso_hash: str) -> Row:
+        """Notes by which hash the provider of single sign-on knows a user from now on."""
+        return await self._update(actor, key, {}, {"sso_hash": sso_hash})
+
+    async def by_subject(self, sso_hash: str) -> Row | None:
+        """The user whom the provider knows by this hash, internal columns included; None where there is none."""
+        async with self._database.reading() as connection:
+            found = await connection.execute(self._rows.where(self.table.c.sso_hash == sso_hash))
+            row = found.mappings().first()
+        return None if row is None else self._codec.decode(row)
 
     async def by_name(self, username: str) -> Row | None:
         """The user of any company with this name, password hash and token epoch included; None where there is none."""

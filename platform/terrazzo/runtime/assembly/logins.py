@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from terrazzo.access.lockouts import Lockouts
+from terrazzo.access.oidc import OidcProvider
 from terrazzo.access.password_reset import PasswordResets, ResetMail, ResetSettings, SendMail
 from terrazzo.access.refusals import WINDOW_S, RefusalLog
 from terrazzo.access.second_factor import SecondFactors
 from terrazzo.access.second_factor_setup import SecondFactorSetup
+from terrazzo.access.single_sign_on import SingleSignOn
 from terrazzo.access.users import UserLogin
 from terrazzo.config.sections import Config
 from terrazzo.domain.registry import Registry
@@ -18,7 +20,7 @@ from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.logins.places import KnownPlaces
 from terrazzo.messenger.message import Message
 from terrazzo.messenger.messenger import Messenger
-from terrazzo.ports.providers import SendOutcome
+from terrazzo.ports.providers import HttpCaller, SendOutcome
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.lifetime import Lifetime
@@ -31,14 +33,21 @@ class Logins:
     users: UserLogin
     password_resets: PasswordResets
     second_factors: SecondFactorSetup
+    single_sign_on: SingleSignOn
     lockouts: Lockouts
     of_terminals: LoginLimiter
 
 
 def open_logins(
-    config: Config, lifetime: Lifetime, *, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
+    config: Config,
+    lifetime: Lifetime,
+    *,
+    metadata: Metadata,
+    messenger: Messenger,
+    caller: HttpCaller,
+    clock: Callable[[], int],
 ) -> Logins:
-    """Reads where users and terminals are known to come from.
+    """Reads where users and terminals are known to come from; ``caller`` asks the provider of single sign-on.
 
     Raises:
         OSError: the files can't be written.
@@ -62,7 +71,23 @@ def open_logins(
     setup = SecondFactorSetup(users, factors, metadata.entities.users, metadata.tokens, metadata.audit)
     lockouts = Lockouts(metadata.tokens, metadata.registry, of_users=of_users, of_terminals=of_terminals, clock=clock)
     resets = _start_resets(config, lifetime, metadata=metadata, messenger=messenger, clock=clock)
-    return Logins(users, resets, setup, lockouts, of_terminals)
+    single_sign_on = SingleSignOn(
+        config.sso,
+        OidcProvider(config.sso, caller, clock=clock) if config.sso.issuer else None,
+        entities=metadata.entities,
+        tokens=metadata.tokens,
+        audit=metadata.audit,
+        refusals=refusals,
+        clock=clock,
+    )
+    return Logins(
+        users=users,
+        password_resets=resets,
+        second_factors=setup,
+        single_sign_on=single_sign_on,
+        lockouts=lockouts,
+        of_terminals=of_terminals,
+    )
 
 
 def _start_resets(

@@ -145,6 +145,12 @@ USER_LOGIN = {
     "terrazzo_user_login_counted_total": "counted",
 }
 
+SINGLE_SIGN_ON = {
+    "terrazzo_single_sign_on_begun_total": "begun",
+    "terrazzo_single_sign_on_accepted_total": "accepted",
+    "terrazzo_single_sign_on_refused_total": "refused",
+}
+
 PASSWORD_RESETS = {
     "terrazzo_password_reset_requested_total": "requested",
     "terrazzo_password_reset_sent_total": "sent",

@@ -5,17 +5,22 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from typing import Any
 from urllib.parse import parse_qsl
 
+import msgspec
 from parser_kinds import Parser
 
+from terrazzo.access.oidc import read_provider
+from terrazzo.access.single_sign_on import role_of, username_of
 from terrazzo.api.kernel.components import query_values
 from terrazzo.api.transports.bodies.forms import _MEDIA_TYPE, clean_name, read_multipart, read_urlencoded
 from terrazzo.api.transports.bodies.inflate import BadCoding, Inflater
 from terrazzo.api.transports.bodies.multipart import BadForm, boundary_of, parse_parameters
 from terrazzo.api.transports.byte_ranges import choose_range
 from terrazzo.bulk.rows import read_upload
-from terrazzo.errors import BadParameter
+from terrazzo.config.sso import SsoSection
+from terrazzo.errors import BadParameter, NotAuthenticated, Unavailable
 from terrazzo.files.folder import _NAME
 from terrazzo_adapters.messenger.http import _CHARSET
 from terrazzo_broker.listeners.proxy_protocol import SIGNATURE_2, ProxyError, parse_header
@@ -48,6 +53,24 @@ def _rows(data: bytes) -> object:
 
 
 _DISPOSITION = b'Content-Disposition: form-data; name="a"'
+
+_PROVIDER = (
+    '{"issuer": "https://x", "authorization_endpoint": "https://x/a", "token_endpoint": "https://x/t", '
+    '"jwks_uri": "https://x/k"}'
+)
+_SSO = SsoSection(role_claim="realm_access.roles", roles={"ops": "operator"}, username_claim="email")
+
+
+def _of_provider(text: str) -> object:
+    """What a provider of single sign-on says of itself, or of a user."""
+    try:
+        answer = msgspec.json.decode(text, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError):
+        answer = {}
+    if "issuer" in answer:
+        return read_provider(answer, "https://x")
+    return role_of(answer, _SSO), username_of(answer, _SSO)
+
 
 PARSERS_OF_TEXT: list[Parser[str]] = [
     Parser(
@@ -111,6 +134,20 @@ PARSERS_OF_TEXT += [
             lambda n: "x;a=" * (n // 4),
         ),
         samples=('form-data; name="a"; filename="b.txt"', "multipart/form-data; boundary=xyz", 'x; a="\\""; b=c'),
+    ),
+    Parser(
+        covers=("terrazzo.access.oidc:read_provider",),
+        run=_of_provider,
+        raises=(Unavailable, NotAuthenticated),
+        worst=(
+            lambda n: '{"issuer": "' + "x" * n + '"}',
+            lambda n: "[" * n,
+            lambda n: '{"realm_access":' * (n // 16),
+            lambda n: '{"realm_access": {"roles": [' + '"ops",' * (n // 6) + '"ops"]}}',
+            lambda n: _PROVIDER.replace("}", ', "token_endpoint_auth_methods_supported": [' + "0," * (n // 2) + "0]}"),
+        ),
+        samples=(_PROVIDER, '{"realm_access": {"roles": ["ops"]}, "email": "a@b", "email_verified": true}', "7", "{}"),
+        most=65_536,  # what is read of an answer
     ),
     Parser(
         covers=("terrazzo_adapters.messenger.http:_CHARSET",),

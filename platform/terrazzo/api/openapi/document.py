@@ -29,7 +29,7 @@ _SECURITY: list[Schema] = [{"token": []}]
 _DESCRIPTION = """An MQTT-centric device platform. One address serves all actions: the field `action` of the body says
 which. Component paths serve the same operations with query strings.
 
-**Tokens.** `login` gives one. Send it as `Authorization: Bearer <token>`.
+**Tokens.** `login` gives one. Send it as `Authorization: Bearer <token>`. An API key goes wherever a token goes.
 
 **WebSocket.** The gateway's path also upgrades to a WebSocket, here and on the port `websocket.port`: one request a
 message, one answer a message. A connection is authenticated by the upgrade's header or by a request with a

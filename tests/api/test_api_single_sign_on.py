@@ -175,9 +175,10 @@ async def test_a_token_that_does_not_say_what_it_should_is_refused(site: Site, l
     assert (await site.rig.ask("get_user_item", uid="bo"))["code"] == 10404
 
 
-async def test_a_foreign_issuer_is_refused(site: Site) -> None:
+async def test_a_foreign_issuer_is_refused(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.provider.lies = {"iss": "https://evil.example"}
     code, info = await site.refusal()
+    assert f"a login by single sign-on from 127.0.0.1 was refused: {info}" in caplog.text
     assert (code, info) == (10402, f"id_token.iss: expected {site.provider.issuer}, got 'https://evil.example'")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
+import logging
 import math
 import secrets
 from collections import OrderedDict
@@ -30,12 +31,14 @@ from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.errors import BadParameter, NotAuthenticated, Throttled, Unavailable
 from terrazzo.logins.address_rate import AddressRate
 from terrazzo.metadata.entities import Entities
+from terrazzo.sparse_log import SparseLog
 
 PENDING_S = 600.0  # a login takes at most
 MOST_PENDING = 10_000  # logins that were begun; the oldest makes room
 OF_ADDRESS, WINDOW_S = 60, 300.0  # that an address begins, and that it finishes
 AT_ONCE, MOST_WAITING = 8, 64  # logins that ask the provider
 
+_log = SparseLog(logging.getLogger(__name__))
 _ROLES = {role.name.lower(): role for role in Role}
 _RANDOM_BYTES = 32
 _SUPER = "is a super user: log in by password"
@@ -132,8 +135,9 @@ class SingleSignOn:
             async with self._turn():
                 claims = await provider.claims(code, verifier=pending.verifier, nonce=pending.nonce)
             row = await self._user_of(claims, address)
-        except NotAuthenticated:
+        except (NotAuthenticated, Unavailable) as error:
             self.stats.refused += 1
+            _log.warning("a login by single sign-on from %s was refused: %s", address, error)
             raise
         user = msgspec.structs.replace(actor_of(row), address=address)
         told = about_user(user, "login")

@@ -38,7 +38,6 @@ MOST_PENDING = 10_000  # logins that were begun; the oldest makes room
 OF_ADDRESS, WINDOW_S = 60, 300.0  # that an address begins, and that it finishes
 AT_ONCE, MOST_WAITING = 8, 64  # logins that ask the provider
 
-_log = SparseLog(logging.getLogger(__name__))
 _ROLES = {role.name.lower(): role for role in Role}
 _RANDOM_BYTES = 32
 _SUPER = "is a super user: log in by password"
@@ -86,6 +85,7 @@ class SingleSignOn:
         clock: Callable[[], int],
     ) -> None:
         self.stats = SsoStats()
+        self._log = SparseLog(logging.getLogger(__name__))
         self._section = section
         self._provider = provider
         self._users = entities.users
@@ -137,7 +137,7 @@ class SingleSignOn:
             row = await self._user_of(claims, address)
         except (NotAuthenticated, Unavailable) as error:
             self.stats.refused += 1
-            _log.warning("a login by single sign-on from %s was refused: %s", address, error)
+            self._log.warning("a login by single sign-on from %s was refused: %s", address, error)
             raise
         user = msgspec.structs.replace(actor_of(row), address=address)
         told = about_user(user, "login")

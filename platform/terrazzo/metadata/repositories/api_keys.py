@@ -40,9 +40,10 @@ class ApiKeyRepository(EntityRepository):
         return await self._create(actor, values, {**internal, **owner})
 
     async def note_uses(self, used_us: Mapping[int, int]) -> None:
-        """Writes when keys were used last, by their ids; UTC microseconds."""
-        ids, times = self.table.c.id, self.table.c.last_used
-        statement = self.table.update().where(ids == sa.bindparam("key_id")).values({times: sa.bindparam("used_us")})
+        """Writes when keys were used last, by their ids, unless another process has written later; UTC microseconds."""
+        ids, times, used = self.table.c.id, self.table.c.last_used, sa.bindparam("used_us", type_=sa.BigInteger)
+        earlier = sa.or_(times.is_(None), times < used)
+        statement = self.table.update().where(ids == sa.bindparam("key_id"), earlier).values({times: used})
         rows = [{"key_id": key_id, "used_us": time_us} for key_id, time_us in used_us.items()]
         async with self._database.writing() as connection:
             await connection.execute(statement, rows)

@@ -49,6 +49,7 @@ MEANINGS = {
     "model": "model",
     "name": "name",
     "object_id": "the object",
+    "old_password": "the password so far",
     "page_size": "records a page",
     "password": "password",
     "payloads": "what terminals might report, to try the rows on",

@@ -25,7 +25,7 @@ class Login(msgspec.Struct, kw_only=True):
 
     username: _Text
     password: _Text
-    code: Annotated[str, Meta(max_length=64)] | None = None
+    code: Annotated[str, Meta(max_length=64, description="of the second factor, or a recovery code")] | None = None
 
 
 class Logout(msgspec.Struct, kw_only=True):

@@ -30,7 +30,7 @@ class CreateApiKey(msgspec.Struct, kw_only=True):
 
     name: Annotated[str, Meta(min_length=1, max_length=64)]
     role: Annotated[str, Meta(max_length=16, description=" or ".join(ROLES))] = "viewer"
-    days: Annotated[int, Meta(ge=1, le=3_660)] = 365
+    days: Annotated[int, Meta(ge=1, le=3_660, description="how long it is good")] = 365
     description: Annotated[str, Meta(max_length=255)] = ""
     is_super: Flag = 0
 

@@ -39,7 +39,7 @@ class RequestPasswordReset(msgspec.Struct, kw_only=True):
 class ResetPassword(msgspec.Struct, kw_only=True):
     """The code of the mail, and the new password."""
 
-    code: _Text
+    code: Annotated[str, Meta(min_length=1, max_length=1024, description="of the mail")]
     password: _NewPassword
 
 

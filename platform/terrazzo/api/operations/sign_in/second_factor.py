@@ -14,7 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
 
 _Text = Annotated[str, Meta(min_length=1, max_length=1024)]
-_Code = Annotated[str, Meta(min_length=1, max_length=64)]
+_Code = Annotated[str, Meta(min_length=1, max_length=64, description="of the app, or a recovery code")]
 
 
 class EnrolSecondFactor(msgspec.Struct, kw_only=True):

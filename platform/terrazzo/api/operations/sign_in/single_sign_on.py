@@ -11,8 +11,6 @@ from terrazzo.api.kernel.operation import Caller, Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.session import User, logged_in
 
-_Random = Annotated[str, Meta(min_length=1, max_length=128)]
-
 
 class BeginSingleSignOn(msgspec.Struct, kw_only=True):
     """Nothing is needed."""
@@ -28,9 +26,9 @@ class SingleSignOnBegun(msgspec.Struct):
 class FinishSingleSignOn(msgspec.Struct, kw_only=True):
     """``state`` and ``code`` as the provider added them to ``sso.redirect_url``, and the ``ticket`` that was kept."""
 
-    state: _Random
-    ticket: _Random
-    code: Annotated[str, Meta(min_length=1, max_length=4_096)]
+    state: Annotated[str, Meta(min_length=1, max_length=128, description="as it came back")]
+    ticket: Annotated[str, Meta(min_length=1, max_length=128, description="of the login that was begun")]
+    code: Annotated[str, Meta(min_length=1, max_length=4_096, description="of the provider")]
 
 
 async def handle_begin(services: Services, caller: Caller, request: BeginSingleSignOn) -> SingleSignOnBegun:

@@ -24,6 +24,8 @@ _FORMS = (
     re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"),
     re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"),
     re.compile(r"eyJ[\w.-]+"),  # a token
+    re.compile(r"tzk_[\w-]+"),  # an API key, or its beginning
+    re.compile(r"[A-Z2-7]{8,32}|otpauth://totp/\S+"),  # the secret of a second factor
     re.compile(r"127\.0\.0\.1(:\d+)?"),
     _DAY,
     _RANDOM,

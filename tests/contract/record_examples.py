@@ -21,7 +21,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 from example_run import Rehearsal, with_tcp  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "platform" / "terrazzo" / "api" / "openapi" / "examples.json"
-_TOKEN = re.compile(r"eyJ[\w.-]{16,}")
+_TOKEN = re.compile(r"eyJ[\w.-]{16,}|tzk_[\w-]{24,}")
 
 
 def record(examples: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -278,3 +278,15 @@ async def test_all_kinds_are_looked_at_and_told(tmp_path: Path) -> None:
         waiting[str(ours.actor.company_id)] += 100
         await until(lambda: memory_of(site).by_kind()["effects"] > 10_000, "they are counted")
         assert bytes_of(site, ours) > 10_000
+
+
+async def test_lines_that_have_not_all_arrived_count(tmp_path: Path) -> None:
+    async with open_rig(tmp_path) as rig:
+        memory, ours = rig.services.memory, await company_of(rig, "admin")
+        _, writer = await asyncio.open_connection("127.0.0.1", int(rig.addresses.tcp.rpartition(":")[2]))
+        proof = {"action": "ping", "Authorization": f"Bearer {rig.tokens['admin']}"}
+        writer.write(json.dumps(proof).encode() + b"\n" + b'{"action": "' + b"x" * 100 * KIB)
+        await until(lambda: memory.by_kind()["requests"] > 100 * KIB, "it is counted")
+        assert dict(memory.largest(10))[ours] > 100 * KIB
+        await close(writer)
+        await until(lambda: not memory.by_kind()["requests"], "it is gone")

@@ -10,7 +10,7 @@ from enum import Enum
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from terrazzo.api.transports.conversation import Conversation
+from terrazzo.api.transports.conversation import RequestKeeper
 from terrazzo.api.transports.peers.shares import ConnectionSlot, Full, Shares
 from terrazzo.api.transports.peers.unread import Unread
 from terrazzo.sparse_log import SparseLog
@@ -52,7 +52,7 @@ class ConnectionLimiter(Collector):
         self.pauses = 0  # times that a connection had as many requests under way as it may
         self._proxies = proxies
         self.unread = Unread(self._on_unread)
-        self.conversations: dict[Conversation, None] = {}  # that are open
+        self.requests: dict[RequestKeeper, None] = {}  # connections that stay, and their conversations
         self._goodbyes = 0
         self._shares = Shares(most, min(unauthenticated, most), self._on_gave_way)
         self._by_port: Counter[str] = Counter()

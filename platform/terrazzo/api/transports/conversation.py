@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from terrazzo.api.kernel.dispatch import Gateway, GatewayRequest
 from terrazzo.api.kernel.envelope import Answer
@@ -20,6 +20,13 @@ Raises:
 """
 
 
+class RequestKeeper(Protocol):
+    """Who has requests that are under way, or that have not all arrived."""
+
+    def kept(self) -> tuple[int, int, int]:
+        """Whose, their bytes, and how many they are."""
+
+
 class Conversation:
     """``async with`` it, ``take`` each request in the order of arrival, then ``finish``.
 
@@ -29,7 +36,7 @@ class Conversation:
 
     Args:
         on_full: called each time that ``take`` has to wait for that.
-        among: all that are open.
+        among: all that keep requests.
     """
 
     def __init__(
@@ -41,7 +48,7 @@ class Conversation:
         most: int,
         most_bytes: int,
         on_full: Callable[[], None],
-        among: dict[Conversation, None],
+        among: dict[RequestKeeper, None],
     ) -> None:
         self._among = among
         self._gateway = gateway

@@ -28,6 +28,11 @@ class Lines:
         return len(self._ready)
 
     @property
+    def kept_bytes(self) -> int:
+        """Of all lines, complete or not."""
+        return self.waiting_bytes + len(self._rest)
+
+    @property
     def is_partial(self) -> bool:
         """Whether a line has begun and is not complete."""
         return bool(self._rest)

@@ -22,6 +22,7 @@ from terrazzo.live.feed import Sink
 from terrazzo.live.frames import Framing, as_line
 from terrazzo.live.session import LiveSession
 from terrazzo.live.socket_writer import SocketWriter
+from terrazzo.memory_shares import NOBODY
 from terrazzo.sparse_log import SparseLog
 
 _log = SparseLog(logging.getLogger(__name__))
@@ -106,6 +107,11 @@ class TcpConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._sent.set()
         self._server.unread.remove(self)
+
+    def kept(self) -> tuple[int, int, int]:
+        """Whose lines wait or have begun, and the bytes of them."""
+        size = self._lines.kept_bytes
+        return NOBODY if self.slot is None else self.slot.company_id, size, int(size > 0)
 
     @property
     def unsent_transport(self) -> asyncio.Transport:
@@ -270,6 +276,7 @@ class TcpServer:
             channel.refuse(limiter, limiter.why(place))
             return
         channel.slot = place
+        limiter.requests[channel] = None
         name = f"TCP connection of {channel.address}"
         self._serving[channel] = asyncio.create_task(self._serve(channel), name=name)
 
@@ -289,6 +296,7 @@ class TcpServer:
             channel.transport.close()
             asyncio.get_running_loop().call_later(_GOODBYE_S, channel.transport.abort)  # if it can't send the rest
             del self._serving[channel]
+            self._connection_limiter.requests.pop(channel, None)
             if channel.slot is not None:
                 self._connection_limiter.leave(PORT, channel.slot)
 
@@ -302,7 +310,7 @@ class TcpServer:
             most=self.limits.pipelined_requests,
             most_bytes=self.limits.body_bytes,
             on_full=self._connection_limiter.pause,
-            among=self._connection_limiter.conversations,
+            among=self._connection_limiter.requests,
         )
         try:
             async with talk:

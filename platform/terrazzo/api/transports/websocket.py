@@ -115,7 +115,7 @@ class GatewaySockets:
             most=self._limits.pipelined_requests,
             most_bytes=self._limits.body_bytes,
             on_full=self._connection_limiter.pause,
-            among=self._connection_limiter.conversations,
+            among=self._connection_limiter.requests,
         )
         async with talk:
             async for message in socket:

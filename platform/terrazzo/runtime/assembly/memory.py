@@ -105,8 +105,8 @@ def _of_bridges(bridges: Sequence[Bridge]) -> Iterator[tuple[int, int, int]]:
 
 
 def _of_requests(limiter: ConnectionLimiter) -> Iterator[tuple[int, int, int]]:
-    for conversation in list(limiter.conversations):
-        yield conversation.kept()
+    for keeper in list(limiter.requests):
+        yield keeper.kept()
 
 
 def _not_written(made: Mapping[int, Kept], unread: Mapping[int, Kept]) -> Mapping[int, Kept]:

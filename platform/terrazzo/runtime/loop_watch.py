@@ -49,13 +49,14 @@ class LoopWatch(Collector):
         self.longest_s = 0.0
         self.longest_cpu_s = 0.0  # of the loop's thread between two beats
         self.longest_collection_s = 0.0
+        self.collection_s = 0.0  # of all, by processor time
         self.who: list[Who] = []
         self._clock = clock
         self._counts = [0] * (len(_BOUNDS_S) + 1)
         self._sum_s = 0.0
         self._due_s = 0.0
         self._cpu_s = 0.0  # of the loop's thread at the last beat
-        self._collecting_since_s = 0.0
+        self._collecting_since = 0.0, 0.0  # seconds of the clock, and of the thread's processor time
         self._collected_s = 0.0  # how long the garbage collector worked since the last beat
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seen = (0.0, "")  # what the thread saw while the beat that was due then was overdue
@@ -103,9 +104,11 @@ class LoopWatch(Collector):
     def _on_collection(self, phase: str, _about: Mapping[str, Any]) -> None:
         """The garbage collector calls this, in whichever thread it works, at its beginning and at its end."""
         if phase == "start":
-            self._collecting_since_s = self._clock()
+            self._collecting_since = self._clock(), time.thread_time()
             return
-        took_s = self._clock() - self._collecting_since_s
+        since_s, cpu_s = self._collecting_since
+        took_s = self._clock() - since_s
+        self.collection_s += time.thread_time() - cpu_s
         self._collected_s += took_s
         self.longest_collection_s = max(self.longest_collection_s, took_s)
 
@@ -159,6 +162,10 @@ class LoopWatch(Collector):
             "terrazzo_loop_collection_max_seconds", "The longest work of the garbage collector since the start"
         )
         collection.add_metric([], self.longest_collection_s)
+        collections = CounterMetricFamily(
+            "terrazzo_loop_collection_seconds_total", "Processor time of the garbage collector"
+        )
+        collections.add_metric([], self.collection_s)
         tasks = GaugeMetricFamily("terrazzo_loop_tasks", "Tasks of the event loop")
         tasks.add_metric([], 0 if self._loop is None else len(asyncio.all_tasks(self._loop)))
-        return delay, held, longest, cpu, collection, tasks
+        return delay, held, longest, cpu, collection, collections, tasks

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable
 from terrazzo.config.sections import Config
 from terrazzo.runtime.serve import ListenAddresses, Platform
 
-_GC_AFTER = (50_000, 1, 1_000)
+_GC_AFTER = (20_000, 2, 1_500)
 """Objects between two collections: a batch's thousands of records end by themselves. What is looked at in one go, which
-holds the loop, is what has come since the last or the last but one; all that there is once in 100,000,000."""
+holds the loop, is what has come since the last or the last three; all that there is once in 90,000,000."""
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:

@@ -312,11 +312,21 @@ class Connection(ConnectionWriter):
         """Takes ``count`` publishes off the client's token bucket; a client without tokens isn't read for a while."""
         limit = self.core.settings.publish_per_second
         self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
-        if self.tokens < 0 and not self.holds & ReadHold.RATE:
+        if self.tokens < 0:
+            self._rest(-self.tokens / limit)
+
+    def limit_owner_rate(self, count: int) -> None:
+        """The same for all clients of the owner together."""
+        rest_s = self.core.publish_pace.take(self.owner, count, self.core.clock())
+        if rest_s > 0:
+            self._rest(rest_s)
+
+    def _rest(self, seconds: float) -> None:
+        if not self.holds & ReadHold.RATE:
             self.core.stats.rate_limited += 1
             self.tell_refused(Cause.PUBLISH_RATE, detail=f"more than {limit} a second")
             self.hold(ReadHold.RATE)
-            asyncio.get_running_loop().call_later(-self.tokens / limit, self.release, ReadHold.RATE)
+            asyncio.get_running_loop().call_later(seconds, self.release, ReadHold.RATE)
 
     def settled(self) -> None:
         """Sends the acknowledgements of a batch that is durable, unless earlier batches still wait."""

@@ -12,6 +12,7 @@ import mqtt5
 from mqtt5 import DisconnectReasonCode
 
 from .admission.limits import Admission
+from .admission.publish_pace import PublishPace
 from .asked_hooks import AskedHooks
 from .connections import Connections
 from .delivery.acknowledgements import DurableBatch
@@ -65,6 +66,7 @@ class BrokerCore:
         self.router = Router(self.tree, self.hooks.may_receive)
         self.clock = time.monotonic
         self.admission = Admission(settings, self.stats, lambda: self.clock(), self.hooks.tell_refused)
+        self.publish_pace = PublishPace(settings.owner_publish_per_second)
         self.turns = Turns(self.stats)
         self.connections = Connections(self.stats, self.admission)
         self.peer_tasks = PeerTasks(self.stats)

@@ -86,6 +86,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.finish_read()
         if core.settings.publish_per_second and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
+        if core.settings.owner_publish_per_second and connection.client is not None:
+            connection.limit_owner_rate(connection.client.messages_in - messages_before)
     connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
 
 

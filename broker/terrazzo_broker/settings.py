@@ -50,6 +50,7 @@ class BrokerSettings:
     trusted_proxies: tuple[str, ...] = ()  # peers whose PROXY header and X-Forwarded-For count, addresses and networks
     allowed_origins: tuple[str, ...] | None = None  # of web pages on WebSocket, beside its own host's; None: any
     publish_per_second: int = 0  # per client, 0 is off; a faster client is read more slowly
+    owner_publish_per_second: int = 0  # of all clients of an owner, 0 is off; who publishes then is read more slowly
     inflight_from_client: int = 65_535  # Receive Maximum, announced to MQTT 5 clients
     inflight_to_client: int = 100  # unacknowledged QoS 1 and 2 publishes to one client
     queued_messages: int = 1_000  # per offline session
@@ -81,6 +82,7 @@ class BrokerSettings:
         _within(self, "connect_bytes", 64, 268_435_460)
         _within(self, "sockets", 0, 1 << 40)
         _within(self, "connects_per_second", 0, 1 << 40)
+        _within(self, "owner_publish_per_second", 0, 1 << 40)
         _within(self, "inflight_from_client", 1, 65_535)
         _within(self, "inflight_to_client", 1, 65_535)
         _within(self, "topic_alias_maximum", 0, 65_535)

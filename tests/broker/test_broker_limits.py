@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import mqtt5
+import pytest
 from raw_client import publish_4, until
+
+from broker.conftest import RecordingHooks
+from terrazzo_broker import Accept
+from terrazzo_broker.admission import publish_pace
+from terrazzo_broker.admission.publish_pace import PublishPace
 
 
 async def flood(publisher, packet: bytes, enough) -> None:
@@ -89,6 +95,37 @@ async def test_a_fast_publisher_is_read_more_slowly(start, dial):
             assert await client.receive() == (0x40, number.to_bytes(2, "big"))
     assert loop.time() - started_s > 0.9
     assert running.broker.stats.rate_limited >= 1
+
+
+async def test_the_clients_of_an_owner_have_a_rate_together(start, dial):
+    async def by_name(request):
+        return Accept("someone", owner=request.client_id[0])
+
+    running = await start(RecordingHooks(by_name), owner_publish_per_second=50)
+    loop, owned = asyncio.get_running_loop(), [await dial(name, port=running.port, version=4) for name in ("a1", "a2")]
+    other, started_s = await dial("b1", port=running.port, version=4), loop.time()
+
+    async def publish(client, count: int) -> float:
+        for number in range(1, count + 1):
+            client.send(publish_4("t", b"x", qos=1, packet_id=number))
+            assert await client.receive() == (0x40, number.to_bytes(2, "big"))
+        return loop.time() - started_s
+
+    *slow_s, quick_s = await asyncio.gather(publish(owned[0], 60), publish(owned[1], 60), publish(other, 40))
+    assert max(slow_s) > 1.2, "120 of them, 50 at once"
+    assert quick_s < min(slow_s)
+    assert running.broker.stats.rate_limited > 1
+
+
+def test_owners_who_rest_are_forgotten(monkeypatch):
+    monkeypatch.setattr(publish_pace, "_MOST_BUCKETS", 100)
+    pace = PublishPace(10)
+    assert pace.take("busy", 1_000, 0.0) == 99.0
+    for number in range(1_000):
+        assert pace.take(f"o{number}", 5, number * 0.05) == 0.0
+    assert len(pace._buckets) <= 101
+    assert pace.take("fast", 0, 0.0) == 0.0
+    assert pace.take("busy", 10, 99.0) == pytest.approx(1.0), "what it owes stays"
 
 
 async def test_subscriptions_are_limited(start, dial):

@@ -61,6 +61,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "half_open_per_address": 1_024,
         "half_open_bytes": 16_777_216,
         "publish_per_second": 0,
+        "company_publish_per_second": 0,
         "inflight": 65_535,
         "inflight_to_client": 100,
         "queued_messages": 1_000,

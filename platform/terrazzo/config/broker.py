@@ -37,6 +37,7 @@ def broker_settings(config: Config) -> BrokerSettings:
         trusted_proxies=config.http.trusted_proxies,
         allowed_origins=config.http.allowed_origins,
         publish_per_second=limits.publish_per_second,
+        owner_publish_per_second=limits.company_publish_per_second,
         inflight_from_client=limits.inflight,
         inflight_to_client=limits.inflight_to_client,
         queued_messages=limits.queued_messages,

@@ -30,6 +30,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     half_open_per_address: Count = 1_024
     half_open_bytes: Bytes = 16 * 2**20
     publish_per_second: CountOrOff = 0
+    company_publish_per_second: CountOrOff = 0
     inflight: Annotated[int, Meta(ge=1, le=65_535)] = 65_535
     inflight_to_client: Annotated[int, Meta(ge=1, le=65_535)] = 100
     queued_messages: Count = 1_000

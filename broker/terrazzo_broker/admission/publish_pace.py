@@ -1,0 +1,31 @@
+"""How many messages a second the clients of an owner publish together."""
+
+from __future__ import annotations
+
+_MOST_BUCKETS = 10_000  # of owners; beyond, those that are full are forgotten
+
+
+class PublishPace:
+    """A bucket of tokens for each owner: ``per_second`` of them come each second, and no more than that are kept."""
+
+    def __init__(self, per_second: int) -> None:
+        self._per_second = per_second
+        self._buckets: dict[str, tuple[float, float]] = {}  # tokens at a time
+
+    def take(self, owner: str, count: int, now_s: float) -> float:
+        """Takes a token for each message that a client has published; for how many seconds it isn't to be read."""
+        limit = self._per_second
+        if not limit or not count:
+            return 0.0
+        tokens, seen_s = self._buckets.get(owner) or self._add(owner, now_s)
+        tokens = min(float(limit), tokens + (now_s - seen_s) * limit) - count
+        self._buckets[owner] = tokens, now_s
+        return max(0.0, -tokens / limit)
+
+    def _add(self, owner: str, now_s: float) -> tuple[float, float]:
+        limit = self._per_second
+        if len(self._buckets) >= _MOST_BUCKETS:
+            kept = self._buckets.items()
+            self._buckets = {each: bucket for each, bucket in kept if bucket[0] + (now_s - bucket[1]) * limit < limit}
+        self._buckets[owner] = float(limit), now_s
+        return self._buckets[owner]

@@ -387,9 +387,6 @@ class Mapper:
     def lane(self, uid):
         return None
 
-    def is_ready(self, uid):
-        return True
-
     def begin(self, reports) -> None: ...
 
     def keep_up(self, plans, count) -> None: ...

@@ -242,7 +242,6 @@ class ToldEvents:
         self.engine.catalogue.put_mapping(1, [*rows, ["E", "", "", "EVNT", "", "", "S > 10"]])
         self.engine.catalogue.put_object(ObjectSpec(id=1, company_id=1, mapping_id=1, terminals=("t1", "t2")))
         self.plans, self.lane = self.engine.catalogue.plans, self.engine.catalogue.lane
-        self.is_ready = lambda uid: True
         self.shape, self.begin, self.keep_up = self.engine.shape, self.engine.begin, self.engine.keep_up
         self.take_records = self.engine.take_records
         self.wanted = Listeners("wanted")
@@ -326,9 +325,6 @@ class Costly:
 
     def lane(self, uid):
         return None
-
-    def is_ready(self, uid):
-        return True
 
     def begin(self, reports):
         pass

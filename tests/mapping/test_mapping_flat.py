@@ -63,7 +63,6 @@ class Plant:
     def engine_as_shaper(self) -> Any:
         engine = self.engine
         return SimpleNamespace(
-            is_ready=engine.catalogue.is_ready,
             plans=engine.catalogue.plans,
             shape=engine.shape,
             begin=engine.begin,

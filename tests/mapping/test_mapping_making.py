@@ -72,7 +72,7 @@ async def making(catalogue: MappingCatalogue):
 
 async def ready(maker: PlanMaker, uid: str) -> None:
     async with asyncio.timeout(60):
-        while not maker.is_ready(uid):
+        while maker.plans(uid) is None:
             done = asyncio.Event()
             maker.when_ready(uid, done.set)
             await done.wait()
@@ -113,9 +113,9 @@ async def test_a_short_mapping_is_made_at_once_and_a_company_waits_for_itself_al
     catalogue.put_object(ObjectSpec(id=9, company_id=2, mapping_id=2, terminals=("t9",)))
     monkeypatch.setattr(plan_maker, "_SLICE_S", 0.02)
     async with making(catalogue) as maker:
-        assert not maker.is_ready("t1")
-        assert maker.is_ready("t9")
-        assert maker.is_ready("nobody")
+        assert maker.plans("t1") is None
+        assert maker.plans("t9")
+        assert maker.plans("nobody") == ()
         assert not catalogue.is_ready("t1")
 
 
@@ -167,7 +167,7 @@ async def test_an_update_while_plans_are_made_is_in_force():
     catalogue.put_mapping(1, rows(300))
     catalogue.put_object(spec())
     async with making(catalogue) as maker:
-        assert not maker.is_ready("t1")
+        assert maker.plans("t1") is None
         told = asyncio.Event()
         maker.when_ready("t1", told.set)
         for factor in range(3, 9):
@@ -186,12 +186,12 @@ async def test_a_mapping_that_is_none_and_one_that_is_gone_keep_nobody_waiting()
         await ready(maker, "t1")
         assert catalogue.plans("t1") == ()
         catalogue.put_mapping(1, rows(900))
-        assert not maker.is_ready("t1")
+        assert maker.plans("t1") is None
         catalogue.put_mapping(1, None)
         await ready(maker, "t1")
         assert catalogue.plans("t1") == ()
         catalogue.put_mapping(1, rows(900))
-        assert not maker.is_ready("t1")
+        assert maker.plans("t1") is None
         catalogue.put_object(ObjectSpec(id=1, company_id=1, mapping_id=1, terminals=("t1",), is_available=False))
         await ready(maker, "t1")
         assert catalogue.is_ready("t1")

@@ -46,8 +46,11 @@ _new = tuple.__new__  # a NamedTuple without its constructor, which is written i
 class MessageMapper(Protocol):
     """Maps terminals' messages to records of objects, which are committed together with the messages themselves."""
 
-    def plans(self, uid: str) -> Sequence[Any]:
-        """The mapping plans that a terminal's messages run through; empty where they feed no object."""
+    def plans(self, uid: str) -> Sequence[Any] | None:
+        """The mapping plans that a terminal's messages run through; empty where they feed no object.
+
+        None: they have to be made first, or the terminal's messages have to wait for something else.
+        """
 
     def shape(self, plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:
         """Maps one message of a terminal (``uid``) by its plans; appends the objects' records to ``mosaic``.
@@ -55,11 +58,8 @@ class MessageMapper(Protocol):
         ``points``: the payload, flat; ``time_us``: the record's time, UTC microseconds.
         """
 
-    def is_ready(self, uid: str) -> bool:
-        """Whether ``plans`` of a terminal are there, or can be had at once."""
-
     def when_ready(self, uid: str, done: Callable[[], None]) -> None:
-        """Calls ``done`` when ``is_ready``, which said no, is to be asked again."""
+        """Calls ``done`` when ``plans``, of which there were none, are to be asked for again."""
 
     def lane(self, uid: str) -> Hashable | None:
         """What a terminal shares with others that feed the same objects; None: nothing."""
@@ -267,7 +267,6 @@ class Recorder:
         self._stats = stats
         self._series = series
         self._plans_of = _no_plans if mapper is None else mapper.plans
-        self._is_ready = _always if mapper is None else mapper.is_ready
         self._map = _into_nothing if mapper is None else mapper.shape
         self._mapper = mapper
         self._reports: Sequence[Record] = ()  # of the group that the mapper has begun
@@ -314,13 +313,14 @@ class Recorder:
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:
-                if self._is_one_too_many(message, group, arrival, index):
+                known = found.trace.series
+                is_new = known is None or found.series not in known.names
+                if is_new and self._is_one_too_many(message, group, arrival, index):
                     continue
-                if not self._is_ready(found.uid):
+                if (its_plans := self._plans(found, arrived_us)) is None:
                     arrival.unplanned, stop = found.uid, index
                     break
-                tag = found
-                seal, series, plans = tag.seal, tag.series, self._plans(tag, arrived_us)
+                tag, seal, series, plans = found, found.seal, found.series, its_plans
             try:
                 if seal is not None:
                     if seal.is_slow and not arrival.is_opened(index):
@@ -368,8 +368,8 @@ class Recorder:
             arrival.refuse(index, QUOTA_EXCEEDED)
         return reject is not None
 
-    def _plans(self, tag: ReportTag, arrived_us: int) -> Sequence[Any]:
-        """Notes that a terminal reports; the plans that its messages run through."""
+    def _plans(self, tag: ReportTag, arrived_us: int) -> Sequence[Any] | None:
+        """Notes that a terminal reports; the plans that its messages run through, None while they have to wait."""
         tag.trace.last_telemetry_us = arrived_us
         try:
             return self._plans_of(tag.uid)
@@ -401,10 +401,6 @@ class Recorder:
 
 def _no_plans(uid: str) -> Sequence[Any]:
     return ()
-
-
-def _always(uid: str) -> bool:
-    return True
 
 
 def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:

@@ -125,7 +125,7 @@ class MappingCatalogue:
         self._retainers: dict[int, RetainerSpec] = {}
         self._rules: defaultdict[int, dict[int, list[LabelRule]]] = defaultdict(dict)  # object -> retainer -> its rules
         self._bound: dict[int, BoundMapping] = {}
-        self._plans: dict[str, tuple[Plan, ...]] = {}
+        self.made: dict[str, tuple[Plan, ...]] = {}  # plans that are in force, by terminal; to be looked up only
         self._lanes: dict[str, int | None] = {}
 
     def unknown(self) -> list[int]:
@@ -220,15 +220,15 @@ class MappingCatalogue:
 
     def plans(self, uid: str) -> tuple[Plan, ...]:
         """The plans that a terminal's messages run, one for each object that it feeds; empty for most terminals."""
-        plans = self._plans.get(uid)
+        plans = self.made.get(uid)
         if plans is None:
             objects = sorted(self._objects_of.get(uid, ()))
-            plans = self._plans[uid] = tuple(plan for each in objects for plan in self._sound_plan(each, uid))
+            plans = self.made[uid] = tuple(plan for each in objects for plan in self._sound_plan(each, uid))
         return plans
 
     def is_ready(self, uid: str) -> bool:
         """Whether ``plans`` of a terminal are there, or none to be made."""
-        return uid in self._plans or not self._objects_of.get(uid)
+        return uid in self.made or not self._objects_of.get(uid)
 
     def company_of(self, uid: str) -> int:
         """Whose the objects are that a terminal feeds; 0 where it feeds none."""
@@ -425,4 +425,4 @@ class MappingCatalogue:
         self._bound.pop(object_id, None)
         spec = self._objects.get(object_id)
         for uid in spec.terminals if spec else ():
-            self._plans.pop(uid, None)
+            self.made.pop(uid, None)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from types import CodeType
 
 from terrazzo.listeners import Listeners
-from terrazzo.mapping.catalogue import MappingCatalogue
+from terrazzo.mapping.catalogue import MappingCatalogue, Plan
 from terrazzo.mapping.compiler import SHORT, PlanCompiler
 from terrazzo.mapping.plan import PlanSteps, compile_source
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
@@ -85,10 +85,19 @@ class PlanMaker:
             await task.stop()
         await self._compiler.close()
 
-    def is_ready(self, uid: str) -> bool:
-        """Whether a terminal's plans are there, and it isn't held; makes them if that takes no longer than a slice."""
-        if uid in self._held:
-            return False
+    def plans(self, uid: str) -> Sequence[Plan] | None:
+        """A terminal's plans, made here if that takes no longer than a slice.
+
+        None: they are being made, or the terminal is held; ``when_ready`` says when to ask again.
+        """
+        plans = self._catalogue.made.get(uid)
+        if plans is not None and not self._held:
+            return plans
+        if uid in self._held or not self._is_ready(uid):
+            return None
+        return self._catalogue.plans(uid)
+
+    def _is_ready(self, uid: str) -> bool:
         if self._catalogue.is_ready(uid):
             return True
         if uid in self._jobs:
@@ -102,7 +111,7 @@ class PlanMaker:
         return False
 
     def when_ready(self, uid: str, done: Callable[[], None]) -> None:
-        """Calls ``done`` when it makes sense to ask ``is_ready`` again, which said no."""
+        """Calls ``done`` when it makes sense to ask for ``plans`` again, of which there were none."""
         waiting = self._until_released[uid] if uid in self._held else self._jobs[uid].done
         waiting.append(done)
 

@@ -30,8 +30,7 @@ class ReportMapper:
         self.engine = engine
         self.effect_queue = effect_queue
         self.maker = PlanMaker(engine.catalogue)
-        self.plans = engine.catalogue.plans
-        self.is_ready = self.maker.is_ready
+        self.plans = self.maker.plans
         self.when_ready = self.maker.when_ready
         self.lane = engine.catalogue.lane
         self.shape = engine.shape

@@ -309,24 +309,17 @@ class Connection(ConnectionWriter):
         self.core.take(batch)
 
     def limit_rate(self, count: int, elapsed_s: float) -> None:
-        """Takes ``count`` publishes off the client's token bucket; a client without tokens isn't read for a while."""
-        limit = self.core.settings.publish_per_second
-        self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
-        if self.tokens < 0:
-            self._rest(-self.tokens / limit)
-
-    def limit_owner_rate(self, count: int) -> None:
-        """The same for all clients of the owner together."""
-        rest_s = self.core.publish_pace.take(self.owner, count, self.core.clock())
-        if rest_s > 0:
-            self._rest(rest_s)
-
-    def _rest(self, seconds: float) -> None:
-        if not self.holds & ReadHold.RATE:
+        """Takes ``count`` publishes off the buckets of client and owner; without tokens it isn't read for a while."""
+        pace = self.core.publish_pace
+        rest_s, limit = pace.take(self.owner, count, self.core.clock()), pace.of_client
+        if limit:
+            self.tokens = min(float(limit), self.tokens + elapsed_s * limit) - count
+            rest_s = max(rest_s, -self.tokens / limit)
+        if rest_s > 0 and not self.holds & ReadHold.RATE:
             self.core.stats.rate_limited += 1
             self.tell_refused(Cause.PUBLISH_RATE, detail=f"more than {limit} a second")
             self.hold(ReadHold.RATE)
-            asyncio.get_running_loop().call_later(seconds, self.release, ReadHold.RATE)
+            asyncio.get_running_loop().call_later(rest_s, self.release, ReadHold.RATE)
 
     def settled(self) -> None:
         """Sends the acknowledgements of a batch that is durable, unless earlier batches still wait."""

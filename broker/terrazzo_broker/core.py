@@ -66,7 +66,7 @@ class BrokerCore:
         self.router = Router(self.tree, self.hooks.may_receive)
         self.clock = time.monotonic
         self.admission = Admission(settings, self.stats, lambda: self.clock(), self.hooks.tell_refused)
-        self.publish_pace = PublishPace(settings.owner_publish_per_second)
+        self.publish_pace = PublishPace(settings.publish_per_second, settings.owner_publish_per_second)
         self.turns = Turns(self.stats)
         self.connections = Connections(self.stats, self.admission)
         self.peer_tasks = PeerTasks(self.stats)

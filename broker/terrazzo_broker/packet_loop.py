@@ -84,10 +84,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         back_pressure.note_large(connection)
     if connection.state is ConnectionState.OPEN:
         connection.finish_read()
-        if core.settings.publish_per_second and connection.client is not None:
+        if core.publish_pace.is_limited and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
-        if core.settings.owner_publish_per_second and connection.client is not None:
-            connection.limit_owner_rate(connection.client.messages_in - messages_before)
     connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
 
 

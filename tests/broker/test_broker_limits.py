@@ -119,7 +119,7 @@ async def test_the_clients_of_an_owner_have_a_rate_together(start, dial):
 
 def test_owners_who_rest_are_forgotten(monkeypatch):
     monkeypatch.setattr(publish_pace, "_MOST_BUCKETS", 100)
-    pace = PublishPace(10)
+    pace = PublishPace(0, 10)
     assert pace.take("busy", 1_000, 0.0) == 99.0
     for number in range(1_000):
         assert pace.take(f"o{number}", 5, number * 0.05) == 0.0

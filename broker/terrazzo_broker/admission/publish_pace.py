@@ -1,4 +1,4 @@
-"""How many messages a second the clients of an owner publish together."""
+"""How many messages a second a client publishes, and the clients of an owner together."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ _MOST_BUCKETS = 10_000  # of owners; beyond, those that are full are forgotten
 
 
 class PublishPace:
-    """A bucket of tokens for each owner: ``per_second`` of them come each second, and no more than that are kept."""
+    """A bucket of tokens for each owner: so many of them come each second, and no more than that are kept.
 
-    def __init__(self, per_second: int) -> None:
-        self._per_second = per_second
+    Clients have theirs themselves. 0 is no limit.
+    """
+
+    def __init__(self, of_client: int, of_owner: int) -> None:
+        self.of_client = of_client
+        self.is_limited = bool(of_client or of_owner)
+        self._per_second = of_owner
         self._buckets: dict[str, tuple[float, float]] = {}  # tokens at a time
 
     def take(self, owner: str, count: int, now_s: float) -> float:

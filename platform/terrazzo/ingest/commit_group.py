@@ -313,9 +313,8 @@ class Recorder:
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:
-                known = found.trace.series
-                is_new = known is None or found.series not in known.names
-                if is_new and self._is_one_too_many(message, group, arrival, index):
+                is_known = (known := found.trace.series) is not None and found.series in known.names
+                if not is_known and self._is_one_too_many(message, group, arrival, index):
                     continue
                 if (its_plans := self._plans(found, arrived_us)) is None:
                     arrival.unplanned, stop = found.uid, index

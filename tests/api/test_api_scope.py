@@ -136,6 +136,10 @@ SPECIAL: dict[str, Special] = {
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
+    "update_terminals": Special(fields={"uids": ["@terminal"]}),
+    "delete_terminals": Special(fields={"uids": ["@spare.terminal"]}, code=10404),  # deleted before
+    "register_terminal": Special(fields={"uid": "registered-@new"}),
+    "get_unknown_terminal_list": Special(unmarked="nobody has tried here"),
     "get_login_failure_list": Special(unmarked="nobody has failed to log in"),
     "subscribe": Special(fields={"kinds": ["grid"]}, code=10401, stranger=10401),  # not over HTTP: see tests/live
     "unsubscribe": Special(fields={"subscription": 1}, code=10401, stranger=10401),

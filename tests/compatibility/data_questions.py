@@ -265,19 +265,18 @@ NEVER_WRITTEN: dict[str, Any] = {
 """What structures read as that were never written; versions before said null."""
 
 
-ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0}
-"""Fields that records have since, with what they say of a record of before."""
+ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0, "total_records": int}
+ADDED |= {"tags": [], "online": 0, "last_seen": "", "batch": None}
+"""Fields that records have since, with what they say of a record of before (or the type)."""
 
 
 def as_said_now(kept: Any, found: Any) -> Any:
     """An answer of a version before, with what has changed on purpose since (CHANGELOG.md) where ``found`` says so."""
     if isinstance(kept, dict) and isinstance(found, dict):
-        added = {
-            name: found[name] for name in found.keys() - kept.keys() if name in ADDED and found[name] == ADDED[name]
-        }
-        return {name: _field_now(name, value, found.get(name)) for name, value in kept.items()} | added
+        new = {name: found[name] for name in ADDED if name in found and name not in kept and _is_added(name, found)}
+        return {name: _field_now(name, value, found.get(name)) for name, value in kept.items()} | new
     if isinstance(kept, list) and isinstance(found, list) and len(kept) == len(found):
-        if kept and kept[0] == found[0] and isinstance(kept[0], str) and kept[0].startswith("uid,"):
+        if kept and isinstance(kept[0], str) and kept[0].startswith("uid,") and _columns(kept) == _columns(found):
             return found if _csv_now(kept, found) else kept
         return [as_said_now(*pair) for pair in zip(kept, found, strict=True)]
     if isinstance(kept, str) and isinstance(found, str) and kept.startswith('{"uid":') and found.startswith('{"uid":'):
@@ -290,6 +289,15 @@ def _field_now(name: str, kept: Any, found: Any) -> Any:
     if kept is None and name in NEVER_WRITTEN and found == NEVER_WRITTEN[name]:
         return found
     return as_said_now(kept, found)
+
+
+def _is_added(name: str, found: dict[str, Any]) -> bool:
+    return bool(isinstance(found[name], int) if ADDED[name] is int else found[name] == ADDED[name])
+
+
+def _columns(table: list[str]) -> list[str]:
+    """The columns of a table that versions before had too."""
+    return [name for name in table[0].split(",") if name not in ADDED]
 
 
 def _csv_now(kept: list[str], found: list[str]) -> bool:

@@ -179,6 +179,28 @@ def test_a_key_that_is_gone_is_not_made_anew_by_who_has_it_in_memory(tmp_path: P
     assert not (tmp_path / KEY_FILE).exists()
 
 
+LATER_TABLES = ("company_usage", "former_terminal", "api_key", "password_reset", "second_factor", "terminal_tag")
+LATER_INDEXES = (
+    *(
+        f"ix_terminal_{owner}{column}_id"
+        for column in ("config_id", "tags")
+        for owner in ("", "permission_company_id_")
+    ),
+    "ix_audit_batch",
+    "ix_user_sso_hash",
+)
+LATER_COLUMNS = (
+    ("terminal", "series"),
+    ("terminal", "tags"),
+    ("audit", "batch"),
+    ("user", "has_second_factor"),
+    ("user", "by_sso"),
+    ("user", "sso_hash"),
+    ("company", "needs_second_factor"),
+)
+"""What revisions since 0013 have added."""
+
+
 async def test_rules_of_an_older_revision_keep_their_ids_and_are_sealed(tmp_path: Path) -> None:
     """SQLite remakes the table; ids that were used once are not used again."""
     database = await Database.open("", data_dir=tmp_path)
@@ -189,9 +211,12 @@ async def test_rules_of_an_older_revision_keep_their_ids_and_are_sealed(tmp_path
     await database.close()
     with closing(sqlite3.connect(tmp_path / "terrazzo.db")) as older:
         older.execute("UPDATE rule SET url = ?", (URL,))
-        for later in ("TABLE company_usage", "TABLE former_terminal"):
-            older.execute(f"DROP {later}")
-        older.execute("ALTER TABLE terminal DROP COLUMN series")
+        for table in LATER_TABLES:
+            older.execute(f"DROP TABLE {table}")
+        for index in LATER_INDEXES:
+            older.execute(f"DROP INDEX {index}")
+        for table, column in LATER_COLUMNS:
+            older.execute(f'ALTER TABLE "{table}" DROP COLUMN {column}')
         older.execute("UPDATE alembic_version SET version_num = ?", (REVISIONS[REVISIONS.index("0013") - 1],))
         older.commit()
     database = await Database.open("", data_dir=tmp_path)

@@ -29,7 +29,7 @@ from terrazzo.database.field import Field, check_storable, structure, without_us
 from terrazzo.domain.file_kinds import clean_name, kind_of
 from terrazzo.domain.template import fill, names_in
 from terrazzo.errors import BadParameter
-from terrazzo.metadata.definitions.registry import OBJECT, read_key_list
+from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL, read_key_list
 from terrazzo.metadata.definitions.rules import RULE, check_clock, check_template, check_url
 from terrazzo.mosaic.duration import parse_duration
 from terrazzo.times import UTC, parse_time
@@ -168,6 +168,13 @@ PARSERS: list[Parser[str]] = [
         raises=(BadParameter,),
         worst=(lambda n: "," * n, lambda n: " ," * (n // 2), lambda n: " " * n),
         samples=("a, b", '["a"]'),
+    ),
+    Parser(
+        covers=("terrazzo.metadata.definitions.registry:read_tags",),
+        run=TERMINAL.fields["tags"].parse,
+        raises=(BadParameter,),
+        worst=(lambda n: "," * n, lambda n: " ," * (n // 2), lambda n: ",".join(map(str, range(n // 6)))),
+        samples=("b, a", '["a"]'),
     ),
     Parser(
         covers=(

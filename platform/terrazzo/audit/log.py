@@ -34,6 +34,7 @@ _FIELDS: tuple[Field, ...] = (
     text("uid", 96),
     text("before", 0),
     text("after", 0),
+    text("batch", 16, default=None),
 )
 _SHAPE = past(AUDIT, _FIELDS, moment="time", key="uid")
 
@@ -128,6 +129,7 @@ def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:
         "uid": _plain(entry.uid, 96),
         "before": encode_values(entry.before),
         "after": encode_values(entry.after),
+        "batch": entry.actor.batch or None,
     }
 
 

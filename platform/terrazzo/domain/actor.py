@@ -25,6 +25,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
     is_super: bool = False
     address: str = ""  # of whoever asks; empty: the platform itself
     api_key: str = ""  # the visible beginning of the API key that was shown; empty: a token
+    batch: str = ""  # what is done at once has the same in the audit log; empty: by itself
 
     def may(self, role: Role) -> bool:
         """Whether the user's role reaches ``role``."""

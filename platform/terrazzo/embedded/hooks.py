@@ -144,8 +144,8 @@ class PlatformHooks:
         if after is None:
             self._bus.end_retained(before)
             self._login.forget(before)
-            for part in (self._presence, self._seals):
-                part.forget(before.uid)
+            self._presence.forget(before.uid, before.id)
+            self._seals.forget(before.uid)
         elif (after.id, after.mode, after.username, after.pin) != (before.id, before.mode, before.username, before.pin):
             self._login.forget_places(before)
 

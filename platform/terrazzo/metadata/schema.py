@@ -14,6 +14,7 @@ from terrazzo.database.tables.registry import (
     FORMER_TERMINAL,
     OBJECT_TERMINAL,
     REVOKED_TOKEN,
+    TERMINAL_TAG,
 )
 from terrazzo.database.tables.replays import REPLAY
 from terrazzo.database.tables.usage import COMPANY_USAGE
@@ -26,6 +27,7 @@ ALL_TABLES = (
     CAMPAIGN_TERMINAL,
     FORMER_TERMINAL,
     REVOKED_TOKEN,
+    TERMINAL_TAG,
     CHANGE,
     AUDIT,
     *EVENT_TABLES,

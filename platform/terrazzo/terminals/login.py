@@ -50,6 +50,7 @@ class TerminalLogin:
 
     Attributes:
         refused: is told of each refused login, thousands a second where somebody guesses.
+        unknown: is told of client ids that no terminal has, with the address that they came from.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class TerminalLogin:
     ) -> None:
         self.stats = LoginStats()
         self.refused: Listeners[LoginRefused] = Listeners("refused logins")
+        self.unknown: Listeners[str, str] = Listeners("unknown terminals")
         self._registry = registry
         self._limiter = limiter
         self._clock = clock
@@ -72,6 +74,8 @@ class TerminalLogin:
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication; counts failures, of which one is what doesn't end."""
         terminal = self._registry.terminal(request.client_id) or self._nobody
+        if terminal is self._nobody:
+            self.unknown.tell(request.client_id, request.address)
         attempt = self._limiter.begin(_principal(request, terminal), request.address, self._clock())
         if attempt.wait_s:
             return self._refuse(request, terminal, reasons.THROTTLED)

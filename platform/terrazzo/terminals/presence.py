@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import Trace
+from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
 from terrazzo.ports.bus import Presence
+from terrazzo.terminals.last_seen import LastSeenFile
 from terrazzo_broker.hooks import Client
 
 PROTOCOLS = {3: "MQTT 3.1", 4: "MQTT 3.1.1", 5: "MQTT 5.0"}
@@ -20,10 +23,19 @@ class PresenceRegister:
     """
 
     def __init__(self) -> None:
+        self._file: LastSeenFile | None = None
         self._live: dict[str, Client] = {}
         self._past: dict[str, Presence] = {}
         self._traces: dict[str, Trace] = {}
         self.changes: Listeners[Client, Presence] = Listeners("presence")
+
+    def keep_in(self, file: LastSeenFile, registry: Registry) -> None:
+        """Remembers what the file says of former connections, and has it told of the ends of later ones."""
+        self._file = file
+        for record_id, time_us in file.items():
+            terminal = registry.terminal_by_id(record_id)
+            if terminal is not None:
+                self._past[terminal.uid] = Presence(online=False, last_seen_us=time_us)
 
     def __len__(self) -> int:
         """How many terminals are connected."""
@@ -46,11 +58,16 @@ class PresenceRegister:
         uid = client.client_id
         if self._live.get(uid) in (None, client):
             self._live.pop(uid, None)
-            self._past[uid] = self._describe(client, online=False, reason=reason)
+            past = self._past[uid] = self._describe(client, online=False, reason=reason)
+            terminal: Terminal | None = getattr(client.identity, "terminal", None)
+            if self._file is not None and terminal is not None and past.last_seen_us is not None:
+                self._file.note(terminal.id, past.last_seen_us)
             self.changes.tell(client, self._past[uid])
 
-    def forget(self, uid: str) -> None:
+    def forget(self, uid: str, record_id: int = 0) -> None:
         """Drops a terminal that was deleted."""
+        if self._file is not None:
+            self._file.forget(record_id)
         self._live.pop(uid, None)
         self._past.pop(uid, None)
         self._traces.pop(uid, None)
@@ -65,6 +82,13 @@ class PresenceRegister:
         if trace is None:
             return past
         return msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)  # may come through a router
+
+    def last_seen_us(self, uid: str) -> int | None:
+        """When a terminal's last packet came, UTC microseconds; None for one never seen."""
+        client = self._live.get(uid)
+        if client is not None:
+            return client.last_packet_us or client.connected_us
+        return self._past.get(uid, _NEVER_SEEN).last_seen_us
 
     def client(self, uid: str) -> Client | None:
         """The live connection of a terminal."""

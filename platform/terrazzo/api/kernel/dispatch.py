@@ -17,6 +17,7 @@ from terrazzo.api.kernel.envelope import (
     Failure,
     GatewayReply,
     Reply,
+    counting,
     explain,
 )
 from terrazzo.api.kernel.fields import kind
@@ -82,7 +83,7 @@ class Performer:
         try:
             who = await self._admit(operation, caller)
             result = reply.present(await operation.handler(self._services, who, decode()))
-            answer = await self._encode(result, reply)
+            answer = await self._encode(result, counting(reply, result))
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
             code = failure.code

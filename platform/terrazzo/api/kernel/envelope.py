@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from terrazzo.api.kernel.paging import CountedList
 from terrazzo.errors import (
     BadParameter,
     NotAuthenticated,
@@ -70,6 +71,7 @@ class Envelope(msgspec.Struct):
     msg: str
     info: str
     result: Any
+    total_records: int | msgspec.UnsetType = msgspec.UNSET  # of lists that are bare arrays
 
 
 class ComponentEnvelope(msgspec.Struct):
@@ -128,6 +130,7 @@ class GatewayReply(msgspec.Struct, frozen=True):
     actionid: msgspec.Raw
     bad_parameter: int = BAD_PARAMETER
     not_found: int = NOT_FOUND
+    total_records: int | msgspec.UnsetType = msgspec.UNSET
 
     def present(self, result: Any) -> Any:
         """As it is."""
@@ -135,13 +138,21 @@ class GatewayReply(msgspec.Struct, frozen=True):
 
     def success(self, result: Any) -> Answer:
         """The envelope of a success with its result."""
-        return Answer(_encoder.encode(Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result)))
+        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, self.total_records)
+        return Answer(_encoder.encode(envelope))
 
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}`` but for imports, whose report says which rows are wrong."""
         message = MESSAGES[failure.code]
         envelope = Envelope(self.resp, self.actionid, failure.code, message, encodable(failure.info), failure.result)
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
+
+
+def counting(reply: Reply, result: Any) -> Reply:
+    """The reply that says how many records there are in all, where the result is a bare array of some of them."""
+    if isinstance(reply, GatewayReply) and isinstance(result, CountedList):
+        return msgspec.structs.replace(reply, total_records=result.total_records)
+    return reply
 
 
 UNREAD = GatewayReply("", EMPTY_TEXT)

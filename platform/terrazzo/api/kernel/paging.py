@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -33,6 +34,16 @@ class Paged(msgspec.Struct, Generic[T]):
     page_size: int
     total_pages: int
     total_records: int
+
+
+class CountedList(list[T]):
+    """A page of records as a bare array, where the documents have one; the envelope says how many there are in all."""
+
+    __slots__ = ("total_records",)
+
+    def __init__(self, records: Iterable[T], total_records: int) -> None:
+        super().__init__(records)
+        self.total_records = total_records
 
 
 def page_offset(request: AsksForPage) -> int:

@@ -36,10 +36,14 @@ from terrazzo.mapping.trials import MappingTrials
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.former_terminals import FormerTerminal
+from terrazzo.metadata.registration import TerminalRegistration
+from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.flags import FlagSource
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo.terminals.search import TerminalSearch
+from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.peer_address import TrustedProxies
 
 ReadinessCheck = Callable[[], Awaitable[None]]
@@ -336,6 +340,10 @@ class Services:
     entities: EntityStores
     registry: Registry
     former_terminals: FormerTerminals
+    registration: TerminalRegistration
+    unknown_terminals: UnknownTerminals
+    terminal_search: TerminalSearch
+    terminal_batches: TerminalBatches
     store: TimeSeriesStore
     bus: MessageBus
     broker: BrokerView

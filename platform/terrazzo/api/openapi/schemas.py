@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, get_origin
 
 import msgspec
 
@@ -111,7 +111,10 @@ class Schemas:
 
     def _answer_of(self, operation: Operation) -> Schema:
         resp = {"type": "string", "enum": [operation.name, *operation.aliases]}
-        return envelope_of("gateway", {"const": SUCCESS}, resp, self.result(operation.result))
+        answer = envelope_of("gateway", {"const": SUCCESS}, resp, self.result(operation.result))
+        if get_origin(operation.result) is list:
+            answer["properties"]["total_records"] = {"type": "integer", "description": "how many there are in all"}
+        return answer
 
     def component_answer(self, path: Operation) -> Schema:
         """A component's answer, successful or not."""

@@ -24,12 +24,13 @@ _Name = Annotated[str, Meta(max_length=96)]
 class AuditList(ListRequest):
     """What one user did, or what became of one kind of record or one record; both ends of the time are inclusive.
 
-    ``uid`` is a record's uid, or as a number its id.
+    ``uid`` is a record's uid, or as a number its id; ``batch`` is what was done at once.
     """
 
     username: _Name | None = None
     entity: _Name | None = None
     uid: Key | None = None
+    batch: _Name | None = None
     start_time: Moment | None = None
     end_time: Moment | None = None
 
@@ -38,7 +39,8 @@ class AuditRecord(msgspec.Struct):
     """``before`` and ``after`` hold the fields that changed; a secret reads ``******``.
 
     ``action`` is create, update, delete, command, login, login_refused, logout, end_tokens, kick, rotate or unlock.
-    ``user_id`` 0 is the platform itself, or a login under a name that nobody has.
+    What was done at once has the same ``batch``. ``user_id`` 0 is the platform itself, or a login under a name that
+    nobody has.
     """
 
     id: int
@@ -53,6 +55,7 @@ class AuditRecord(msgspec.Struct):
     uid: str
     before: dict[str, Any] | None
     after: dict[str, Any] | None
+    batch: str | None
 
 
 async def handle_get_audit_list(services: Services, actor: Actor, request: AuditList) -> Paged[AuditRecord]:
@@ -76,6 +79,7 @@ def _conditions(request: AuditList) -> Conditions:
         ("username", "=", request.username),
         ("entity", "=", request.entity),
         (key, "=", request.uid),
+        ("batch", "=", request.batch),
         ("time", ">=", start and start.time_us),
         ("time", "<=", end and end.time_us),
     ]

@@ -16,9 +16,11 @@ from terrazzo.api.operations import (
     mapping_check,
     messages,
     pusher,
+    registration,
     replay,
     session,
     statistics,
+    terminal_changes,
     terminal_status,
 )
 from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
@@ -34,6 +36,8 @@ TABLE = OperationTable(
         *accounts.OPERATIONS,
         *api_keys.OPERATIONS,
         *terminals.OPERATIONS,
+        *registration.OPERATIONS,
+        *terminal_changes.OPERATIONS,
         *objects.OPERATIONS,
         *mapping_check.OPERATIONS,
         *replay.OPERATIONS,

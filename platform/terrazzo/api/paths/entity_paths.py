@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,7 +20,8 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import plural
 from terrazzo.api.operations.entities.types import given, struct_of
 from terrazzo.api.paths.component_columns import ComponentColumns
-from terrazzo.database.port import Row
+from terrazzo.database.pages import OrderBy
+from terrazzo.database.port import Conditions, Row, Rows
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import NotFound
 from terrazzo.metadata.lookup import as_id
@@ -33,6 +34,10 @@ class EntityById(msgspec.Struct, kw_only=True):
     """Which record."""
 
     id: Key
+
+
+ReadPage = Callable[[Services, Actor, Any, Conditions, OrderBy], Awaitable[Rows]]
+"""``read_page(services, actor, request, conditions, order_by)``: the rows of a page, and how many there are in all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,8 @@ class EntityPaths:
     writers: Role = Role.ADMIN
     more: Mapping[str, Any] = field(default_factory=dict)  # columns that no table has, with their types
     extend: ExtendRows | None = None  # fills them
+    list_request: type[ListRequest] = ListRequest
+    read_page: ReadPage | None = None  # of conditions and order with the names of columns; None: from the repository
 
     @cached_property
     def record_type(self) -> Any:
@@ -71,7 +78,7 @@ class EntityPaths:
         yield self.change(self.edit, f"Changes the given fields of a {title}", edit, self.handle_edit)
         yield self.change(self.delete, f"Deletes a {title}", EntityById, self.handle_delete)
         yield self.read(self.get_item, f"One {title}", EntityById, self.record_type, self.handle_get_item)
-        yield self.read(self.get_list, f"A page of the {plural(title)}", ListRequest, page, self.handle_get_list)
+        yield self.read(self.get_list, f"A page of the {plural(title)}", self.list_request, page, self.handle_get_list)
 
     def change(self, path: str, summary: str, request: Any, handler: Handler) -> Operation:
         """The row of a path that changes something: POST, for ``writers``, without a result."""
@@ -130,15 +137,23 @@ class EntityPaths:
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:
         """A page of records."""
+        conditions = self.columns.conditions(conditions_of(request))
+        order_by = self.columns.order(request.order_by.by)
         with self.columns.errors():
-            rows = await self.repository(services).page(
-                actor,
-                page_index=request.page_index,
-                page_size=request.page_size,
-                conditions=self.columns.conditions(conditions_of(request)),
-                order_by=self.columns.order(request.order_by.by),
-            )
+            rows = await (self.read_page or self._read_page)(services, actor, request, conditions, order_by)
         return paged(request, await self.present(services, actor, rows.rows), rows.total)
+
+    async def _read_page(
+        self, services: Services, actor: Actor, request: ListRequest, conditions: Conditions, order_by: OrderBy
+    ) -> Rows:
+        rows: Rows = await self.repository(services).page(
+            actor,
+            page_index=request.page_index,
+            page_size=request.page_size,
+            conditions=conditions,
+            order_by=order_by,
+        )
+        return rows
 
     async def present(self, services: Services, actor: Actor, rows: Sequence[Row]) -> list[dict[str, Any]]:
         """Rows as the component shows them to this actor."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.entities.terminals import TerminalFilter, page_of_terminals
 from terrazzo.api.paths.component_columns import ARRAY, JOINED, OBJECT, ComponentColumns
 from terrazzo.api.paths.dashboards import dashboard_paths
 from terrazzo.api.paths.entity_paths import EntityPaths
@@ -48,8 +49,10 @@ TERMINALS = EntityPaths(
     delete="/object/api/v1/terminal/delete",
     get_item="/object/api/v1/terminal/getItem",
     get_list="/object/api/v1/terminal/getList",
-    columns=ComponentColumns(entity=definitions.TERMINAL, names={"uid": "terminal_id"}),
+    columns=ComponentColumns(entity=definitions.TERMINAL, names={"uid": "terminal_id"}, hidden=("tags",)),
     repository=lambda services: services.entities.terminals,
+    list_request=TerminalFilter,
+    read_page=page_of_terminals,
 )
 
 CONFIGURATIONS = EntityPaths(

@@ -20,5 +20,6 @@ REVISIONS = (
     "0021",
     "0022",
     "0023",
+    "0024",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

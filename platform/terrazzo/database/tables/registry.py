@@ -16,6 +16,14 @@ OBJECT_TERMINAL = sa.Table(
     sa.Index(None, "terminal_id"),
 )
 
+TERMINAL_TAG = sa.Table(
+    "terminal_tag",
+    METADATA,
+    sa.Column("tag", sa.String(32), primary_key=True),
+    sa.Column("terminal_id", BIG, sa.ForeignKey("terminal.id", ondelete="CASCADE"), primary_key=True),
+    sa.Index(None, "terminal_id"),
+)
+
 COMMAND = sa.Table(
     "command",
     METADATA,
@@ -123,10 +131,12 @@ AUDIT = sa.Table(
     sa.Column("uid", sa.String(96), nullable=False),
     sa.Column("before", sa.Text),  # JSON objects of the fields that changed
     sa.Column("after", sa.Text),
+    sa.Column("batch", sa.String(16)),  # what was done at once has the same; null: by itself
     sa.Index(None, "time"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "company_id", "time"),
     sa.Index(None, "uid", "company_id", "id"),
     sa.Index(None, "username", "company_id", "id"),
+    sa.Index(None, "batch"),
     sqlite_autoincrement=True,
 )

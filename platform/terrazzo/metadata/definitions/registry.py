@@ -30,6 +30,8 @@ from terrazzo.metadata.definitions.rules import RULE
 MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
 MAX_LISTED = 1_000  # terminals of an object, objects of a script
+MAX_TAGS = 16  # of a terminal
+MAX_TAG = 32  # characters
 MAX_WINDOW_S = 3_660 * 86_400
 MAX_UPGRADE_S = 30 * 86_400
 MIN_RSA_BITS = 2_048
@@ -87,6 +89,30 @@ def check_key_list(keys: Any) -> None:
     for key in keys:
         if isinstance(key, bool) or not isinstance(key, int | str) or key == "":
             raise ValueError(f"expected uids, got {key!r:.64}")
+
+
+def read_tags(value: Any) -> Any:
+    """The tags of a list, or of a text with commas, sorted and each once; JSON text as it is, to be read later."""
+    if isinstance(value, str):
+        if value.lstrip().startswith("["):
+            return value
+        value = [tag.strip() for tag in value.split(",") if tag.strip()]
+    if not isinstance(value, list) or not all(isinstance(tag, str) for tag in value):
+        return value
+    return sorted(set(value))
+
+
+def check_tags(tags: Any) -> None:
+    """Checks that a value is a list of at most ``MAX_TAGS`` tags. Raises ``ValueError``."""
+    if not isinstance(tags, list):
+        raise ValueError("expected an array of tags")
+    if len(tags) > MAX_TAGS:
+        raise ValueError(f"at most {MAX_TAGS} tags, got {len(tags)}")
+    for tag in tags:
+        if not isinstance(tag, str) or not 0 < len(tag) <= MAX_TAG or tag != tag.strip() or not tag.isprintable():
+            raise ValueError(f"expected tags of 1 to {MAX_TAG} characters, got {tag!r:.64}")
+        if "," in tag:
+            raise ValueError(f"{tag!r}: a comma stands between tags")
 
 
 def _check_name(name: str) -> None:
@@ -175,9 +201,10 @@ TERMINAL = define(
     *authors(),
     moment("activated", read_only=True),
     text("series", 96, default=None, internal=True),  # null: its series are named by the uid
+    structure("tags", default=[], read=read_tags, check=check_tags),
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
-    sorts=("created", "last_modified", "username"),
+    sorts=("created", "last_modified", "username", "config_id", "tags"),
 )
 
 MAPPING = define(

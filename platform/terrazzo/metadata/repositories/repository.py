@@ -23,7 +23,7 @@ from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MASK, MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.pages import read_page
+from terrazzo.database.pages import OrderBy, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
@@ -54,7 +54,7 @@ Draft = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class Unit:
     """One transaction on an actor's behalf, with its audit entries and the changes to announce after its commit."""
 
     connection: AsyncConnection
@@ -140,8 +140,13 @@ class EntityRepository:
         order_by: tuple[str, bool] | None = None,
     ) -> Rows:
         """One page of records, by default in order of creation, and the exact total."""
-        _check_page(page_index, page_size)
         where = [*self._visible(actor), *self._selection.where(conditions)]
+        return await self._read_page(where, page_index, page_size, order_by)
+
+    async def _read_page(
+        self, where: Sequence[sa.ColumnElement[bool]], page_index: int, page_size: int, order_by: OrderBy
+    ) -> Rows:
+        _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         async with self._database.reading() as connection:
             found, total = await read_page(
@@ -215,12 +220,12 @@ class EntityRepository:
     # Steps of a change
 
     @asynccontextmanager
-    async def _changing(self, actor: Actor) -> AsyncIterator[_Unit]:
+    async def _changing(self, actor: Actor) -> AsyncIterator[Unit]:
         async with self._turn:
             with self._database.own.told_at_once() as own:
                 try:
                     async with self._database.writing() as connection:
-                        unit = _Unit(connection, actor, UseMeter(self.entity, self._quotas))
+                        unit = Unit(connection, actor, UseMeter(self.entity, self._quotas))
                         yield unit
                         await unit.use.settle(connection)
                         await write_entries(connection, unit.entries, self._clock())
@@ -346,7 +351,7 @@ class EntityRepository:
         await self._written(connection, record_id, draft)
         return await self._require(connection, record_id)
 
-    async def _record(self, unit: _Unit, before: Row | None, after: Row | None) -> None:
+    async def _record(self, unit: Unit, before: Row | None, after: Row | None) -> None:
         """Has a change told to other processes, to listeners and in the audit log; one of the rows may be None."""
         row: Row = after or before or {}
         record_id, uid = row["id"], row[self.entity.uid_name]

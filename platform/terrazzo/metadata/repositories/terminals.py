@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -12,11 +13,14 @@ from terrazzo.database.changes import record_changes
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.port import Row
-from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL
+from terrazzo.database.pages import OrderBy
+from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL, TERMINAL_TAG
+from terrazzo.domain.actor import Actor
 from terrazzo.domain.report_topic import MARK
 from terrazzo.domain.topic_permission import CHANNELS
 from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository, RowChange
@@ -66,6 +70,46 @@ class TerminalRepository(EntityRepository):
         await record_changes(connection, changes)
         return changes
 
+    async def page(
+        self,
+        actor: Actor,
+        *,
+        page_index: int = 1,
+        page_size: int = 20,
+        conditions: Conditions = EVERYTHING,
+        order_by: OrderBy = None,
+        tags: Sequence[str] = (),
+    ) -> Rows:
+        """One page of the terminals that have all of these tags, by default in order of creation, and the total."""
+        return await self._read_page(self._where(actor, conditions, tags), page_index, page_size, order_by)
+
+    async def keys(
+        self, actor: Actor, *, conditions: Conditions = EVERYTHING, order_by: OrderBy = None, tags: Sequence[str] = ()
+    ) -> list[tuple[int, str]]:
+        """Id and uid of all terminals that ``page`` would have, in its order."""
+        table, pauses = self.table, LoopPauses()
+        query = sa.select(table.c.id, table.c.uid).where(*self._where(actor, conditions, tags))
+        async with self._database.reading() as connection:
+            found = await connection.execute(query.order_by(*self._selection.order(order_by)))
+        keys: list[tuple[int, str]] = []
+        for part in found.partitions(_AT_ONCE):
+            keys += [(row[0], row[1]) for row in part]
+            await pauses.pause()
+        return keys
+
+    async def rows_of(self, ids: Sequence[int]) -> list[Row]:
+        """The rows of these terminals, in this order; those that are gone are left out."""
+        async with self._database.reading() as connection:
+            found = (await connection.execute(self._rows.where(one_of(self.table.c.id, ids)))).all()
+        rows = {row["id"]: row for row in self._codec.decode_page(found)}
+        return [rows[each] for each in ids if each in rows]
+
+    def _where(self, actor: Actor, conditions: Conditions, tags: Sequence[str]) -> list[sa.ColumnElement[bool]]:
+        tagged = [
+            self.table.c.id.in_(sa.select(TERMINAL_TAG.c.terminal_id).where(TERMINAL_TAG.c.tag == tag)) for tag in tags
+        ]
+        return [*self._visible(actor), *self._selection.where(conditions), *tagged]
+
     def check_draft(self, draft: Draft, before: Row | None) -> None:
         """Refuses a new pin that is too short, and a channel's letter as a new uid; what a terminal has stays good."""
         if before is None and draft.get("uid") in _CHANNELS:
@@ -83,12 +127,33 @@ class TerminalRepository(EntityRepository):
         if self.is_past_known:
             statement = statement.where(sa.exists().where(FORMER_TERMINAL.c.uid == table.c.uid))
         await connection.execute(statement)
+        tagged = sa.select(table.c.id, table.c.tags).where(one_of(table.c.id, ids), table.c.tags != "[]")
+        found = await connection.execute(tagged)
+        await self.write_tags(connection, {row.id: msgspec.json.decode(row.tags) for row in found})
+
+    async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
+        if "tags" in draft and "uid" not in draft:  # new ones have theirs from ``_added``
+            await connection.execute(TERMINAL_TAG.delete().where(TERMINAL_TAG.c.terminal_id == record_id))
+            await self.write_tags(connection, {record_id: draft["tags"]})
+
+    async def write_tags(self, connection: AsyncConnection, tags: Mapping[int, Sequence[str]]) -> None:
+        """Adds tags of terminals that have none, by the terminal's id, to what lists are searched by."""
+        rows = [{"terminal_id": record_id, "tag": tag} for record_id, each in tags.items() for tag in each]
+        if rows:
+            await connection.execute(TERMINAL_TAG.insert(), rows)
 
     async def _removed(self, connection: AsyncConnection, row: Row) -> None:
-        """Keeps whose the deleted terminal's reports are."""
-        former = {name: row[name] for name in ("uid", "name", "type", "created")}
-        former |= {"terminal_id": row["id"], "company_id": row[COMPANY], "series": row["series"] or row["uid"]}
-        await connection.execute(FORMER_TERMINAL.insert().values(**former, deleted=self._clock()))
+        await self.keep_former(connection, [row])
+
+    async def keep_former(self, connection: AsyncConnection, rows: Sequence[Row]) -> None:
+        """Keeps whose the reports of deleted terminals are."""
+        former = [
+            {name: row[name] for name in ("uid", "name", "type", "created")}
+            | {"terminal_id": row["id"], "company_id": row[COMPANY], "series": row["series"] or row["uid"]}
+            | {"deleted": self._clock()}
+            for row in rows
+        ]
+        await connection.execute(FORMER_TERMINAL.insert(), former)
 
     def _forget_deleted(self, changed: RowChange) -> None:
         if changed.row is None:

@@ -25,6 +25,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
+from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.logins import Logins
@@ -41,6 +42,7 @@ from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo.terminals.former_data import FormerDataStats
+from terrazzo.terminals.search import TerminalSearch
 from terrazzo_broker.peer_address import TrustedProxies
 
 
@@ -130,6 +132,10 @@ class GatewayServers:
             entities=metadata.entities,
             registry=metadata.registry,
             former_terminals=metadata.former_terminals,
+            registration=metadata.registration,
+            unknown_terminals=parts.terminals.unknown,
+            terminal_search=TerminalSearch(metadata.entities.terminals, metadata.registry, messaging.presence),
+            terminal_batches=TerminalBatches(metadata.entities.terminals),
             store=parts.store,
             bus=messaging.bus,
             broker=messaging.bus,
@@ -207,6 +213,7 @@ class GatewayServers:
             messaging.presence.changes,
             messaging.refusals.changes,
             self._parts.terminals.login.refused,
+            self._parts.terminals.login.unknown,
             messaging.commands.steps,
             messaging.links.downloads,
             metadata.tokens.ended,

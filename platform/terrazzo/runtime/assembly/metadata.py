@@ -25,6 +25,7 @@ from terrazzo.metadata.event_quotas import EventQuotas
 from terrazzo.metadata.excesses import ALL_COUNTED, find_excesses
 from terrazzo.metadata.former_terminals import FormerTerminals
 from terrazzo.metadata.quotas import RecordQuotas
+from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.registry_feed import load_registry
 from terrazzo.metadata.sealed_columns import seal_clear
 from terrazzo.ports.tasks import OnFailure
@@ -50,6 +51,7 @@ class Metadata:
     event_quotas: EventQuotas
     entities: Entities
     secrets: Secrets
+    registration: TerminalRegistration
     tokens: Tokens
     api_keys: ApiKeys
     audit: AuditLog
@@ -93,6 +95,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         event_quotas=event_quotas,
         entities=entities,
         secrets=secrets,
+        registration=TerminalRegistration(entities.terminals, entities.configurations, entities.companies),
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,

@@ -22,6 +22,7 @@ from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.lifetime import Lifetime
+from terrazzo.terminals.last_seen import LastSeenFile
 from terrazzo.terminals.presence import PresenceRegister
 
 
@@ -51,6 +52,9 @@ def new_messaging(
 ) -> TerminalMessaging:
     """Makes the parts and wires them to one another; nothing is started yet."""
     presence, seals = PresenceRegister(), Seals()
+    last_seen = LastSeenFile(config.data_dir / "last-seen", metadata.registry)
+    lifetime.callback(last_seen.close)
+    presence.keep_in(last_seen, metadata.registry)
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
     mapper, marks = objects.mapper, objects.marks

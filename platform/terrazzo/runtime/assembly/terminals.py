@@ -25,6 +25,7 @@ from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import TerminalLogin
+from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
 from terrazzo_broker.storage import StorageError
@@ -39,6 +40,7 @@ class Terminals:
 
     broker: Broker
     login: TerminalLogin
+    unknown: UnknownTerminals
     activations: Activations
     bridges: Sequence[Bridge]
 
@@ -69,6 +71,8 @@ async def start_terminals(
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
     login = _open_login(config, lifetime, metadata, limiter)
     await _start_refusals(lifetime, messaging.refusals, login)
+    unknown = UnknownTerminals(metadata.registry)
+    login.unknown.listen(unknown.note)
     on_ready = messaging.commands.on_ready
     shared["hears_sys"] = _hearers_of_sys(config)
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
@@ -76,7 +80,7 @@ async def start_terminals(
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
-    terminals = Terminals(broker, login, activations, bridges)
+    terminals = Terminals(broker, login, unknown, activations, bridges)
     _follow_companies(bridges, metadata.registry)
     await _start(terminals, messaging, lifetime)
     return terminals

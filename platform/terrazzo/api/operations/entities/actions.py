@@ -13,17 +13,21 @@ import msgspec
 from terrazzo.api.kernel.conditions import ListRequest, conditions_of
 from terrazzo.api.kernel.envelope import Empty
 from terrazzo.api.kernel.operation import Operation
-from terrazzo.api.kernel.paging import Paged, paged
+from terrazzo.api.kernel.paging import CountedList, Paged, paged
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.records import RecordView
 from terrazzo.api.operations.entities.types import create_type, given, key_type, record_type, take_key, update_type
 from terrazzo.database.entity import Entity
-from terrazzo.database.port import Conditions, Repository, Row
+from terrazzo.database.port import Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.times import format_spaced
 
 Extend = Callable[[Services, Any, Sequence[Row]], Awaitable[Sequence[Mapping[str, Any]]]]
 """``extend(services, request, rows)``: for each row the columns that no table has."""
+
+
+ReadPage = Callable[[Services, Actor, Any], Awaitable[Rows]]
+"""``read_page(services, actor, request)``: the rows of a page, and how many there are in all."""
 
 
 class Created(msgspec.Struct):
@@ -73,6 +77,7 @@ class EntityActions:
     item_request: type[msgspec.Struct] | None = None
     list_request: type[ListRequest] = ListRequest
     conditions: Callable[[Any], Conditions] = conditions_of
+    read_page: ReadPage | None = None  # None: from the repository
     _view: RecordView = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,16 +137,19 @@ class EntityActions:
 
     async def handle_get_list(self, services: Services, actor: Actor, request: ListRequest) -> Any:
         """A page of records, or a bare array of them where the entity isn't paged."""
+        rows = await (self.read_page or self._read_page)(services, actor, request)
+        records = await self._present(services, actor, request, rows.rows)
+        return paged(request, records, rows.total) if self.is_paged else CountedList(records, rows.total)
+
+    async def _read_page(self, services: Services, actor: Actor, request: ListRequest) -> Rows:
         repository: Repository = self.repository(services)
-        rows = await repository.page(
+        return await repository.page(
             actor,
             page_index=request.page_index,
             page_size=request.page_size,
             conditions=self.conditions(request),
             order_by=request.order_by.by,
         )
-        records = await self._present(services, actor, request, rows.rows)
-        return paged(request, records, rows.total) if self.is_paged else records
 
     async def _say(self, services: Services, actor: Actor, request: Any, row: Row) -> Any:
         match self.says:

@@ -8,32 +8,81 @@ from typing import Any
 import msgspec
 
 from terrazzo.api.kernel.conditions import ListRequest, conditions_of
-from terrazzo.api.kernel.fields import Names
+from terrazzo.api.kernel.fields import Flag, Moment, Names
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import EntityActions
-from terrazzo.database.port import Conditions, Row
+from terrazzo.database.pages import OrderBy
+from terrazzo.database.port import Conditions, Row, Rows
+from terrazzo.domain.actor import Actor
 from terrazzo.metadata.definitions.registry import CONFIGURATION, TERMINAL
+from terrazzo.terminals.search import TerminalQuery
+from terrazzo.times import format_spaced
 
 SIGNED = frozenset({"created_by", "last_modified_by", "is_available"})
 _CONFIGURED = SIGNED | {"name"}
 _DESCRIBED = _CONFIGURED | {"type", "config_id", "mode", "username", "pin", "access"}
 
 
-class TerminalList(ListRequest):
-    """``uids`` restricts to those terminals."""
+class TerminalFilter(ListRequest):
+    """Terminals that have all of the ``tags``, are connected (``online`` 1) or not (0), and were last seen between two
+    times, both inclusive; one that was never seen counts as seen before everything.
+
+    ``order_by`` may name ``online`` and ``last_seen``, too.
+    """
+
+    tags: Names = msgspec.field(default_factory=Names)
+    online: Flag | None = None
+    seen_after: Moment | None = None
+    seen_before: Moment | None = None
+
+    def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
+        """The same for the search, with conditions and an order that name columns."""
+        return TerminalQuery(
+            conditions=conditions,
+            tags=[tag.strip() for name in self.tags.names for tag in name.split(",")],
+            online=None if self.online is None else bool(self.online),
+            seen_after_us=None if self.seen_after is None else self.seen_after.time_us,
+            seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
+            order_by=order_by,
+        )
+
+
+class TerminalList(TerminalFilter):
+    """A page of the terminals; ``uids`` restricts to those."""
 
     uids: Names = msgspec.field(default_factory=Names)
 
 
-def _among(request: TerminalList) -> Conditions:
-    conditions = conditions_of(request)
-    names = request.uids.names
-    return conditions._replace(within=[*conditions.within, ("uid", names)]) if names else conditions
+async def page_of_terminals(
+    services: Services, actor: Actor, request: TerminalFilter, conditions: Conditions, order_by: OrderBy
+) -> Rows:
+    """The rows of a page of terminals."""
+    query = request.query(conditions, order_by)
+    return await services.terminal_search.page(actor, query, page_index=request.page_index, page_size=request.page_size)
 
 
-async def _with_map(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
-    """Section 1 "Terminal": null in every example."""
-    return [{"terminal_object_map": None} for _ in rows]
+async def _page_among(services: Services, actor: Actor, request: TerminalList) -> Rows:
+    conditions, names = conditions_of(request), request.uids.names
+    if names:
+        conditions = conditions._replace(within=[*conditions.within, ("uid", names)])
+    return await page_of_terminals(services, actor, request, conditions, request.order_by.by)
+
+
+PRESENCE: Mapping[str, Any] = {"online": Flag, "last_seen": str}
+"""What a record says of the terminal's connection, with the types."""
+
+
+def presence_of(services: Services, row: Row) -> dict[str, Any]:
+    """Whether a terminal is connected, and when it was last seen; empty: never."""
+    presence = services.bus.presence(row["uid"])
+    seen_us = presence.last_seen_us
+    last_seen = "" if seen_us is None else format_spaced(seen_us, services.zone)
+    return {"online": int(presence.online), "last_seen": last_seen}
+
+
+async def _with_presence(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
+    """``terminal_object_map``: section 1 "Terminal": null in every example."""
+    return [{"terminal_object_map": None, **presence_of(services, row)} for row in rows]
 
 
 TERMINALS = EntityActions(
@@ -50,10 +99,10 @@ TERMINALS = EntityActions(
     required_to_update=_DESCRIBED,
     keys=("uid",),
     is_paged=False,
-    more={"terminal_object_map": None},
-    extend=_with_map,
+    more={"terminal_object_map": None, **PRESENCE},
+    extend=_with_presence,
     list_request=TerminalList,
-    conditions=_among,
+    read_page=_page_among,
 )
 
 CONFIGURATIONS = EntityActions(

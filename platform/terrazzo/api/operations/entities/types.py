@@ -34,7 +34,7 @@ def create_type(name: str, title: str, entity: Entity, required: Collection[str]
     """The Struct of a request that creates a record; ``more`` are columns that no record shows."""
     company = (COMPANY, Key | None | UnsetType, UNSET)  # a super user's choice
     required = {*required, *(field.name for field in entity.writable() if field.required)}
-    return struct_of(f"create_{name}", f"A new {title}.", [*more, *_written(entity, required), company])
+    return struct_of(f"create_{name}", f"A new {title}.", [*more, *written_columns(entity, required), company])
 
 
 def update_type(
@@ -46,7 +46,7 @@ def update_type(
     keys: tuple[str, ...],
 ) -> Any:
     """The Struct of a request that changes a record; ``more`` are columns that no record shows."""
-    columns = [column for column in _written(entity, required) if column[0] not in (*keys, entity.uid_name)]
+    columns = [column for column in written_columns(entity, required) if column[0] not in (*keys, entity.uid_name)]
     number = [("id", Key)] if "id" in required else []
     optional = [(column, of | None | UnsetType, UNSET) for column, of, *_ in more]
     return struct_of(f"update_{name}", f"Changes of a {title}.", [*_keys(keys), *number, *columns, *optional])
@@ -95,8 +95,8 @@ def _keys(keys: tuple[str, ...]) -> list[StructColumn]:
     return [(key, Key) if len(keys) == 1 else (key, Key | None | UnsetType, UNSET) for key in keys]
 
 
-def _written(entity: Entity, required: Collection[str]) -> list[StructColumn]:
-    """Required ones first, as in the documents."""
+def written_columns(entity: Entity, required: Collection[str]) -> list[StructColumn]:
+    """The columns that requests may have, without the company; required ones first, as in the documents."""
     columns = [field for field in entity.writable() if field.name != COMPANY]
     first = [(field.name, written_type(field)) for field in columns if field.name in required]
     optional = [field for field in columns if field.name not in required]

@@ -35,7 +35,7 @@ from running import Platform
 from support import free_port
 
 LATE_S = 0.1
-PATIENCE_S = 30.0  # of one round
+PATIENCE_S, LOADED_PATIENCE_S = 30.0, 120.0  # of one round
 MEND_S = 2.0  # between two looks at whether users and terminals are there
 _SAMPLE = re.compile(r"^(terrazzo_\w+)(?:\{([^}]*)\})? (\S+)$", re.MULTILINE)
 _UNEXPECTED = re.compile(r"^.*\n.*(?:Traceback|internal error).*(?:\n(?: .*)?(?!\d{4}-).*){0,60}", re.MULTILINE)
@@ -72,24 +72,24 @@ def started(values: Values) -> Iterator[tuple[Site, int]]:
                 platform.stop()
 
 
-async def send(site: Site, far: int, *, seconds: float, pause_s: float) -> None:
+async def send(site: Site, far: int, *, seconds: float, pause_s: float, patience_s: float) -> None:
     """All ways at once, each round after the one before it and a pause."""
     end_s = time.monotonic() + seconds
     server = await asyncio.start_server(partial(far_side, site), "127.0.0.1", far)
     async with server, aiohttp.ClientSession() as site.http, asyncio.TaskGroup() as group:
         group.create_task(mend(site, end_s), name="mend")
         for name, way in WAYS.items():
-            group.create_task(repeat(site, name, way, end_s, pause_s), name=name)
+            group.create_task(repeat(site, name, way, end_s, pause_s, patience_s), name=name)
 
 
-async def repeat(site: Site, name: str, way: Way, end_s: float, pause_s: float) -> None:
+async def repeat(site: Site, name: str, way: Way, end_s: float, pause_s: float, patience_s: float) -> None:
     """One way over and over; that the platform ends a connection is its right."""
     while time.monotonic() < end_s:
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 await way(site)
         except TimeoutError:
-            site.faults.append(f"{name}: not over within {PATIENCE_S:.0f} s")
+            site.faults.append(f"{name}: not over within {patience_s:.0f} s")
         except (OSError, EOFError, aiohttp.ClientError) as error:
             site.counts[f"{name}: {type(error).__name__}"] += 1
         site.counts[f"{name} rounds"] += 1
@@ -155,7 +155,8 @@ def main() -> None:
     options = parser.parse_args()
     with started(Values(Random(options.seed))) as (site, far):
         before = metrics_of(site.platform)
-        asyncio.run(send(site, far, seconds=options.seconds, pause_s=options.pause))
+        patience_s = LOADED_PATIENCE_S if options.loaded else PATIENCE_S
+        asyncio.run(send(site, far, seconds=options.seconds, pause_s=options.pause, patience_s=patience_s))
         wrong = found_wrong(site, before, is_loaded=options.loaded)
         held = [line for line in site.platform.log.read_text(errors="replace").splitlines() if "was held for" in line]
         if site.platform.process.poll() is None:

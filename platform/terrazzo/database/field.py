@@ -81,6 +81,7 @@ class Field:
             if self.check is not None and value not in (None, ""):
                 self.check(value)
             if self.check_steps is not None and value not in (None, ""):
+                yield
                 yield from self.check_steps(value)
         except ValueError as error:
             raise BadParameter(self.name, str(error)) from None

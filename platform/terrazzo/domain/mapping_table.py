@@ -62,6 +62,12 @@ class MappingTable:
         """The indexes of the rows of rolling statistics (STT)."""
         return tuple(place for place, row in enumerate(self.rows) if row.kind is RowKind.STT)
 
+    def preparation(self) -> Steps[None]:
+        """Works out what would be worked out when it is asked for first: each is a millisecond of a large table."""
+        for part in ("slots", "layout", "windowed", "_references"):
+            getattr(self, part)
+            yield
+
     def place(self, row: MappingRow) -> int:
         """The index of a row's slot."""
         return self.places[row.code]
@@ -125,7 +131,9 @@ def table_steps(rows: Any) -> Steps[MappingTable]:
         _check_names(row, parsed, places)
         yield
     derived = yield from _in_order(parsed, places)
-    return MappingTable(tuple(parsed), places, derived)
+    table = MappingTable(tuple(parsed), places, derived)
+    yield from table.preparation()
+    return table
 
 
 def _places(rows: Sequence[MappingRow]) -> dict[str, int]:

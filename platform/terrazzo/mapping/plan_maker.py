@@ -19,6 +19,7 @@ _log = logging.getLogger(__name__)
 
 _WORKERS = 2  # companies whose plans are made at the same time
 _SLICE_S = 0.003
+_LOOK_S = 0.05
 
 
 class Slices:
@@ -174,6 +175,8 @@ class PlanMaker:
         while True:
             self._changed.clear()
             for mapping_id in self._catalogue.unread:
+                while self._jobs:  # which read what they need themselves
+                    await asyncio.sleep(_LOOK_S)
                 await self._finish(Slices(self._catalogue.reading(mapping_id)))
                 self.read.tell(mapping_id)
             await self._changed.wait()

@@ -19,7 +19,6 @@ _log = logging.getLogger(__name__)
 
 _WORKERS = 2  # companies whose plans are made at the same time
 _SLICE_S = 0.003
-_LOOK_S = 0.05
 
 
 class Slices:
@@ -72,6 +71,8 @@ class PlanMaker:
         self._held: Counter[str] = Counter()  # terminals whose reports have to wait, by how many want that
         self._until_released: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self._wake = asyncio.Event()
+        self._idle = asyncio.Event()  # there is no job
+        self._idle.set()
         self._changed = asyncio.Event()
         self._tasks: list[Task] = []
 
@@ -107,6 +108,7 @@ class PlanMaker:
         if job.slices.run():
             return True
         self._jobs[uid] = job
+        self._idle.clear()
         self._waiting.setdefault(self._catalogue.company_of(uid), deque()).append(job)
         self._wake.set()
         return False
@@ -149,6 +151,8 @@ class PlanMaker:
             finally:
                 self._busy.discard(company)
                 self._jobs.pop(job.uid, None)
+                if not self._jobs:
+                    self._idle.set()
                 self._wake.set()
                 for done in job.done:
                     done()
@@ -175,8 +179,7 @@ class PlanMaker:
         while True:
             self._changed.clear()
             for mapping_id in self._catalogue.unread:
-                while self._jobs:  # which read what they need themselves
-                    await asyncio.sleep(_LOOK_S)
+                await self._idle.wait()  # jobs read what they need themselves
                 await self._finish(Slices(self._catalogue.reading(mapping_id)))
                 self.read.tell(mapping_id)
             await self._changed.wait()

@@ -11,6 +11,7 @@ from raw_client import RawClient
 
 from terrazzo_broker import Accept, Batch, Broker, BrokerSettings, Client, ConnectRequest, PublishGrant
 from terrazzo_broker.hooks import Verdict
+from terrazzo_broker.refusals import Refusal
 
 
 @dataclass
@@ -56,6 +57,7 @@ class Running:
     broker: Broker
     hooks: RecordingHooks
     port: int
+    refusals: list[Refusal] = field(default_factory=list)
 
 
 @pytest.fixture
@@ -67,9 +69,10 @@ async def start() -> AsyncIterator[Callable[..., Awaitable[Running]]]:
         settings.setdefault("sweep_interval_s", 0.05)
         settings.setdefault("sys_interval_s", 0)
         hooks = hooks or RecordingHooks()
-        broker = Broker(BrokerSettings(**settings), hooks)
+        refusals: list[Refusal] = []
+        broker = Broker(BrokerSettings(**settings), hooks, on_refused=refusals.append)
         brokers.append(broker)
-        return Running(broker, hooks, await broker.listen_tcp("127.0.0.1", 0))
+        return Running(broker, hooks, await broker.listen_tcp("127.0.0.1", 0), refusals)
 
     yield _start
     for broker in brokers:

@@ -129,6 +129,22 @@ async def test_problem_information(dial, name, wanted):
         assert wanted or not packet.properties
 
 
+@pytest.mark.parametrize("maximum", range(30, 110, 8))
+async def test_answers_that_refuse_keep_to_the_maximum(dial, name, maximum):
+    """PUBACK, PUBREC and SUBACK say why only where the client's Maximum Packet Size has room for it."""
+    peer = await dial(5, name, maximum_packet_size=maximum)
+    peer.send(
+        wire.publish(name, b"\xff", version=5, qos=1, packet_id=1, payload_format=1),
+        wire.publish(name, b"\xff", version=5, qos=2, packet_id=2, payload_format=1),
+        wire.subscribe(3, ("a/#/b", 0), ("b/#/c", 0), version=5),
+    )
+    for _ in range(3):
+        packet = await peer.receive()
+        assert packet.reason >= 0x80 or min(packet.reasons) >= 0x80
+        assert packet.size <= maximum
+        assert packet.properties or maximum < 80
+
+
 async def test_a_goodbye_carries_no_session_expiry_and_is_the_last_word(dial, name):
     peer = await dial(5, name, keep=True)
     peer.send(wire.publish("#", version=5), b"\xc0\x00", wire.subscribe(1, (name, 0), version=5))

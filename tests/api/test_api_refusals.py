@@ -368,6 +368,10 @@ async def test_a_failed_tls_handshake_is_found_by_address(world: World) -> None:
         status = await world.rig.call("get_terminal_status", "viewer", terminal_id="tls-1")
         assert "tls_failed" in [each["reason"] for each in status["address_refusals"]]
         printed = await world.why("tls-1", "--url", world.rig.addresses.http, "--token", world.rig.tokens["viewer"])
+    at_address = await world.why("--address", _ADDRESS, "--data", str(world.folder))
+    assert at_address.startswith(f"{_ADDRESS}\n  ")
+    assert "tls_failed, from 127.0.0.1" in at_address
+    assert "unproven" not in at_address
     assert printed.startswith("tls-1: online since ")
     assert "at its addresses, of whoever it was:\n" in printed
     assert "tls_failed, from 127.0.0.1" in printed
@@ -432,6 +436,20 @@ async def test_a_restart_keeps_them(world: World, tmp_path: Path) -> None:
     await world.site.platform.messaging.refusals.write()
     printed = await world.why("lasting-1", "--json", "--data", str(world.folder))
     assert [each["reason"] for each in json.loads(printed)["refusals"]] == ["wrong_pin"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "expected a terminal's UID, or --address"),
+        (("x", "--address", "10.0.0.1"), "expected a terminal's UID, or --address"),
+        (("--address", "10.0.0.1", "--token", "t"), "--address: is looked for in the data folder"),
+        (("x", "--token", "t", "--url", "http://127.0.0.1:9"), "--url: "),
+    ],
+)
+async def test_what_does_not_go_together_is_said(world: World, arguments: tuple[str, ...], said: str) -> None:
+    result = await asyncio.to_thread(CliRunner().invoke, make_app(), ["terminal", "why", *arguments])
+    assert said in str(result.exception)
 
 
 async def test_a_folder_that_is_not_there_is_said(world: World, tmp_path: Path) -> None:

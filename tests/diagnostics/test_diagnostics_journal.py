@@ -89,7 +89,7 @@ async def test_logins_and_what_the_broker_refuses_stand_in_one_list() -> None:
             ("publish_not_allowed", 0x87, True, "g/x/r"),
             ("clock_off", 0x86, True, "its clock is 5 s behind"),
         ]
-        assert {name: count for name, count in journal.counts.items() if count} == {
+        assert {name: count for name, count in journal.stats.reasons.items() if count} == {
             "clock_off": 1,
             "publish_not_allowed": 1,
             "too_many_connections": 1,
@@ -257,7 +257,7 @@ class TestFlood:
         assert journal.stats.kept <= 5_000
         assert grown < 8 * 2**20, "what is kept is replaced, and does not get more"
         assert took_s < 10, "10,000 a second, though memory is traced"
-        assert sum(journal.counts.values()) == 50_000
+        assert sum(journal.stats.reasons.values()) == 50_000
         assert len(journal._touched) <= MOST_TOUCHED
         assert journal.stats.untold > 0
 

@@ -19,6 +19,7 @@ from terrazzo.access.single_sign_on import SsoStats
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
 from terrazzo.mapping.effect_queue import EffectQueueStats
@@ -50,6 +51,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
     "commands": (CommandStats, metric_names.COMMANDS),
     "login": (LoginStats, metric_names.LOGIN),
+    "refusals": (RefusalStats, metric_names.REFUSALS),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),
     "single_sign_on": (SsoStats, metric_names.SINGLE_SIGN_ON),
     "password_resets": (ResetStats, metric_names.PASSWORD_RESETS),

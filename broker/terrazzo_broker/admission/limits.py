@@ -47,7 +47,7 @@ class Admission:
         settings: BrokerSettings,
         stats: Stats,
         clock: Callable[[], float],
-        on_refused: Callable[[Told], object],
+        on_refused: Callable[[Told], object] = lambda _refusal: None,
     ) -> None:
         self._settings = settings
         self._stats = stats

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,10 @@ from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.client.errors import ClientError
 from terrazzo.config.sections import Config, ConfigError
 from terrazzo_broker.log_text import visible
+
+if TYPE_CHECKING:
+    from terrazzo.diagnostics.refusal_file import KeptRefusals
+    from terrazzo.domain.refusals.entry import RefusalEntry
 
 Status = dict[str, Any]
 
@@ -42,7 +46,10 @@ def _describe() -> None:
 
 @_commands.command("why")
 def why(
-    uid: Annotated[str, typer.Argument(metavar="UID", help="The terminal's uid.")],
+    uid: Annotated[str, typer.Argument(metavar="UID", help="The terminal's uid.", show_default=False)] = "",
+    address: Annotated[
+        str, typer.Option("--address", metavar="ADDRESS", help="What failed at an address, whoever it was, instead.")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="As JSON instead of text.")] = False,
     url: _AskedUrl = None,
     user: _AskedUser = None,
@@ -51,8 +58,14 @@ def why(
     data: DataOption = None,
 ) -> None:
     """Say why a terminal was refused or went, and what to do about it."""
+    if bool(uid) == bool(address):
+        raise ConfigError("terminal why: expected a terminal's UID, or --address")
     asks = url or user or token or os.environ.get(TOKEN_VARIABLE)
-    if asks:
+    if address:
+        if url or user or token:
+            raise ConfigError("--address: is looked for in the data folder, on the platform's machine")
+        status = _look_at(address, read_config(config, data))
+    elif asks:
         status = _ask(uid, url or DEFAULT_URL, user or "admin", token)
     else:
         status = asyncio.run(_look_up(uid, read_config(config, data)))
@@ -73,24 +86,45 @@ def _ask(uid: str, url: str, user: str, token: str | None) -> Status:
 
 async def _look_up(uid: str, config: Config) -> Status:
     """What stands in the data folder, a few seconds late; whether the terminal is connected doesn't."""
-    import msgspec
-
-    from terrazzo.diagnostics.refusal_file import FILE_NAME, kept_in
-    from terrazzo.domain.refusals.entry import refusal_record
-
     terminal_id = await _find_id(uid, config)
-    try:
-        kept = kept_in(config.data_dir / FILE_NAME)
-    except OSError as error:
-        raise ConfigError(str(error)) from error
+    kept = _kept(config)
     entries = [entry for each in kept if each.terminal_id == terminal_id for entry in each.entries[::-1]]
     addresses = {entry.address for entry in entries if entry.is_own}
     others = [entry for each in kept if each.share in addresses for entry in each.entries[::-1]]
-    return {
-        "terminal_id": uid,
-        "refusals": [msgspec.to_builtins(refusal_record(each, config.zone)) for each in entries],
-        "address_refusals": [msgspec.to_builtins(refusal_record(each, config.zone)) for each in others],
-    }
+    return {"terminal_id": uid, "refusals": _shown(entries, config), "address_refusals": _shown(others, config)}
+
+
+def _look_at(address: str, config: Config) -> Status:
+    """What failed at an address before it was known who is there, and what was refused under uids that nobody has."""
+    from terrazzo_broker.peer_address import share_of
+
+    share = share_of(address)
+    entries = [entry for each in _kept(config) if each.share == share for entry in each.entries[::-1]]
+    return {"address": share, "refusals": _shown(entries, config)}
+
+
+def _kept(config: Config) -> list[KeptRefusals]:
+    """What the file in the data folder says.
+
+    Raises:
+        ConfigError: there is no data folder, or the file can't be read.
+    """
+    from terrazzo.diagnostics.refusal_file import FILE_NAME, kept_in
+
+    if not config.data_dir.is_dir():
+        raise ConfigError(f"data.dir: there is no folder {config.data_dir}; --url asks a running platform")
+    try:
+        return kept_in(config.data_dir / FILE_NAME)
+    except OSError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _shown(entries: list[RefusalEntry], config: Config) -> list[Status]:
+    import msgspec
+
+    from terrazzo.domain.refusals.entry import refusal_record
+
+    return [msgspec.to_builtins(refusal_record(each, config.zone)) for each in entries]
 
 
 async def _find_id(uid: str, config: Config) -> int:
@@ -123,15 +157,15 @@ async def _find_id(uid: str, config: Config) -> int:
 
 
 def _lines(status: Status) -> Iterator[str]:
-    yield visible(f"{status['terminal_id']}{_connection(status)}")
+    yield visible(f"{status['terminal_id']}{_connection(status)}" if "terminal_id" in status else status["address"])
     for each in status["refusals"]:
-        yield from _entry(each)
+        yield from _entry(each, of_whom="" if "address" in status else ", unproven")
     if not status["refusals"]:
         yield "  nothing was refused"
-    if status["address_refusals"]:
+    if status.get("address_refusals"):
         yield "at its addresses, of whoever it was:"
         for each in status["address_refusals"]:
-            yield from _entry(each)
+            yield from _entry(each, of_whom="")
 
 
 def _connection(status: Status) -> str:
@@ -145,11 +179,12 @@ def _connection(status: Status) -> str:
     return f": offline, last seen {status['last_seen']} at {status['address']}: {status['disconnect_reason']}"
 
 
-def _entry(each: dict[str, Any]) -> Iterator[str]:
+def _entry(each: dict[str, Any], *, of_whom: str) -> Iterator[str]:
+    """The lines of an entry; ``of_whom``: what is said of one where nobody had proven to be the terminal."""
     code = f" (0x{each['reason_code']:02X})" if each["reason_code"] else ""
     times = f", {each['count']} times since {each['first_time']}" if each["count"] > 1 else ""
     source = f", from {each['address']}" if each["address"] else ""
-    unproven = "" if each["proven"] else ", unproven"
+    unproven = "" if each["proven"] else of_whom
     yield visible(f"  {each['time']}  {each['reason']}{code}{source}{unproven}{times}")
     yield visible(f"      {each['text']}")
     yield visible(f"      to do: {each['advice']}")

@@ -37,12 +37,13 @@ _log = logging.getLogger(__name__)
 
 
 class RefusalStats(msgspec.Struct):
-    """Counters for ``/metrics``."""
+    """Counters for ``/metrics``; ``reasons``: refusals since the start."""
 
     kept: int = 0  # entries, now
     evicted: int = 0  # entries that went for newer ones of others
     untold: int = 0  # changes that listeners were not told of one by one
     write_failures: int = 0
+    reasons: dict[str, int] = msgspec.field(default_factory=lambda: dict.fromkeys(REASONS, 0))
 
 
 _Touched = tuple[int | str, FoldKey]
@@ -57,17 +58,13 @@ class RefusalJournal:
         file: where refusals are kept; None keeps them in memory alone.
         most: entries of all terminals together.
         clock: UTC microseconds.
-
-    Attributes:
-        counts: refusals by reason since the start.
     """
 
     def __init__(
         self, registry: Registry, file: RefusalFile | None, *, most: int, clock: Callable[[], int] = now_us
     ) -> None:
-        self.counts = dict.fromkeys(REASONS, 0)
+        self.stats = RefusalStats()
         self.changes: Listeners[Sequence[ToldRefusal]] = Listeners("refusals")
-        self._stats = RefusalStats()
         self._registry = registry
         self._file = file
         self._clock = clock
@@ -78,12 +75,6 @@ class RefusalJournal:
         self._failure_log = SparseLog(_log)
         self._running: list[Task] = []
         registry.terminal_changes.listen(self._on_record)
-
-    @property
-    def stats(self) -> RefusalStats:
-        """The counters, up to date."""
-        self._stats.kept, self._stats.evicted = self._book.count, self._book.evicted
-        return self._stats
 
     # What others tell
 
@@ -104,7 +95,7 @@ class RefusalJournal:
         """Notes what the broker has refused or ended; ``Broker`` tells this."""
         terminal = self._registry.terminal(refusal.client_id) if refusal.client_id else None
         if terminal is not None and refusal.owner not in (None, terminal.owner):
-            self.counts[refusal.cause] += refusal.times  # of another's terminal, which had the uid before
+            self.stats.reasons[refusal.cause] += refusal.times  # of another's terminal, which had the uid before
             return
         self._note(
             REASONS[refusal.cause],
@@ -131,13 +122,14 @@ class RefusalJournal:
         protocol: int,
         times: int = 1,
     ) -> None:
-        self.counts[reason.name] += times
+        self.stats.reasons[reason.name] += times
         now, share = self._clock(), share_of(address)
         shown = visible(detail[:DETAIL_CHARS]) if detail else ""
         entry = RefusalEntry(reason.name, address, now, now, times, code, protocol, is_own, shown)
         key = share, reason.name
         if terminal is not None:
             self._book.add(terminal.company_id, terminal.id, key, entry)
+            self._count_kept()
         else:
             self._book.add_at(key, entry)
         self._touch(share if terminal is None else terminal.id, key)
@@ -146,6 +138,9 @@ class RefusalJournal:
             text = f"{reason.text}: {shown}" if shown else reason.text
             self._logs[reason.name].warning("%s from %s: %s", name, address, text)
 
+    def _count_kept(self) -> None:
+        self.stats.kept, self.stats.evicted = self._book.count, self._book.evicted
+
     def _touch(self, whose: int | str, key: FoldKey) -> None:
         """Remembers what has changed, for the listeners and the disk."""
         if len(self._unwritten) < MOST_TOUCHED:
@@ -153,7 +148,7 @@ class RefusalJournal:
         if len(self._touched) < MOST_TOUCHED:
             self._touched[whose, key] = None
         else:
-            self._stats.untold += 1
+            self.stats.untold += 1
 
     # What others ask
 
@@ -174,6 +169,7 @@ class RefusalJournal:
         """Reads what was kept, and starts to tell and to write."""
         if self._file is not None:
             self._take_up(await self._file.load())
+            self._count_kept()
         self._running = [
             tasks.repeat("refusals told", TELL_S, self.tell, OnFailure.RESTART),
             tasks.repeat("refusals written", WRITE_S, self.write, OnFailure.RESTART),
@@ -233,7 +229,7 @@ class RefusalJournal:
             if self._file.is_long:
                 await self._file.rewrite([self._kept(each) for each in self._book.every()])
         except OSError as error:
-            self._stats.write_failures += 1
+            self.stats.write_failures += 1
             self._failure_log.warning("refusals can't be written: %s; a restart would forget them", error)
         finally:
             if not is_written:  # the disk has not taken it, or it was interrupted
@@ -255,3 +251,4 @@ class RefusalJournal:
         is_gone = before is not None and (after is None or after.company_id != before.company_id)
         if before is not None and is_gone and self._book.forget(before.id):
             self._unwritten[before.id] = None
+            self._count_kept()

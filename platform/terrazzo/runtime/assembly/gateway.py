@@ -183,7 +183,7 @@ class GatewayServers:
                 ingest=messaging.ingest.stats,
                 commands=messaging.commands.stats,
                 login=parts.terminals.login.stats,
-                refusals=messaging.refusals,
+                refusals=messaging.refusals.stats,
                 user_login=parts.logins.users.stats,
                 password_resets=parts.logins.password_resets.stats,
                 single_sign_on=parts.logins.single_sign_on.stats,

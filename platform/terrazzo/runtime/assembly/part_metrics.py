@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
-from terrazzo.diagnostics.journal import RefusalJournal
+from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
 from terrazzo.ports.store import StoreStats
@@ -27,7 +27,7 @@ def part_metrics(
     ingest: IngestStats,
     commands: CommandStats,
     login: msgspec.Struct,
-    refusals: RefusalJournal,
+    refusals: RefusalStats,
     user_login: msgspec.Struct,
     password_resets: msgspec.Struct,
     single_sign_on: msgspec.Struct,
@@ -59,8 +59,8 @@ def part_metrics(
         LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
         StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.LOGIN, lambda: login),
-        StatsCollector(names.REFUSALS, lambda: refusals.stats),
-        LabelledCollector("terrazzo_refusals_total", "reason", lambda: refusals.counts),
+        StatsCollector(names.REFUSALS, lambda: refusals),
+        LabelledCollector("terrazzo_refusals_total", "reason", lambda: refusals.reasons),
         StatsCollector(names.USER_LOGIN, lambda: user_login),
         StatsCollector(names.PASSWORD_RESETS, lambda: password_resets),
         StatsCollector(names.SINGLE_SIGN_ON, lambda: single_sign_on),

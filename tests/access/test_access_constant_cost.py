@@ -24,12 +24,24 @@ async def login(stand: AccessStand) -> UserLogin:
     company = await stand.entities.companies.create(SYSTEM, {"name": "closed"})
     await stand.user("known")
     await stand.user("deactivated", is_active=0)
+    await stand.entities.users.create_by_sso(SYSTEM, {"username": "by single sign-on"}, "0" * 64)
+    await stand.entities.users.set_second_factor(SYSTEM, (await stand.user("with a factor"))["id"], has=True)
     await stand.user("of a closed company", permission_company_id=company["id"])
     await stand.entities.companies.update(SYSTEM, company["id"], {"is_available": 0})
     return stand.new_login(failures=0)
 
 
-NAMES = ["known", "deactivated", "of a closed company", "unknown", "", "\0", "x" * 1_000]
+NAMES = [
+    "known",
+    "by single sign-on",
+    "with a factor",
+    "deactivated",
+    "of a closed company",
+    "unknown",
+    "",
+    "\0",
+    "x" * 1_000,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -263,6 +263,14 @@ async def test_accounts_are_made_only_where_it_is_configured(tmp_path: Path) -> 
         assert (await site.rig.call("get_user_item", uid="bo"))["role"] == "operator"
 
 
+async def test_a_company_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with open_site(tmp_path, company="nowhere") as site:
+        begun = await site.begin()
+        back = {"ticket": begun["ticket"], **site.provider.log_in(begun["url"], **BO)}
+        status, answer = await site.rig.post(json.dumps({"action": "finish_single_sign_on", **back}).encode())
+        assert (status, answer["info"]) == (503, "sso.company: there is no company nowhere")
+
+
 async def test_roles_in_a_tree_and_names_by_mail(tmp_path: Path) -> None:
     claims = {"role_claim": "realm_access.roles", "username_claim": "email", "default_role": "viewer"}
     async with open_site(tmp_path, **claims) as site:

@@ -28,7 +28,7 @@ from terrazzo.config.sso import SsoSection
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor, Role
-from terrazzo.errors import BadParameter, NotAuthenticated, Throttled, Unavailable
+from terrazzo.errors import BadParameter, NotAuthenticated, NotFound, Throttled, Unavailable
 from terrazzo.logins.address_rate import AddressRate
 from terrazzo.metadata.entities import Entities
 from terrazzo.sparse_log import SparseLog
@@ -173,7 +173,7 @@ class SingleSignOn:
 
     async def _first_login(self, username: str, subject: str, role: str, address: str) -> Row:
         known = await self._users.by_name(username)
-        company = await self._companies.item(SYSTEM, self._section.company)
+        company = await self._company()
         if known is None and self._section.create_users:
             values = {"username": username, "role": role, "by_sso": 1, COMPANY: company["id"]}
             await self._users.create_by_sso(_provider_at(address), values, subject)
@@ -188,6 +188,12 @@ class SingleSignOn:
                 await self._refuse(known, address, "single sign-on of a super user", _SUPER)
             await self._users.link_subject(_provider_at(address), known["id"], subject)
         return await self._read(username)
+
+    async def _company(self) -> Row:
+        try:
+            return await self._companies.item(SYSTEM, self._section.company)
+        except NotFound:
+            raise Unavailable(f"sso.company: there is no company {self._section.company}") from None
 
     async def _read(self, username: str) -> Row:
         row = await self._users.by_name(username)

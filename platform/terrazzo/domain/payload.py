@@ -51,7 +51,8 @@ def _points_type() -> Any:
 
 
 # These check everything while decoding, at no extra cost; what they refuse is looked at again to say why.
-_json: Callable[[bytes], Points] = msgspec.json.Decoder(_points_type()).decode
+decode_json: Callable[[bytes], Points] = msgspec.json.Decoder(_points_type()).decode
+"""``decode`` for a payload that starts with a brace; it raises errors of msgspec's, which ``decode`` explains."""
 _msgpack: Callable[[bytes], Points] = msgspec.msgpack.Decoder(_points_type()).decode
 _any_json = msgspec.json.Decoder().decode
 _any_msgpack = msgspec.msgpack.Decoder().decode
@@ -70,7 +71,7 @@ def decode(payload: bytes) -> Points:
         Reject: the payload is not one object of points.
     """
     try:
-        return _json(payload) if payload and payload[0] == _BRACE else _decode_other(payload)
+        return decode_json(payload) if payload and payload[0] == _BRACE else _decode_other(payload)
     except msgspec.ValidationError:
         raise _explained(payload) from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -167,7 +168,7 @@ def _decode_other(payload: bytes) -> Points:
     if first in _MAP_STARTS:
         return _msgpack(payload)
     if first in _JSON_STARTS:
-        return _json(payload)
+        return decode_json(payload)
     raise _explained(payload)
 
 

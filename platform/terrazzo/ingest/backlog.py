@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from terrazzo.ingest.commit_group import Arrival
 
@@ -27,12 +27,13 @@ class Backlog:
         mine[1] += len(batch.messages)
         return mine[0] > self._share_bytes
 
-    def remove(self, arrival: Arrival) -> None:
-        """It is stored, or given back."""
-        batch = arrival.batch
-        mine = self._of[batch.client.owner]
-        mine[0] -= arrival.size
-        mine[1] -= len(batch.messages)
+    def remove_all(self, arrivals: Iterable[Arrival]) -> None:
+        """They are stored, or given back."""
+        for arrival in arrivals:
+            batch = arrival.batch
+            mine = self._of[batch.client.owner]
+            mine[0] -= arrival.size
+            mine[1] -= len(batch.messages)
 
     def by_owner(self) -> Mapping[str, tuple[int, int]]:
         """Bytes of payloads and messages."""

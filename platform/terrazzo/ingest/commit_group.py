@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -18,6 +19,7 @@ from terrazzo.domain.payload import (
     RejectKind,
     check_nested,
     decode,
+    decode_json,
     flatten,
     shorten,
 )
@@ -40,6 +42,7 @@ _STRIDE = 256  # messages between two looks at the clock
 _log = logging.getLogger(__name__)
 
 _encode_reject = msgspec.msgpack.Encoder().encode
+_BODY = itemgetter(2)  # of a ``Record``
 _new = tuple.__new__  # a NamedTuple without its constructor, which is written in Python: half the time
 
 
@@ -273,6 +276,7 @@ class Recorder:
         self._failure_log = SparseLog(_log)
         self._clock_ahead_us = int(clock_ahead_s * 1e6)
         self._limits = limits or PointLimits()
+        self._short = min(self._limits.name_chars, self._limits.text_chars)  # what is no longer is within the limits
 
     def record(self, arrival: Arrival, group: CommitGroup, deadline_s: float) -> bool:
         """Decodes an arrival until its end or ``deadline_s`` (of ``time.perf_counter``); True at its end.
@@ -290,7 +294,7 @@ class Recorder:
             made = len(group.mosaic)
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
             if len(group.mosaic) > made:
-                group.made += sum([len(body) for _, _, body in group.mosaic[made:]])
+                group.made += sum(map(len, map(_BODY, group.mosaic[made:])))
             if arrival.waits or arrival.unplanned or (arrival.next < count and time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
@@ -309,7 +313,7 @@ class Recorder:
         series = ""
         plans: Sequence[Any] = ()
         map_message, limits = self._map, self._limits
-        short = min(limits.name_chars, limits.text_chars)  # no payload of this length goes beyond the limits
+        short, is_watched = self._short, False
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:
@@ -320,13 +324,20 @@ class Recorder:
                     arrival.unplanned, stop = found.uid, index
                     break
                 tag, seal, series, plans = found, found.seal, found.series, its_plans
+                is_watched = seal is not None or bool(plans)
             try:
                 if seal is not None:
                     if seal.is_slow and not arrival.is_opened(index):
                         arrival.waits, stop = True, index
                         break
                     body = arrival.open(index, tag, body)
-                points = decode(body)
+                if body[0] == _BRACE:
+                    points = decode_json(body)
+                else:
+                    points, body = (
+                        decode(body),
+                        body.lstrip(),
+                    )  # readers tell JSON and MessagePack apart by the first byte
                 stamp = points.get("Time")
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
                 if len(body) > short:
@@ -334,14 +345,12 @@ class Recorder:
                 elif plans and (body[0] != _BRACE or body.find(b"{", 1) >= 0):  # without another brace it is flat
                     points = flatten(points, limits)
             except Exception as error:  # noqa: BLE001 - a payload that the decoder chokes on must not stop other messages
-                append(self._reject(message, error, arrived_us))
+                append(self._reject(message, _explained(body, error), arrived_us))
                 arrival.refuse(index, PAYLOAD_FORMAT_INVALID)
             else:
                 if time_us == CLOCK_UNSET:
                     self._stats.clock_unset += 1
                     time_us = arrived_us
-                if body[0] <= 0x20:
-                    body = body.lstrip()  # readers tell JSON and MessagePack apart by the first byte
                 append(_new(Record, (series, time_us, body)))
                 if plans:
                     try:
@@ -350,7 +359,7 @@ class Recorder:
                         self._on_mapping_failed(tag.uid, error)
                 if correlation and tag.answers:
                     group.add_answer(CommandAnswer(tag.uid, correlation, body), arrived_us)
-            if (plans or seal is not None) and time.perf_counter() > deadline_s:
+            if is_watched and time.perf_counter() > deadline_s:
                 stop = index + 1
                 break
         else:
@@ -396,6 +405,17 @@ class Recorder:
             self._failure_log.error("a message of %s can't be read and is kept as a reject: %r", uid, error)
         self._stats.rejects[reject.kind.value] += 1
         return reject_record(message, str(reject), arrived_us)
+
+
+def _explained(body: bytes, error: Exception) -> Exception:
+    """What is wrong with a payload that can't be decoded, where that is the error."""
+    if not isinstance(error, msgspec.MsgspecError | UnicodeDecodeError | RecursionError | IndexError):
+        return error
+    try:
+        decode(body)
+    except Exception as explained:  # noqa: BLE001 - as in the hot loop
+        return explained
+    return error
 
 
 def _no_plans(uid: str) -> Sequence[Any]:

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Protocol
 
 import msgspec
@@ -36,6 +37,7 @@ _SLICE_S = 0.005  # how long decoding may hold the loop
 _STORE_AWAY = Retry(first_s=0.1, most_s=5.0)
 _SHARES = 4  # of the backlog, a company may have one part before each of its connections waits to be decoded
 _MOST_FAULTS = 3  # then a group is withheld, so that others can go on
+_PAYLOAD = itemgetter(1)  # of an ``Inbound``
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
 
 
@@ -210,7 +212,7 @@ class IngestPipeline:
     def take(self, batch: Batch) -> None:
         """Queues a batch; it is settled when it is stored."""
         messages = batch.messages
-        size = sum([len(payload) for _, payload, _ in messages])
+        size = sum(map(len, map(_PAYLOAD, messages)))
         arrival = Arrival(batch, size)
         has_its_share = self.taken.add(arrival)
         if has_its_share or not self._has_room_of(batch.client.owner):
@@ -289,7 +291,7 @@ class IngestPipeline:
             lane = pending.head
             if lane is None:
                 return False
-            if not self._has_room_of(lane.owner):
+            if not self._has_room_of(lane.company.owner):
                 self._have_wait(lane)
                 continue
             arrival = lane.arrivals[0]
@@ -410,7 +412,7 @@ class IngestPipeline:
             self.stats.withheld += count
             self.stats.backlog -= count
             self.stats.backlog_bytes -= arrival.size
-            self.taken.remove(arrival)
+            self.taken.remove_all([arrival])
             self._failure_log.error("%d messages of %s are not acknowledged; it has to send them again", count, client)
             self._gate.kick(client)
         self._committed.set()
@@ -443,8 +445,7 @@ class IngestPipeline:
         stats.bytes += group.size
         stats.backlog -= group.messages
         stats.backlog_bytes -= group.size
-        for arrival in group.arrivals:
-            self.taken.remove(arrival)
+        self.taken.remove_all(group.arrivals)
         stats.commits += 1
         stats.commit_seconds += seconds
         stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)

@@ -36,6 +36,7 @@ class ReportMapper:
         self.shape = engine.shape
         self.begin = engine.begin
         self.keep_up = engine.keep_up
+        self.has_room_of = effect_queue.has_room_of
         self.wanted: Listeners[[]] = Listeners("groups to commit")
         effect_queue.room.listen(self.wanted.tell)
 
@@ -75,10 +76,6 @@ class ReportMapper:
     def has_room(self) -> bool:
         """Whether more effects may come: False while the database is too far behind."""
         return self.effect_queue.has_room
-
-    def has_room_of(self, company: str) -> bool:
-        """Whether more effects of a company may come: False while the database is too far behind with them."""
-        return self.effect_queue.has_room_of(company)
 
     @property
     def is_dirty(self) -> bool:

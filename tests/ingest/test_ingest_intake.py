@@ -441,7 +441,8 @@ async def test_a_payload_that_breaks_the_decoder_is_kept_as_a_reject(monkeypatch
             raise RecursionError("too deep")
         return {}
 
-    monkeypatch.setattr("terrazzo.ingest.commit_group.decode", decode)
+    for name in ("decode", "decode_json"):
+        monkeypatch.setattr(f"terrazzo.ingest.commit_group.{name}", decode)
     shelf, batch = Shelf(), batch_of(GOOD, b'{"deep":1}', GOOD)
     async with running(shelf) as ingest:
         ingest.take(batch)

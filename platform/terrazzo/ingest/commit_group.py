@@ -247,6 +247,10 @@ class CommitGroup(msgspec.Struct):
                 _log.exception("%s can't be answered; its reports are stored", arrival.batch.client.client_id)
 
 
+_NO_TAG: tuple[ReportTag | None, Seal | None, str, Sequence[Any], bool] = (None, None, "", (), False)
+"""What is known before an arrival's first message: no tag, seal, series or plans; nothing is watched."""
+
+
 class Recorder:
     """Decodes arrivals into a group.
 
@@ -307,13 +311,8 @@ class Recorder:
         batch, arrived_us = arrival.batch, arrival.batch.arrived_us
         latest_us = arrived_us + self._clock_ahead_us
         group.spans.append(_new(RecordSpan, (len(group.records), arrival, span[0])))
-        append = group.records.append
-        tag: ReportTag | None = None
-        seal: Seal | None = None
-        series = ""
-        plans: Sequence[Any] = ()
-        map_message, limits = self._map, self._limits
-        short, is_watched = self._short, False
+        tag, seal, series, plans, is_watched = _NO_TAG
+        append, map_message, limits, short = group.records.append, self._map, self._limits, self._short
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:

@@ -122,8 +122,9 @@ class Connection(ConnectionWriter):
     def data_received(self, data: bytes) -> None:
         if self.state is ConnectionState.CLOSED:
             return None  # [MQTT-3.14.4-2] of 3.1.1
-        self.core.stats.bytes_in += len(data)
-        self.burst += len(data)
+        size = len(data)
+        self.core.stats.bytes_in += size
+        self.burst += size
         if self.burst > BURST_BYTES:
             self._let_others()
         if self.state is ConnectionState.DECIDING:

@@ -229,7 +229,12 @@ class ConnectionWriter(asyncio.Protocol):
         """Sends queued messages, then retained ones, as far as the client's quota and the socket allow."""
         self._pump_queue()
         if self.retained is not None:
-            self.retained.step()
+            self._pump_retained(self.retained)
+
+    def _pump_retained(self, retained: RetainedDelivery) -> None:
+        retained.step()
+        if retained.is_done and self.retained is retained:
+            self.retained = None  # so that acknowledgements cost nothing more
 
     def _pump_queue(self) -> None:
         session = self.session
@@ -254,7 +259,7 @@ class ConnectionWriter(asyncio.Protocol):
                 owner=session.owner,
             )
         self.retained.add(patterns)
-        self.retained.step()
+        self._pump_retained(self.retained)
 
     def _send_retained(self, message: ApplicationMessage) -> None:
         assert self.session is not None

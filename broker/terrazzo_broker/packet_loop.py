@@ -86,7 +86,10 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.finish_read()
         if core.publish_pace.is_limited and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
-    connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
+    if position == size and connection.steps is None:
+        connection.seen_s = core.clock()
+    else:
+        connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
 
 
 def _no_connect(connection: Connection, data: bytes) -> PacketError:

@@ -283,3 +283,16 @@ async def test_what_ends_or_expires_while_it_is_delivered_is_left(start: Any, di
     assert running.broker.retained.count == 3  # until the sweep
     running.broker.retained.remove_ended(10)
     assert running.broker.retained.ledger.total.messages == 2
+
+
+async def test_nothing_is_left_of_a_delivery_that_is_over(start: Any, dial: Any) -> None:
+    running = await start()
+    publisher, subscriber = await dial("a", port=running.port), await dial("b", port=running.port)
+    for number in range(3):
+        await retain(publisher, f"t/{number}", b"x")
+    for topic_filter, found in (("t/#", 3), ("nothing", 0)):
+        await subscriber.subscribe((topic_filter, 0))
+        for _ in range(found):
+            await subscriber.receive()
+        await subscriber.silence()
+        assert running.broker.sessions["b"].connection.retained is None, "each acknowledgement would look for more"

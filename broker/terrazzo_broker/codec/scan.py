@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from itertools import repeat
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from .wire import parse_frame
@@ -51,7 +52,9 @@ def scan_publishes(
     size, width, header = len(data), len(field), data[position]
     skip = 0 if header == QOS0 else 2
     has_properties = version == 5
-    while size - position > 3 and data[position] == header:
+    for _ in repeat(None, most):
+        if size - position <= 3 or data[position] != header:
+            break
         length, start = data[position + 1], position + 2
         if length > 127:
             if not 0 < data[start] < 128:
@@ -82,8 +85,6 @@ def scan_publishes(
         ends.append(end)
         found.append(route)
         position = end
-        if len(found) >= most:
-            break
     return PublishRun(starts, ends, found)
 
 

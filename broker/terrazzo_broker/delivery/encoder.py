@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import attrgetter
 
 from ..codec.publish import DUPLICATE
 from ..codec.wire import encode_length
@@ -39,6 +40,9 @@ def _head(first: int, topic: bytes, rest: int) -> bytes:
     return bytes((first,)) + encode_length(2 + len(topic) + rest) + len(topic).to_bytes(2, "big") + topic
 
 
+_PAYLOAD, _QOS = attrgetter("payload"), attrgetter("qos")
+
+
 class Rendered:
     """Messages encoded for all receivers of one protocol version that have no settings of their own.
 
@@ -50,7 +54,8 @@ class Rendered:
     def __init__(self, messages: Sequence[ApplicationMessage], version: int, now_us: int) -> None:
         self.messages = messages
         self.wires: list[Wire] = [(message.qos, *render(message, version, now_us), message) for message in messages]
-        self.is_plain = all(message.qos and len(message.payload) <= LONG_BYTES for message in messages)
+        is_long = max(map(len, map(_PAYLOAD, messages)), default=0) > LONG_BYTES
+        self.is_plain = not is_long and all(map(_QOS, messages))
         self._first = 0
         self._joined = b""
 

@@ -77,6 +77,11 @@ class RetainedDelivery:
         if pattern == self._current:
             self._current = None
 
+    @property
+    def is_done(self) -> bool:
+        """Whether no subscription is owed anything more."""
+        return self._current is None and not self._waiting
+
     def step(self) -> None:
         """Sends a piece, if the client takes it, and the next one in the loop's next turn."""
         with self._turns.slice(self.owner):

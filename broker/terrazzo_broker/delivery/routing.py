@@ -89,7 +89,8 @@ class Route:
 
     ``owner``: whose messages they are. ``is_raw``: a QoS 0 publish can be sent as the bytes that came in.
     ``is_unheard``: there are no receivers. ``fan``: the same object in routes whose publishes can be delivered
-    together. ``width``: what a message costs, in receivers; ``run_messages``: how many are delivered at once.
+    together. ``width``: what a message costs, in receivers; ``is_wide``: they are delivered one by one, in
+    steps; ``run_messages``: how many are delivered at once.
     """
 
     __slots__ = (
@@ -98,6 +99,7 @@ class Route:
         "groups",
         "is_raw",
         "is_unheard",
+        "is_wide",
         "owner",
         "run_messages",
         "tag",
@@ -126,12 +128,8 @@ class Route:
         self.is_raw = not groups and sent_as == self.topic_bytes and not any(each.options[2] for each in targets)
         self.fan: object = self  # equal to no other's
         self.width = len(targets) + sum(1 + len(each.members) // _MEMBERS for each in groups)
+        self.is_wide = self.width > WIDE
         self.run_messages = RUN_UNITS // self.width if 0 < self.width <= WIDE else NO_LIMIT
-
-    @property
-    def is_wide(self) -> bool:
-        """Whether its messages are delivered one by one, in steps."""
-        return self.width > WIDE
 
     @property
     def is_stored(self) -> bool:

@@ -333,10 +333,7 @@ class Recorder:
                 if body[0] == _BRACE:
                     points = decode_json(body)
                 else:
-                    points, body = (
-                        decode(body),
-                        body.lstrip(),
-                    )  # readers tell JSON and MessagePack apart by the first byte
+                    points, body = decode(body), body.lstrip()  # readers tell formats apart by the first byte
                 stamp = points.get("Time")
                 time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
                 if len(body) > short:

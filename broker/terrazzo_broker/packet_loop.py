@@ -35,14 +35,13 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     """
     core = connection.core
     now_us = core.now_us()
-    messages_before, seen_us = 0, now_us
+    position, size, needed, is_late, messages_before, seen_us = 0, len(data), 0, False, 0, now_us
     if connection.client is not None:
         messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
         connection.client.last_packet_us = now_us
     back_pressure = core.back_pressure
     back_pressure.fed.clear()  # by something else than this read
     turns, subscriptions, limit = core.turns, connection.subscriptions, connection.packet_limit
-    position, size, needed, is_late = 0, len(data), 0, False
     if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
         raise _no_connect(connection, data)
     while position < size:
@@ -78,10 +77,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         handle_packet(connection, header, data, start, end, now_us)
         if connection.steps is not None or connection.state in _LEAVES_THE_REST:
             break  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
-    if back_pressure.fed:
-        back_pressure.settle(connection, size)
-    elif size >= LARGE_READ_BYTES:
-        back_pressure.note_large(connection)
+    if back_pressure.fed or size >= LARGE_READ_BYTES:
+        _press_back(connection, size)
     if connection.state is ConnectionState.OPEN:
         connection.finish_read()
         if core.publish_pace.is_limited and connection.client is not None:
@@ -90,6 +87,14 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         connection.seen_s = core.clock()
     else:
         connection.leave(data[position:], needed, is_late=is_late, shows_life=position > 0)
+
+
+def _press_back(connection: Connection, size: int) -> None:
+    back_pressure = connection.core.back_pressure
+    if back_pressure.fed:
+        back_pressure.settle(connection, size)
+    else:
+        back_pressure.note_large(connection)
 
 
 def _no_connect(connection: Connection, data: bytes) -> PacketError:

@@ -194,7 +194,7 @@ async def test_payloads_that_take_long_to_open_hold_up_nobody_else(long_key: str
             plain.client.owner = "2"
             ingest.take(plain)
             await settled(plain)
-            assert number > 2 or not slow.settled.is_set(), "it goes past what takes long"  # later, if others have the CPU
+            assert number > 2 or not slow.settled.is_set(), "it goes past what takes long"  # later: the CPU
         while not slow.settled.is_set():
             started_s = time.thread_time()
             await asyncio.sleep(0)

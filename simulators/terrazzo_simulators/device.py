@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .claim import Claim
 from .clock import Clock
 from .command import Command, CommandError, parse_command
 from .download import Download, DownloadError
@@ -20,6 +21,7 @@ from .spec import TerminalSpec
 from .statistics import Statistics
 from .terminal import Message, Terminal
 
+_WRONG_CREDENTIALS = 0x86  # of MQTT 5; the return code 4 of 3.1.1
 _REFUSED = 0x80  # reason codes from here on are failures [MQTT-2.4]
 
 
@@ -42,8 +44,19 @@ class Device:
     """One simulated terminal that is running. ``commands``: those that it received, oldest first."""
 
     def __init__(
-        self, spec: TerminalSpec, *, habits: Habits, clock: Clock, link: Link, gate: Gate, statistics: Statistics
+        self,
+        spec: TerminalSpec,
+        *,
+        habits: Habits,
+        clock: Clock,
+        link: Link,
+        gate: Gate,
+        statistics: Statistics,
+        claim: Claim | None = None,
     ) -> None:
+        self._claim = claim
+        self._is_claiming = claim is not None  # until it has logged in
+        self._has_credentials = False
         self.spec = spec
         self.on_command: Callable[[Command], None] = _unheard
         self.link = link
@@ -133,20 +146,34 @@ class Device:
 
     async def _connect(self) -> bool:
         try:
+            await self._be_provisioned()
             granted = await self.link.open(self._credentials.password(self._wall_s()))
         except (LinkError, OSError, TimeoutError) as error:
             self.last_error = error
             self._failures += 1
             if isinstance(error, LoginRefused):
                 self._statistics.login_refused += 1
+                if error.reason == _WRONG_CREDENTIALS:
+                    self._has_credentials = False  # they may have expired: ask for others
             else:
                 self._statistics.unreachable += 1
             return False
         self._failures = 0
+        self._is_claiming = False
         self._statistics.connects += 1
         self._statistics.connected += 1
         self._statistics.subscribe_refused += not granted
         return True
+
+    async def _be_provisioned(self) -> None:
+        """With a claim key: asks for credentials, unless there are some that may be good."""
+        if self._claim is None or not self._is_claiming or self._has_credentials:
+            return
+        self.spec = await self._claim.ask(self.spec)
+        self.link.username = self.spec.username
+        self._credentials, self.codec = Credentials(self.spec), Codec(self.spec)
+        self._has_credentials = True
+        self._statistics.claims += 1
 
     async def _stay(self) -> None:
         """Uses one connection, from the CONNACK until it ends."""

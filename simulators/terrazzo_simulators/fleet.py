@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
+from .claim import Claim
 from .clock import Clock, SeededClock, WallClock
 from .device import Device, Habits
 from .gate import Gate
@@ -31,6 +32,7 @@ class FleetOptions:
     habits: Habits = field(default_factory=Habits)
     connect_rate: float = 200.0  # connects per second; 0: all at once
     clock_start_s: float | None = None  # None: the machine's clock; else a seeded clock that starts here
+    claim_key: str = ""  # terminals ask for their credentials with it, where there is one
     drain_s: float = 5.0  # how long stopping waits for acknowledgements
 
 
@@ -106,7 +108,12 @@ class Fleet:
             link=self._link(spec),
             gate=self._gate,
             statistics=self.statistics,
+            claim=self._claim(),
         )
+
+    def _claim(self) -> Claim | None:
+        key, options = self._options.claim_key, self._options.link
+        return Claim(key=key, options=options, pool=self._pool, on_error=self._count_error) if key else None
 
     def _link(self, spec: TerminalSpec) -> Link:
         if spec.dixie:

@@ -49,6 +49,7 @@ class LinkOptions:
 class Link(Protocol):
     """A connection that can be opened again after it closed; unacknowledged messages are then sent again."""
 
+    username: str  # of the next login
     closed: asyncio.Event  # set while there is no connection
     closed_reason: int  # of the server's DISCONNECT, 0 without one
     on_message: Callable[[Inbound], None]

@@ -39,6 +39,8 @@ def parse_run(arguments: list[str]) -> Run:
         specs = _specs(given)
     except SpecError as error:
         parser.error(str(error))
+    if given.claim_key and any(spec.dixie for spec in specs):
+        parser.error("--claim-key: what is claimed logs in by pwd or auto, not by SCRAM")
     faults_share = given.loss + given.disconnect + given.malformed
     if faults_share > 1:
         parser.error(f"--loss, --disconnect and --malformed must not be more than 1 together, got {faults_share:g}")
@@ -84,6 +86,7 @@ def _add_terminals(group: Any) -> None:
     group.add_argument("--uid", default=Naming().uid, metavar="PATTERN", help="up to 64 characters")
     group.add_argument("--username", default=Naming().username, metavar="PATTERN", help="up to 32 characters")
     group.add_argument("--pin", default=Naming().pin, metavar="PATTERN", help="up to 16 characters")
+    group.add_argument("--claim-key", default="", metavar="KEY", help="ask for user name, pin and mode with it")
     group.add_argument("--type", choices=(*TYPES, "mixed"), default="mixed")
     group.add_argument("--mode", choices=LOGINS, default="pwd", help="how to log in")
     group.add_argument("--protocol", choices=PROTOCOLS, default="5.0", help="MQTT version; SCRAM needs 5.0")
@@ -184,7 +187,9 @@ def _fleet(given: argparse.Namespace) -> FleetOptions:
         session_expiry_s=given.session_expiry,
         timeout_s=given.timeout,
     )
-    return FleetOptions(link=link, habits=habits, connect_rate=given.connect_rate, clock_start_s=given.clock)
+    return FleetOptions(
+        link=link, habits=habits, connect_rate=given.connect_rate, clock_start_s=given.clock, claim_key=given.claim_key
+    )
 
 
 def _host(text: str) -> str:

@@ -45,7 +45,7 @@ class PahoLink:
         self.closed.set()
         self.closed_reason = 0
         self.on_message: Callable[[Inbound], None] = _ignore
-        self._uid, self._username, self._options = spec.uid, spec.username, options
+        self._uid, self.username, self._options = spec.uid, spec.username, options
         self._pool, self._on_error = pool, on_error
         self._v5 = spec.protocol == "5.0"
         self._client = self._make_client(spec)
@@ -69,7 +69,7 @@ class PahoLink:
                 if self._attempt is not None:
                     await asyncio.wait([self._attempt])  # one that was given up may still occupy the client
                 self._connack, self._suback = self._loop.create_future(), self._loop.create_future()
-                self._client.username_pw_set(self._username, password)
+                self._client.username_pw_set(self.username, password)
                 await self._connect()
                 await self._connack
             async with asyncio.timeout(self._options.timeout_s):
@@ -157,9 +157,12 @@ class PahoLink:
             self._opening = False
             raise
         self._opening = False
+        sock = self._client.socket()
+        if sock is None:
+            raise LinkError("cut while connecting")
         self.closed_reason = 0
         self.closed.clear()
-        self._loop.add_reader(cast(socket.socket, self._client.socket()), self._read)
+        self._loop.add_reader(cast(socket.socket, sock), self._read)
         self._flush()
 
     def _abandon(self, attempt: asyncio.Future[Any]) -> None:

@@ -70,6 +70,7 @@ class ScramLink:
         self.closed_reason = 0
         self.on_message: Callable[[Inbound], None] = _ignore
         self._spec, self._options, self._on_error = spec, options, on_error
+        self.username = spec.username
         self._wire: _Wire | None = None
         self._scram: ScramClient | None = None
         self._waiting: asyncio.Future[Any] | None = None
@@ -86,7 +87,7 @@ class ScramLink:
 
     async def open(self, password: str) -> bool:
         self._loop = asyncio.get_running_loop()
-        self._scram = ScramClient([self._spec.scram], self._spec.username, password)
+        self._scram = ScramClient([self._spec.scram], self.username, password)
         try:
             async with asyncio.timeout(self._options.timeout_s):
                 await self._connect()

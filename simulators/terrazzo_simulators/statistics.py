@@ -27,6 +27,7 @@ class Statistics:
     errors: int = 0  # a peer that broke the protocol
     downloads: int = 0  # files that were fetched to their end
     resumed: int = 0  # downloads that were taken up again after a power cut
+    claims: int = 0  # credentials that were asked for and told
     power_cuts: int = 0  # on purpose, during downloads
 
     def as_dict(self) -> dict[str, int]:

@@ -68,6 +68,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "queued_bytes": 8_388_608,
         "login_failures": 10,
         "login_window_s": 300,
+        "provision_s": 600,
         "ws_subscriptions": 100,
         "import_bytes": 33_554_432,
         "file_bytes": 67_108_864,

@@ -179,7 +179,15 @@ def test_a_key_that_is_gone_is_not_made_anew_by_who_has_it_in_memory(tmp_path: P
     assert not (tmp_path / KEY_FILE).exists()
 
 
-LATER_TABLES = ("company_usage", "former_terminal", "api_key", "password_reset", "second_factor", "terminal_tag")
+LATER_TABLES = (
+    "company_usage",
+    "former_terminal",
+    "api_key",
+    "password_reset",
+    "second_factor",
+    "terminal_tag",
+    "claim_key",
+)
 LATER_INDEXES = (
     *(
         f"ix_terminal_{owner}{column}_id"
@@ -192,6 +200,7 @@ LATER_INDEXES = (
 LATER_COLUMNS = (
     ("terminal", "series"),
     ("terminal", "tags"),
+    ("terminal", "claim_key_id"),
     ("audit", "batch"),
     ("user", "has_second_factor"),
     ("user", "by_sso"),

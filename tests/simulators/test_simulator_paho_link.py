@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -226,3 +226,20 @@ async def test_stopping_a_fleet_that_cannot_reach_its_host_is_quick() -> None:
             started_s = time.monotonic()
             await fleet.stop()
             assert time.monotonic() - started_s < 5
+
+
+async def test_a_line_that_is_cut_while_it_is_made_is_an_error_of_the_link() -> None:
+    class CuttingPool(Executor):
+        """Connects at once, and cuts the line before the event loop hears of it."""
+
+        def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+            done: Future[Any] = Future()
+            done.set_result(fn(*args, **kwargs))
+            link.cut()
+            return done
+
+    async with scram_broker() as server:
+        spec = TerminalSpec(uid="t1", username="user", pin="secret")
+        link = PahoLink(spec, LinkOptions(port=server.port), pool=CuttingPool(), on_error=lambda: None)
+        with pytest.raises(LinkError):
+            await link.open("secret")

@@ -37,6 +37,7 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     queued_bytes: Bytes = 8 * 2**20
     login_failures: CountOrOff = 10
     login_window_s: Seconds = 300
+    provision_s: Seconds = 600
     ws_subscriptions: Count = 100
     pipelined_requests: Count = 32
     request_timeout_s: Seconds = 30

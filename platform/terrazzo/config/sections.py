@@ -78,6 +78,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
     tls_client_ca: str = ""
     websocket_port: Port | None = 8083
     sys_topics: Literal["off", "platform", "granted"] = "off"
+    provision_plain: bool = False
 
 
 class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from terrazzo.domain.claim_key import ClaimKeys
 from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
@@ -26,6 +27,7 @@ class Registry:
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
         self._company_of: dict[int, int] = {}  # object id -> company id
         self._closed_companies: set[int] = set()
+        self.claim_keys = ClaimKeys()
         self.company_changes: Listeners[int, bool] = Listeners("companies")
         self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
         self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")

@@ -45,6 +45,12 @@ class EmbeddedBus:
             on_outcome=lambda outcome: on_fate(_fate(outcome)),
         )
 
+    def tell(self, uid: str, payload: bytes) -> bool:
+        """Sends on ``p2p/<uid>`` at QoS 1 to this client alone, as it is: kept, journaled and bridged nowhere."""
+        if self._broker is None:
+            return False
+        return self._broker.send(uid, f"p2p/{uid}", payload, on_outcome=lambda outcome: None)
+
     def presence(self, uid: str) -> Presence:
         """What is known of a terminal's connection."""
         return self._presence.presence(uid)

@@ -17,6 +17,7 @@ from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.login import TerminalLogin
 from terrazzo.terminals.presence import PresenceRegister
+from terrazzo.terminals.provisioning import ClaimLink, Provisioning
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.hooks import Batch, Client, ConnectRequest, FormerOwners, PublishGrant, Verdict
 
@@ -38,6 +39,7 @@ class PlatformHooks:
         seals: Seals,
         bus: EmbeddedBus,
         activations: Activations,
+        provisioning: Provisioning,
         on_ready: Callable[[str], None],
         bridges: EmbeddedBridges | None = None,
         hears_sys: Callable[[int], bool] = lambda company_id: False,
@@ -50,6 +52,7 @@ class PlatformHooks:
         self._bus = bus
         self._bridges = bridges
         self._activations = activations
+        self._provisioning = provisioning
         self._on_ready = on_ready
         self._hears_sys = hears_sys
         self._routers: set[str] = set()  # connected terminals that may speak for others
@@ -71,6 +74,8 @@ class PlatformHooks:
 
     def authorize_subscribe(self, client: Client, topic_filter: str) -> bool:
         """Whether the terminal's record allows the topic filter."""
+        if isinstance(client.identity, ClaimLink):
+            return topic_filter == f"p2p/{client.client_id}"
         acl = self._acl(client)
         if acl is None or not acl.may_subscribe(topic_filter):
             return False
@@ -104,6 +109,9 @@ class PlatformHooks:
 
     def on_connected(self, client: Client) -> None:
         """Notes who is there."""
+        if isinstance(client.identity, ClaimLink):
+            self._provisioning.on_connected(client)
+            return
         link: TerminalLink = client.identity
         self._presence.on_connected(client)
         self._activations.note(link.terminal, client.connected_us)
@@ -112,6 +120,9 @@ class PlatformHooks:
 
     def on_disconnected(self, client: Client, reason: str) -> None:
         """Notes who is gone, and why."""
+        if isinstance(client.identity, ClaimLink):
+            self._provisioning.on_disconnected(client)
+            return
         self._presence.on_disconnected(client, reason)
         if self._presence.client(client.client_id) is None:  # not taken over
             self._routers.discard(client.client_id)
@@ -119,11 +130,16 @@ class PlatformHooks:
             self._presence.forget(client.client_id)
 
     def on_subscribed(self, client: Client, filters: Sequence[str]) -> None:
-        """Commands may be waiting."""
+        """Commands may be waiting; who claims is told its pin."""
+        if isinstance(client.identity, ClaimLink):
+            self._provisioning.on_subscribed(client, filters)
+            return
         self._on_ready(client.client_id)
 
     def _acl(self, client: Client) -> TerminalAcl | None:
         """By the record at login; a will may go out when there is a later one, or after a restart."""
+        if isinstance(client.identity, ClaimLink):
+            return None  # it may do nothing but be told
         link: TerminalLink | None = client.identity
         current = self._registry.terminal(client.client_id)
         if current is None or not current.is_admitted or client.owner != current.owner:

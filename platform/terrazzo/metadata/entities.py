@@ -37,6 +37,7 @@ from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
+from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
 from terrazzo.metadata.repositories.projects import ProjectRepository
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -55,6 +56,7 @@ class Entities:
     users: UserRepository
     terminals: TerminalRepository
     configurations: EntityRepository
+    claim_keys: ClaimKeyRepository
     mappings: EntityRepository
     controls: EntityRepository
     customers: EntityRepository
@@ -100,6 +102,7 @@ class Entities:
             users=UserRepository(**parts),
             terminals=TerminalRepository(**parts),
             configurations=EntityRepository(CONFIGURATION, **parts),
+            claim_keys=ClaimKeyRepository(**parts),
             mappings=EntityRepository(MAPPING, **parts),
             controls=EntityRepository(CONTROL, **parts),
             customers=EntityRepository(CUSTOMER, **parts),
@@ -125,6 +128,7 @@ class Entities:
         feed = RegistryFeed(registry)
         entities.terminals.changes.listen(feed.on_terminal)
         entities.objects.changes.listen(feed.on_object)
+        entities.claim_keys.changes.listen(feed.on_claim_key)
         entities.companies.changes.listen(feed.on_company)
         return entities
 

@@ -8,9 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from terrazzo.database.entity import COMPANY
+from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Conditions, Row
-from terrazzo.domain.actor import Actor
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.claim_key import ClaimKey
+from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
+from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.repository import EntityRepository
 from terrazzo.metadata.repositories.terminals import TerminalRepository
 
@@ -29,8 +33,13 @@ class TerminalRegistration:
     """Creates terminals with what is given, and defaults for the rest."""
 
     def __init__(
-        self, terminals: TerminalRepository, configurations: EntityRepository, companies: EntityRepository
+        self,
+        terminals: TerminalRepository,
+        configurations: EntityRepository,
+        companies: EntityRepository,
+        claim_keys: ClaimKeyRepository,
     ) -> None:
+        self._claim_keys = claim_keys
         self._terminals = terminals
         self._configurations = configurations
         self._companies = companies
@@ -64,10 +73,23 @@ class TerminalRegistration:
         }
         made = defaults | dict(given)
         if "config_id" not in made:
-            made["config_id"] = await self._default_configuration(actor, given.get(COMPANY))
+            made["config_id"] = await self.default_configuration(actor, given.get(COMPANY))
         return made
 
-    async def _default_configuration(self, actor: Actor, company: int | str | None) -> int:
+    async def create_claimed(self, key: ClaimKey, terminal: Terminal, address: str) -> None:
+        """Stores a terminal that has come in by a claim key, and counts the use; the key is the actor.
+
+        Raises:
+            Conflict: the uid is taken, or the key has been used up, disabled or deleted meanwhile.
+        """
+        company = key.company_id
+        actor = Actor(user_id=0, username=f"claim key {key.uid}", company_id=company, role=Role.ADMIN, address=address)
+        names = ("uid", "name", "type", "mode", "username", "pin", "access", "topic", "config_id")
+        values = {name: getattr(terminal, name) for name in names}
+        await self._terminals.create_claimed(actor, values, key.id)
+        await self._claim_keys.refresh([MetadataChange("claim_key", key.id, key.uid)])
+
+    async def default_configuration(self, actor: Actor, company: int | str | None) -> int:
         """The id of the configuration that is called so, the oldest one; made where there is none."""
         company_id = await self._company(actor, company)
         named = Conditions(all_of=[("name", "=", DEFAULT_CONFIGURATION), (COMPANY, "=", company_id)])

@@ -10,10 +10,11 @@ from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
+from terrazzo.domain.claim_key import ClaimKey
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.metadata.definitions.registry import CLAIM_KEY, ENTITIES, OBJECT, TERMINAL
 from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
-from terrazzo.metadata.definitions.registry import ENTITIES, OBJECT, TERMINAL
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
 _AT_ONCE = 100  # terminals of a company that is opened or closed
@@ -26,9 +27,9 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         SecretUnreadable: the secrets were sealed with another key.
     """
     registry = Registry()
-    companies, terminals, objects = (
+    companies, terminals, objects, claim_keys = (
         EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES)
-        for entity in (COMPANIES, TERMINAL, OBJECT)
+        for entity in (COMPANIES, TERMINAL, OBJECT, CLAIM_KEY)
     )
     async for row in companies.every():
         registry.set_company(row["id"], is_available=bool(row["is_available"]))
@@ -36,7 +37,20 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         registry.put_terminal(terminal_of(row, registry))
     async for row in objects.every():
         registry.put_object(row["id"], row["terminal_list"] or (), company_id=row[COMPANY])
+    async for row in claim_keys.every():
+        registry.claim_keys.put(claim_key_of(row))
     return registry
+
+
+def claim_key_of(row: Row) -> ClaimKey:
+    """Converts a row of the table ``claim_key`` into the ``ClaimKey`` that logins use."""
+    names = ("id", "uid", "key_hash", "uses", "used", "prefix", "config_id", "type", "mode", "access", "topic")
+    return ClaimKey(
+        company_id=row[COMPANY],
+        expires_us=row["expires"],
+        is_available=bool(row["is_available"]),
+        **{name: row[name] for name in names},
+    )
 
 
 def terminal_of(row: Row, registry: Registry) -> Terminal:
@@ -101,6 +115,13 @@ class RegistryFeed:
                     self._registry.put_terminal(msgspec.structs.replace(terminal, company_is_available=is_available))
         if len(uids) > _AT_ONCE:
             asyncio.get_running_loop().call_soon(self._follow, uids[_AT_ONCE:])
+
+    def on_claim_key(self, changed: RowChange) -> None:
+        """A claim key was created, used or deleted."""
+        if changed.row is None:
+            self._registry.claim_keys.drop(changed.record_id)
+        else:
+            self._registry.claim_keys.put(claim_key_of(changed.row))
 
     def on_object(self, changed: RowChange) -> None:
         """An object was created, changed or deleted."""

@@ -11,16 +11,19 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
+from terrazzo.domain.claim_key import ClaimKey
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.login_refused import LoginRefused
 from terrazzo.domain.refusals.reasons import Reason
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import OperationError
 from terrazzo.listeners import Listeners
 from terrazzo.logins.limiter import Attempt, LoginLimiter
 from terrazzo.logins.places import Principal
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
+from terrazzo.terminals.provisioning import ClaimLink, Provisioning
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
@@ -46,11 +49,13 @@ class TerminalLogin:
         registry: the terminals.
         limiter: slows down whoever guesses.
         auto_times: the times in the last accepted ``auto`` passwords; without, a restart forgets them.
+        provisioning: lets in terminals that show a claim key; without, nobody does.
         clock: unix seconds.
 
     Attributes:
         refused: is told of each refused login, thousands a second where somebody guesses.
-        unknown: is told of client ids that no terminal has, with the address that they came from.
+        unknown: is told of client ids that no terminal has, with the address that they came from and the id of the
+            company whose claim key they showed, or 0.
     """
 
     def __init__(
@@ -59,13 +64,15 @@ class TerminalLogin:
         *,
         limiter: LoginLimiter,
         auto_times: AutoTimes | None = None,
+        provisioning: Provisioning | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.stats = LoginStats()
         self.refused: Listeners[LoginRefused] = Listeners("refused logins")
-        self.unknown: Listeners[str, str] = Listeners("unknown terminals")
+        self.unknown: Listeners[str, str, int] = Listeners("unknown terminals")
         self._registry = registry
         self._limiter = limiter
+        self._provisioning = provisioning
         self._clock = clock
         self._scram_keys = ScramKeys()
         self._auto_times = auto_times or AutoTimes()
@@ -74,14 +81,19 @@ class TerminalLogin:
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication; counts failures, of which one is what doesn't end."""
         terminal = self._registry.terminal(request.client_id) or self._nobody
+        key = self._claim_key(request) if terminal is self._nobody else None
         if terminal is self._nobody:
-            self.unknown.tell(request.client_id, request.address)
+            self.unknown.tell(request.client_id, request.address, 0 if key is None else key.company_id)
         attempt = self._limiter.begin(_principal(request, terminal), request.address, self._clock())
         if attempt.wait_s:
             return self._refuse(request, terminal, reasons.THROTTLED)
         if request.auth_method is not None:
             return await self._authenticate_scram(request, terminal, attempt)
-        return self._authenticate_password(request, terminal, attempt)
+        if key is not None:
+            return self._authenticate_claim(request, key, attempt)
+        if terminal is self._nobody:
+            terminal = self._promised(request) or terminal
+        return await self._authenticate_password(request, terminal, attempt)
 
     def forget(self, terminal: Terminal) -> None:
         """Drops what is kept of the logins of a terminal that was deleted."""
@@ -108,7 +120,42 @@ class TerminalLogin:
         )
         return await exchange.start()
 
-    def _authenticate_password(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
+    def _claim_key(self, request: ConnectRequest) -> ClaimKey | None:
+        return None if self._provisioning is None else self._provisioning.find_key(request)
+
+    def _authenticate_claim(self, request: ConnectRequest, key: ClaimKey, attempt: Attempt) -> Verdict:
+        """The verdict on a claim with a key that there is: it was proven, so reasons are told."""
+        assert self._provisioning is not None
+        self._limiter.excuse(attempt)
+        why = self._provisioning.refusal(key, request)
+        if why:
+            return self._refuse(request, self._nobody, reasons.CLAIM_REFUSED, is_proven=True, detail=why, told=why)
+        link = ClaimLink(key.id, key.company_id)
+        return Accept(identity=link, session_expiry_s=0, owner=str(key.company_id))
+
+    def _promised(self, request: ConnectRequest) -> Terminal | None:
+        """The terminal that a client id is to become, if the password is that of its pin."""
+        if self._provisioning is None or request.password is None:
+            return None
+        for terminal in self._provisioning.promised(request.client_id):
+            signed_ms = read_auto_password(request.password, pin=terminal.pin, uid=request.client_id)
+            is_pin = _same(request.password, terminal.pin.encode())
+            if signed_ms is not None if terminal.mode == "auto" else is_pin:
+                return terminal
+        return None
+
+    async def _registered(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Terminal | Refuse:
+        """The terminal; its record is made now where it was only promised so far."""
+        if terminal.id or self._provisioning is None:
+            return terminal
+        try:
+            return await self._provisioning.confirm(terminal, request.address)
+        except OperationError as error:
+            self._limiter.excuse(attempt)
+            why = f"the terminal can't be registered: {error}"
+            return self._refuse(request, self._nobody, reasons.CLAIM_UNFINISHED, is_proven=True, detail=why, told=why)
+
+    async def _authenticate_password(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
         """Computes the same hashes for each client id, whoever has it, and says what was wrong after them."""
         if request.username is None or request.password is None:
             return self._refuse(request, terminal, reasons.NO_CREDENTIALS)
@@ -123,10 +170,11 @@ class TerminalLogin:
         if terminal.dixie:  # SCRAM only, whatever the password says
             return self._refuse(request, terminal, reasons.SCRAM_REQUIRED, is_proven=True)
         if is_signed and signed_ms is not None:
-            return self._take_signed(request, terminal, attempt, signed_ms)
-        return self._admit(request, terminal, attempt)
+            return await self._take_signed(request, terminal, attempt, signed_ms)
+        found = await self._registered(request, terminal, attempt)
+        return found if isinstance(found, Refuse) else self._admit(request, found, attempt)
 
-    def _take_signed(
+    async def _take_signed(
         self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, signed_ms: int
     ) -> Accept | Refuse:
         """The verdict on a right signature: its time has to be within the window and later than the last accepted one,
@@ -145,8 +193,11 @@ class TerminalLogin:
             )
         if signed_ms <= self._auto_times.last_ms(terminal.series_name):
             return self._refuse(request, terminal, reasons.REPLAYED, is_proven=True)
-        self._auto_times.accept(terminal.series_name, signed_ms, now_ms=now_ms)
-        return self._admit(request, terminal, attempt)
+        found = await self._registered(request, terminal, attempt)
+        if isinstance(found, Refuse):
+            return found
+        self._auto_times.accept(found.series_name, signed_ms, now_ms=now_ms)
+        return self._admit(request, found, attempt)
 
     def _admit(
         self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, auth_data: bytes | None = None

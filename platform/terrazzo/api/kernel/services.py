@@ -37,6 +37,7 @@ from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.former_terminals import FormerTerminal
 from terrazzo.metadata.registration import TerminalRegistration
+from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.flags import FlagSource
 from terrazzo.ports.bus import BrokerView, MessageBus
@@ -341,6 +342,7 @@ class Services:
     registry: Registry
     former_terminals: FormerTerminals
     registration: TerminalRegistration
+    claim_keys: ClaimKeyRepository
     unknown_terminals: UnknownTerminals
     terminal_search: TerminalSearch
     terminal_batches: TerminalBatches

@@ -21,5 +21,6 @@ REVISIONS = (
     "0022",
     "0023",
     "0024",
+    "0025",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

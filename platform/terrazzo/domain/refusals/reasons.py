@@ -146,6 +146,22 @@ LOGIN_BUSY = Reason(
     "nothing: it tries again; if it lasts, look for who floods the login",
 )
 
+CLAIM_REFUSED = Reason(
+    "claim_refused",
+    0x87,
+    "",
+    "the claim key is right, and does not let this terminal in",
+    "get_claim_key_list shows uses, expiry and prefix of the key; a claim needs TLS (mqtt.provision_plain) and a clean"
+    " session",
+)
+CLAIM_UNFINISHED = Reason(
+    "claim_unfinished",
+    0x89,
+    "",
+    "the pin of its claim is right, and its record can't be made",
+    "see why: the company has as many terminals as it may, the key has no use left, or the uid is taken",
+)
+
 _LOGIN = (
     WRONG_USER_NAME,
     WRONG_PIN,
@@ -163,6 +179,8 @@ _LOGIN = (
     RECORD_CHANGED,
     THROTTLED,
     LOGIN_BUSY,
+    CLAIM_REFUSED,
+    CLAIM_UNFINISHED,
 )
 
 _CONNECT = (

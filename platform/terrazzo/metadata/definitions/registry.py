@@ -30,6 +30,7 @@ from terrazzo.metadata.definitions.rules import RULE
 MAX_KEEP_ALIVE_S = 65_535
 MAX_SESSION_EXPIRY_S = 2**32 - 1  # MQTT 5.0, 3.1.2.11.2: never expires
 MAX_LISTED = 1_000  # terminals of an object, objects of a script
+MAX_USES = 1_000_000  # of a claim key
 MAX_TAGS = 16  # of a terminal
 MAX_TAG = 32  # characters
 MAX_WINDOW_S = 3_660 * 86_400
@@ -202,9 +203,27 @@ TERMINAL = define(
     moment("activated", read_only=True),
     text("series", 96, default=None, internal=True),  # null: its series are named by the uid
     structure("tags", default=[], read=read_tags, check=check_tags),
+    number("claim_key_id", default=None, internal=True),  # by which it came in; the key may be gone
     uid=Uid.GIVEN,
     key=text("uid", 64, default=None, required=True, check=check_terminal_uid),
     sorts=("created", "last_modified", "username", "config_id", "tags"),
+)
+
+CLAIM_KEY = define(
+    "claim_key",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("key_hash", 64, required=True, internal=True),
+    number("uses", default=1, minimum=1, maximum=MAX_USES),
+    number("used", read_only=True),
+    moment("expires"),
+    text("prefix", 64),  # of the uids of terminals; empty: any
+    reference("config_id", "configuration", required=True),
+    text("type", 16, default="Other"),
+    text("mode", 16, default="pwd", choices=("pwd", "auto")),
+    text("access", 16, default="all", choices=("all", "pub", "sub")),
+    text("topic", 64, default="all", check=parse_topic_permission),
+    *authors(),
 )
 
 MAPPING = define(
@@ -359,6 +378,7 @@ ENTITIES: tuple[Entity, ...] = (
     USER,
     CONFIGURATION,
     TERMINAL,
+    CLAIM_KEY,
     MAPPING,
     CONTROL,
     CUSTOMER,

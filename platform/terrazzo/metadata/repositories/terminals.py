@@ -23,6 +23,7 @@ from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.definitions.registry import OBJECT, TERMINAL
 from terrazzo.metadata.lookup import refuse_if_used
+from terrazzo.metadata.repositories.claim_keys import count_use
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository, RowChange
 
 _CHANNELS = frozenset(CHANNELS)
@@ -118,6 +119,19 @@ class TerminalRepository(EntityRepository):
         if pin is None or len(pin) >= self.pin_chars or (before is not None and before["pin"] == pin):
             return
         raise BadParameter("pin", f"expected at least {self.pin_chars} characters (limits.pin_chars), got {len(pin)}")
+
+    async def create_claimed(self, actor: Actor, values: Mapping[str, Any], key_id: int) -> Row:
+        """Stores a terminal that came in by a claim key, and counts the use of the key.
+
+        Raises:
+            Conflict: the uid is taken, or the key has no use left.
+        """
+        return await self._create(actor, values, {"claim_key_id": key_id})
+
+    async def _guard(self, connection: AsyncConnection, actor: Actor, draft: Draft, before: Row | None) -> None:
+        await super()._guard(connection, actor, draft, before)
+        if before is None and draft.get("claim_key_id"):
+            await count_use(connection, draft["claim_key_id"], self._clock())
 
     async def _added(self, connection: AsyncConnection, ids: Sequence[int]) -> None:
         """Names the series of new terminals whose uid a deleted one had: they begin anew."""

@@ -95,7 +95,9 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         event_quotas=event_quotas,
         entities=entities,
         secrets=secrets,
-        registration=TerminalRegistration(entities.terminals, entities.configurations, entities.companies),
+        registration=TerminalRegistration(
+            entities.terminals, entities.configurations, entities.companies, entities.claim_keys
+        ),
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,

@@ -135,6 +135,14 @@ REFUSALS = {
     "terrazzo_refusals_write_failures_total": "write_failures",
 }
 
+PROVISIONING = {
+    "terrazzo_provision_claims_total": "claims",
+    "terrazzo_provision_claims_refused_total": "claims_refused",
+    "terrazzo_provision_promises_total": "promises",
+    "terrazzo_provision_provisioned_total": "provisioned",
+    "terrazzo_provision_expired_total": "expired",
+}
+
 USER_LOGIN = {
     "terrazzo_user_login_accepted_total": "accepted",
     "terrazzo_user_login_wrong_credentials_total": "wrong_credentials",

@@ -14,9 +14,11 @@ from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded.broker_tasks import BrokerTasks
+from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
 from terrazzo.errors import Unavailable
 from terrazzo.logins.limiter import LoginLimiter
+from terrazzo.metadata.registration import new_pin
 from terrazzo.ports.bridge import Bridge
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
@@ -25,6 +27,7 @@ from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.activation import Activations
 from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.login import TerminalLogin
+from terrazzo.terminals.provisioning import Provisioning
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.persistence import DiskStorage
@@ -40,6 +43,7 @@ class Terminals:
 
     broker: Broker
     login: TerminalLogin
+    provisioning: Provisioning
     unknown: UnknownTerminals
     activations: Activations
     bridges: Sequence[Bridge]
@@ -69,18 +73,20 @@ async def start_terminals(
     local = EmbeddedBridges(load_broker_id(config.data_dir), **shared)
     bridges = bridges_of(local)
     activations = Activations(metadata.entities.terminals, lifetime.tasks)
-    login = _open_login(config, lifetime, metadata, limiter)
+    provisioning = _new_provisioning(config, metadata, messaging.bus)
+    login = _open_login(config, lifetime, metadata, limiter, provisioning)
     await _start_refusals(lifetime, messaging.refusals, login)
     unknown = UnknownTerminals(metadata.registry)
     login.unknown.listen(unknown.note)
     on_ready = messaging.commands.on_ready
     shared["hears_sys"] = _hearers_of_sys(config)
+    shared["provisioning"] = provisioning
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
     broker = _open_broker(config, lifetime, hooks, messaging.refusals)
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
-    terminals = Terminals(broker, login, unknown, activations, bridges)
+    terminals = Terminals(broker, login, provisioning, unknown, activations, bridges)
     _follow_companies(bridges, metadata.registry)
     await _start(terminals, messaging, lifetime)
     return terminals
@@ -105,10 +111,24 @@ def _hearers_of_sys(config: Config) -> Callable[[int], bool]:
     return lambda company_id: allowed is None or company_id in allowed
 
 
-def _open_login(config: Config, lifetime: Lifetime, metadata: Metadata, limiter: LoginLimiter) -> TerminalLogin:
+def _new_provisioning(config: Config, metadata: Metadata, bus: EmbeddedBus) -> Provisioning:
+    provisioning = Provisioning(
+        metadata.registry,
+        metadata.registration,
+        new_pin=new_pin,
+        is_plain_allowed=config.mqtt.provision_plain,
+        promise_s=config.limits.provision_s,
+    )
+    provisioning.attach(bus)
+    return provisioning
+
+
+def _open_login(
+    config: Config, lifetime: Lifetime, metadata: Metadata, limiter: LoginLimiter, provisioning: Provisioning
+) -> TerminalLogin:
     auto_times = AutoTimes(config.data_dir / "auto-logins", now_ms=time.time_ns() // 1_000_000)
     lifetime.callback(auto_times.close)
-    return TerminalLogin(metadata.registry, limiter=limiter, auto_times=auto_times)
+    return TerminalLogin(metadata.registry, limiter=limiter, auto_times=auto_times, provisioning=provisioning)
 
 
 async def _start_refusals(lifetime: Lifetime, refusals: RefusalJournal, login: TerminalLogin) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from platform_site import running_site
-from terrazzo.domain.claim_key import hash_of
+from terrazzo.domain.claims.claim_key import hash_of
 from terrazzo_simulators.claim import provisioned
 from terrazzo_simulators.device import Habits
 from terrazzo_simulators.fleet import Fleet, FleetOptions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from terrazzo.domain.claim_key import ClaimKey, ClaimKeys, hash_of
+from terrazzo.domain.claims.claim_key import ClaimKey, ClaimKeys, hash_of
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import Conflict

@@ -18,7 +18,7 @@ from mqtt_bytes import field, frame
 from platform_site import ROOT, Company, Site, running_site
 from terrazzo.database.entity import METADATA
 from terrazzo.database.tables.registry import AUDIT
-from terrazzo.domain.claim_key import hash_of
+from terrazzo.domain.claims.claim_key import hash_of
 from terrazzo.terminals import provisioning
 from waiting import until
 
@@ -338,7 +338,7 @@ async def test_company_as_key_gets_nothing_of_bs(site: Site) -> None:
     waiting.hang_up()
 
 
-async def test_nobody_takes_the_line_of_another_companysclaim(site: Site) -> None:
+async def test_nobody_takes_the_line_of_another_companys_claim(site: Site) -> None:
     one, other = await site.company("line A"), await site.company("line B")
     await new_key(one, "line of A")
     await new_key(other, "line of B")

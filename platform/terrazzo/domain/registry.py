@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
-from terrazzo.domain.claim_key import ClaimKeys
+from terrazzo.domain.claims.claim_key import ClaimKeys
 from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners

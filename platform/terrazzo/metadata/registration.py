@@ -11,7 +11,7 @@ from terrazzo.database.entity import COMPANY
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Conditions, Row
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.claim_key import ClaimKey
+from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository

@@ -10,7 +10,7 @@ from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
-from terrazzo.domain.claim_key import ClaimKey
+from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.metadata.definitions.registry import CLAIM_KEY, ENTITIES, OBJECT, TERMINAL

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
-from terrazzo.domain.claim_key import ClaimKey
+from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.login_refused import LoginRefused
 from terrazzo.domain.refusals.reasons import Reason

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from terrazzo.domain.claim_key import ClaimKey
+from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import CHANNELS

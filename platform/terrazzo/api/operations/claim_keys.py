@@ -14,7 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.actions import EntityActions
 from terrazzo.database.entity import COMPANY
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.claim_key import hash_of
+from terrazzo.domain.claims.claim_key import hash_of
 from terrazzo.metadata.definitions.registry import CLAIM_KEY, MAX_USES
 
 _PREFIX = "ck-"

@@ -1,0 +1,1 @@
+"""Claims: how terminals that nobody has registered come in."""

@@ -10,7 +10,7 @@ from api_rig import Rig
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.openapi.schemas import Schemas
 from terrazzo.api.operations.table import TABLE
-from terrazzo_broker.hooks import Client
+from terrazzo_broker.hooks import Client, ConnectRequest
 
 SECOND_US = 1_000_000
 AT_US = 1_780_000_000 * SECOND_US  # 2026-05-28 20:26:40 UTC
@@ -74,6 +74,19 @@ async def test_filters_and_orders(rig: Rig) -> None:
         assert " ".join(await listed(rig, **fields)) == uids, fields
     assert set(await listed(rig, "root", order_by=["last_seen", "asc"])) == {"t1", "t2", "t3", "t4", "t5", "away"}
     assert await listed(rig, "stranger", online=0) == ["away"]
+
+
+async def test_who_was_refused_lately(rig: Rig) -> None:
+    await five(rig)
+    for uid in ("t4", "t2"):
+        request = ConnectRequest(client_id=uid, username="wrong", password=b"wrong", address="10.9.9.9")
+        await rig.platform.terminals.login.authenticate(request)
+    assert await listed(rig, refused_after="2026-01-01 00:00:00") == ["t2", "t4"]
+    assert await listed(rig, refused_after="2026-01-01 00:00:00", tags=["roof"]) == ["t2"]
+    assert await listed(rig, refused_after="2100-01-01 00:00:00") == []
+    assert await listed(rig, order_by=["last_refused", "desc"]) == ["t2", "t4", "t5", "t3", "t1"]
+    _, answer = await rig.get(LIST, refused_after="2026-01-01 00:00:00")
+    assert answer["result"]["total_records"] == 2
 
 
 async def test_pages_and_totals(rig: Rig) -> None:

@@ -156,6 +156,11 @@ class RefusalJournal:
         """The last refusals of a terminal (its record id), the last one first."""
         return list(self._book.of_terminal(terminal_id) or ())
 
+    def last_refused_us(self, terminal_id: int) -> int | None:
+        """When a terminal (its record id) was refused last, UTC microseconds, what happens in order aside."""
+        entries = self._book.of_terminal(terminal_id) or ()
+        return max((each.last_us for each in entries if not REASONS[each.reason].is_ordinary), default=None)
+
     def at_addresses(self, addresses: Iterable[str]) -> list[RefusalEntry]:
         """What was refused at addresses before it was known who is there: TLS, PROXY headers, WebSocket; the last one
         first."""

@@ -1,10 +1,10 @@
-"""Lists of terminals by what the database doesn't know: who is connected, and when each was last seen."""
+"""Lists of terminals by what the database doesn't know: who is connected, when each was last seen and refused."""
 
 from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
@@ -16,7 +16,7 @@ from terrazzo.loop_pauses import LoopPauses
 from terrazzo.metadata.repositories.terminals import TerminalRepository
 from terrazzo.terminals.presence import PresenceRegister
 
-ONLINE, LAST_SEEN = "online", "last_seen"
+ONLINE, LAST_SEEN, LAST_REFUSED = "online", "last_seen", "last_refused"
 _RUN = 2_000  # terminals that are sorted, or skipped, at a stretch
 
 Key = tuple[int, str]  # id and uid
@@ -34,26 +34,37 @@ class TerminalQuery(NamedTuple):
     online: bool | None = None
     seen_after_us: int | None = None
     seen_before_us: int | None = None
-    order_by: OrderBy = None  # a column, ``online`` or ``last_seen``; whether it falls
+    refused_after_us: int | None = None
+    order_by: OrderBy = None  # a column, ``online``, ``last_seen`` or ``last_refused``; whether it falls
 
     @property
     def is_by_presence(self) -> bool:
         """Whether the order is one that the database doesn't know."""
-        return self.order_by is not None and self.order_by[0] in (ONLINE, LAST_SEEN)
+        return self.order_by is not None and self.order_by[0] in (ONLINE, LAST_SEEN, LAST_REFUSED)
 
     @property
     def is_of_database(self) -> bool:
         """Whether the database alone has the answer."""
-        return not self.is_by_presence and (self.online, self.seen_after_us, self.seen_before_us) == (None, None, None)
+        wishes = (self.online, self.seen_after_us, self.seen_before_us, self.refused_after_us)
+        return not self.is_by_presence and not any(each is not None for each in wishes)
 
 
 class TerminalSearch:
     """Pages of terminals, some of which are found in memory: the database is asked for their rows alone then.
 
-    With 100,000 terminals that takes some 0.2 s of processor time, in turns of the loop.
+    With 100,000 terminals that takes some 0.2 s of processor time, in turns of the loop. ``last_refused_us``: when the
+    terminal with this record id was refused last, UTC microseconds; None: not that anybody knows.
     """
 
-    def __init__(self, terminals: TerminalRepository, registry: Registry, presence: PresenceRegister) -> None:
+    def __init__(
+        self,
+        terminals: TerminalRepository,
+        registry: Registry,
+        presence: PresenceRegister,
+        *,
+        last_refused_us: Callable[[int], int | None],
+    ) -> None:
+        self._last_refused_us = last_refused_us
         self._terminals = terminals
         self._registry = registry
         self._presence = presence
@@ -93,13 +104,16 @@ class TerminalSearch:
     async def _matching(self, keys: Sequence[Key], query: TerminalQuery) -> list[Key]:
         pauses, found = LoopPauses(), []
         for key in keys:
-            if self._matches(key[1], query):
+            if self._matches(key, query):
                 found.append(key)
             await pauses.pause()
         return found
 
-    def _matches(self, uid: str, query: TerminalQuery) -> bool:
+    def _matches(self, key: Key, query: TerminalQuery) -> bool:
+        record_id, uid = key
         if query.online is not None and query.online is not (self._presence.client(uid) is not None):
+            return False
+        if query.refused_after_us is not None and (self._last_refused_us(record_id) or 0) < query.refused_after_us:
             return False
         seen_us = self._presence.last_seen_us(uid) or 0
         is_late = query.seen_after_us is None or seen_us >= query.seen_after_us
@@ -112,11 +126,13 @@ class TerminalSearch:
         name, falls = query.order_by
         pauses, ranked = LoopPauses(), []
         for record_id, uid in keys:
-            ranked.append((self._rank(name, uid), record_id))
+            ranked.append((self._rank(name, record_id, uid), record_id))
             await pauses.pause()
         return [record_id for _, record_id in await _sorted(ranked, start, size, falls=falls)]
 
-    def _rank(self, name: str, uid: str) -> int:
+    def _rank(self, name: str, record_id: int, uid: str) -> int:
+        if name == LAST_REFUSED:
+            return self._last_refused_us(record_id) or 0
         if name == ONLINE:
             return int(self._presence.client(uid) is not None)
         return self._presence.last_seen_us(uid) or 0

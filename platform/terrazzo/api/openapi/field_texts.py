@@ -65,6 +65,7 @@ MEANINGS = {
     "quiet_start": "HH:MM in time.zone from which nothing is told",
     "recipients": "whom a message goes to",
     "reference": "reference number",
+    "refused_after": "refused at this time or later",
     "remosu_file": "Remosu file",
     "remosu_version": "Remosu version",
     "repeat_s": "seconds between reminders; 0: none",

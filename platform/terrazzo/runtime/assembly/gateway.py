@@ -135,7 +135,12 @@ class GatewayServers:
             registration=metadata.registration,
             claim_keys=metadata.entities.claim_keys,
             unknown_terminals=parts.terminals.unknown,
-            terminal_search=TerminalSearch(metadata.entities.terminals, metadata.registry, messaging.presence),
+            terminal_search=TerminalSearch(
+                metadata.entities.terminals,
+                metadata.registry,
+                messaging.presence,
+                last_refused_us=messaging.refusals.last_refused_us,
+            ),
             terminal_batches=TerminalBatches(metadata.entities.terminals),
             store=parts.store,
             bus=messaging.bus,

@@ -27,13 +27,15 @@ class TerminalFilter(ListRequest):
     """Terminals that have all of the ``tags``, are connected (``online`` 1) or not (0), and were last seen between two
     times, both inclusive; one that was never seen counts as seen before everything.
 
-    ``order_by`` may name ``online`` and ``last_seen``, too.
+    ``refused_after``: refused at this time or later (``get_terminal_status`` says why). ``order_by`` may name
+    ``online``, ``last_seen`` and ``last_refused``, too.
     """
 
     tags: Names = msgspec.field(default_factory=Names)
     online: Flag | None = None
     seen_after: Moment | None = None
     seen_before: Moment | None = None
+    refused_after: Moment | None = None
 
     def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
         """The same for the search, with conditions and an order that name columns."""
@@ -43,6 +45,7 @@ class TerminalFilter(ListRequest):
             online=None if self.online is None else bool(self.online),
             seen_after_us=None if self.seen_after is None else self.seen_after.time_us,
             seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
+            refused_after_us=None if self.refused_after is None else self.refused_after.time_us,
             order_by=order_by,
         )
 

@@ -6,7 +6,7 @@ import reprlib
 from dataclasses import dataclass, field
 from typing import Any
 
-ACTS = ("Control", "Reboot", "Diag", "AXUpgrade")
+ACTS = ("Control", "Reboot", "Diag", "AXUpgrade", "Config")
 UNITS = ("LUA", "MCU")
 
 

@@ -41,6 +41,7 @@ class TerminalSpec:
     encryption: bool = False
     rsa_publickey: str = ""  # PEM; sealed with RSA-OAEP-256 where there is one, else with the key of pin and uid
     protocol: str = "5.0"  # | 3.1.1
+    configurable: bool = True  # knows the command Config; older firmware refuses it
 
 
 def parse_spec(record: object, where: str = "terminal") -> TerminalSpec:
@@ -168,6 +169,7 @@ _READERS: dict[str, Any] = {
     "encryption": _flag,
     "rsa_publickey": _pem,
     "protocol": _one_of(PROTOCOLS),
+    "configurable": _flag,
 }
 
 

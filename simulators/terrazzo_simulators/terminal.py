@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -50,6 +50,7 @@ class Terminal:
         self.versions = {"mcu_version": "1.4.0", "lua_version": "2.1.0"}
         self.started_s: float | None = None
         self._forced: dict[str, Any] = {}
+        self._configuration: dict[str, Any] = {}  # by dotted name, with the version; kept when the power is cut
         self._alarms: dict[str, int] | None = None
         self._answered: OrderedDict[bytes, Message] = OrderedDict()
         self._upgrades: list[tuple[str, str]] = []
@@ -69,7 +70,7 @@ class Terminal:
         return [
             Message("i", _timed(information, time_s)),
             Message("v", _timed(self.versions, time_s)),
-            Message("p", _timed(self.machine.settings, time_s)),
+            self._parameters(time_s),
         ]
 
     def report(self, time_s: float) -> list[Message]:
@@ -145,7 +146,23 @@ class Terminal:
         settings = {name: value for name, value in values.items() if name in self.machine.settings}
         self._apply(settings)
         self._forced.update({name: value for name, value in values.items() if name not in settings})
-        return values, [Message("p", _timed(self.machine.settings, time_s))] if settings else []
+        return values, [self._parameters(time_s)] if settings else []
+
+    def _configure(self, values: dict[str, Any], time_s: float) -> tuple[dict[str, Any], list[Message]]:
+        """Takes a configuration: what the machine has a setting for is set, the rest is kept, and all is reported."""
+        version, config = values.get("Version"), values.get("Config")
+        if not self.spec.configurable:
+            raise CommandError("this firmware takes no Config")
+        if not isinstance(version, str) or not isinstance(config, dict | list):
+            raise CommandError("Config needs a Version and a Config")
+        leaves = dict(_leaves(config)) if isinstance(config, dict) else {}
+        self._apply({name: value for name, value in leaves.items() if name in self.machine.settings})
+        self._configuration = {**leaves, "Version": version}
+        return {"Version": version}, [self._parameters(time_s)]
+
+    def _parameters(self, time_s: float) -> Message:
+        """What the terminal is set to: the settings count where the configuration was overruled since."""
+        return Message("p", _timed({**self._configuration, **self.machine.settings}, time_s))
 
     def _apply(self, settings: dict[str, Any]) -> None:
         """Sets all settings, or none if one is refused."""
@@ -188,7 +205,17 @@ _HANDLERS: dict[str, _Handler] = {
     "Reboot": Terminal._reboot,
     "Diag": Terminal._diag,
     "AXUpgrade": Terminal._upgrade,
+    "Config": Terminal._configure,
 }
+
+
+def _leaves(config: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The values by dotted name; arrays can't be reported, the version stands for them."""
+    for name, value in config.items():
+        if isinstance(value, dict):
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            yield prefix + name, value
 
 
 def _require_sayable(name: str, value: Any) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Any
 
 from api_rig import Rig, config_fields, terminal_fields
+from waiting import until
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 
@@ -191,3 +193,19 @@ async def test_a_super_user_may_name_the_company(rig: Rig) -> None:
     assert (await rig.call("get_terminal_item", "stranger", uid="theirs"))["permission_company_id"] == str(other)
     refused = await rig.ask("create_terminal_config", **config_fields(), permission_company_id=other)
     assert refused["code"] == 10403
+
+
+async def test_the_status_says_how_far_a_terminal_is_with_its_configuration(rig: Rig) -> None:
+    config = await rig.add_config()
+    await rig.add_terminal("t1", config_id=config)
+    assert (await rig.call("get_terminal_status", terminal_id="t1"))["configuration"] is None
+    fields = config_fields() | {"uid": config, "config_script": {"a": 1}, "deliver": 1}
+    await rig.call("update_terminal_config", **fields)
+    assert (await rig.call("get_terminal_config_item", uid=config))["deliver"] == 1
+    await until(lambda: rig.platform.messaging.configurations.status("t1"))
+    found = (await rig.call("get_terminal_status", terminal_id="t1"))["configuration"]
+    assert found["since"]
+    version = sha256(b'{"a":1}').hexdigest()
+    expected = {"version": version, "state": "pending", "reported": None, "difference": []}
+    assert {key: value for key, value in found.items() if key != "since"} == expected
+    assert (await rig.ask("update_terminal_config", **fields | {"deliver": 2}))["code"] == 10401

@@ -181,3 +181,28 @@ def test_alarms_are_published_when_one_changes_and_only_then() -> None:
     assert [message.channel for message in one.report(NOW_S + 10)] == ["r"]
     tell(one, {"Act": "Control", "LIMIT": 500})
     assert one.report(NOW_S + 15)[1].points["ALARM_OVERLOAD"] == 0
+
+
+def test_a_configuration_is_taken_reported_with_its_version_and_kept() -> None:
+    one = terminal()
+    config = {"a": {"b": 1, "c": [1, 2]}, "SETPOINT": 8.5}
+    answer, report = tell(one, {"Act": "Config", "Version": "v1", "Config": config}).messages
+    assert (answer.points["Result"], answer.points["Version"]) == ("ok", "v1")
+    assert report.channel == "p"
+    assert (report.points["a.b"], report.points["SETPOINT"], report.points["Version"]) == (1, 8.5, "v1")
+    assert "a.c" not in report.points
+    (parameters,) = [each for each in one.start(NOW_S) if each.channel == "p"]
+    assert parameters.points["Version"] == "v1"
+
+
+def test_older_firmware_knows_no_configuration() -> None:
+    one = Terminal(TerminalSpec(uid="sim-1", username="u", pin="p", configurable=False), seed=1)
+    (answer,) = tell(one, {"Act": "Config", "Version": "v1", "Config": {}}).messages
+    assert answer.points["Result"] == "error"
+    assert "Version" not in next(each for each in one.start(NOW_S) if each.channel == "p").points
+
+
+def test_a_configuration_that_is_none_is_refused() -> None:
+    for values in ({}, {"Version": 1, "Config": {}}, {"Version": "v1", "Config": "x"}):
+        (answer,) = tell(terminal(), {"Act": "Config", **values}).messages
+        assert answer.points["Reason"] == "Config needs a Version and a Config"

@@ -20,6 +20,7 @@ from terrazzo.audit.entry import AuditEntry
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.company_turns import CompanyTurns
+from terrazzo.configurations.delivery import ConfigStatus
 from terrazzo.database.port import EVERYTHING, Conditions, Repository, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days
@@ -222,6 +223,13 @@ class CommandService(Protocol):
         """A page of the journal, newest first: of the actor's company, one terminal or one state."""
 
 
+class ConfigStatuses(Protocol):
+    """How far terminals are with the configurations that they ought to have."""
+
+    def status(self, uid: str) -> ConfigStatus | None:
+        """One terminal's; None: its configuration isn't delivered."""
+
+
 class AuditLogReader(Protocol):
     """Who changed or commanded what. Changes of records are in it by themselves."""
 
@@ -350,6 +358,7 @@ class Services:
     bus: MessageBus
     broker: BrokerView
     commands: CommandService
+    configurations: ConfigStatuses
     pusher: PusherService
     object_flags: FlagSource
     files: FileService

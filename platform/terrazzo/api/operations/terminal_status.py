@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from terrazzo.api.kernel.fields import Key
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.scope import find_terminal
 from terrazzo.api.kernel.services import Services
+from terrazzo.configurations.comparison import Difference
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.refusals.entry import RefusalEntry, RefusalRecord, refusal_record
 from terrazzo.domain.terminal import Terminal
@@ -20,6 +23,19 @@ class TerminalStatusQuery(msgspec.Struct, kw_only=True):
     """Which terminal."""
 
     terminal_id: Key
+
+
+class ConfigurationStatus(msgspec.Struct):
+    """How far a terminal is with the configuration that is delivered to it, since when, and what it reports otherwise.
+
+    ``version``: SHA-256 of the canonical JSON that it ought to have; ``reported``: its last report on g/<uid>/p.
+    """
+
+    version: str
+    state: Literal["pending", "sent", "confirmed", "differs", "refused"]
+    since: str
+    reported: str | None
+    difference: list[Difference]
 
 
 class TerminalStatus(msgspec.Struct):
@@ -40,6 +56,7 @@ class TerminalStatus(msgspec.Struct):
     disconnect_reason: str
     refusals: list[RefusalRecord]
     address_refusals: list[RefusalRecord]
+    configuration: ConfigurationStatus | None  # null: its configuration isn't delivered
 
 
 async def handle_get_terminal_status(services: Services, actor: Actor, request: TerminalStatusQuery) -> TerminalStatus:
@@ -65,6 +82,20 @@ async def handle_get_terminal_status(services: Services, actor: Actor, request: 
         disconnect_reason=presence.disconnect_reason,
         refusals=[] if terminal is None else records(services.refusals.of_terminal(terminal.id)),
         address_refusals=[] if terminal is None else records(_at_addresses(services, terminal, presence.address)),
+        configuration=_configuration(services, uid),
+    )
+
+
+def _configuration(services: Services, uid: str) -> ConfigurationStatus | None:
+    status = services.configurations.status(uid)
+    if status is None:
+        return None
+    return ConfigurationStatus(
+        version=status.version,
+        state=status.state.value,
+        since=format_spaced(status.since_us, services.zone),
+        reported=None if status.reported_us is None else format_spaced(status.reported_us, services.zone),
+        difference=list(status.difference),
     )
 
 

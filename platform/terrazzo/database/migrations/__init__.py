@@ -22,5 +22,6 @@ REVISIONS = (
     "0023",
     "0024",
     "0025",
+    "0026",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

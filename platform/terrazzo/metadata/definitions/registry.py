@@ -177,6 +177,7 @@ CONFIGURATION = define(
     text("lua_version", 32),
     structure("terminal_script", unset="{}"),
     structure("config_script", unset="{}"),
+    flag("deliver"),  # 1: config_script is sent to the terminals, and held against what they report
     *authors(),
 )
 

@@ -119,6 +119,13 @@ COMMANDS = {
     "terrazzo_command_upgrades_refused_total": "upgrades_refused",
 }
 
+CONFIGURATIONS = {
+    "terrazzo_terminal_configurations_sent_total": "sent",
+    "terrazzo_terminal_configurations_lost_total": "lost",
+    "terrazzo_terminal_configurations_refused_total": "refused",
+    "terrazzo_terminal_configurations_reports_total": "reports",
+}
+
 LOGIN = {
     "terrazzo_login_accepted_total": "accepted",
     "terrazzo_login_wrong_credentials_total": "wrong_credentials",

@@ -9,6 +9,8 @@ from terrazzo.campaigns.download_links import KEY_BYTES, KEY_FILE, LINK_GRACE_S,
 from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
 from terrazzo.config.sections import Config
+from terrazzo.configurations.records import ConfigRecords
+from terrazzo.configurations.sender import ConfigSender
 from terrazzo.crypto.key_file import load_key
 from terrazzo.diagnostics.journal import RefusalJournal
 from terrazzo.diagnostics.refusal_file import FILE_NAME, RefusalFile
@@ -37,6 +39,12 @@ class TerminalMessaging:
     links: SignedLinks
     commands: CommandDispatcher
     refusals: RefusalJournal
+    configurations: ConfigSender
+
+    def on_ready(self, uid: str) -> None:
+        """A terminal has connected and subscribed to its commands."""
+        self.commands.on_ready(uid)
+        self.configurations.on_ready(uid)
 
 
 def new_messaging(
@@ -85,7 +93,18 @@ def new_messaging(
     ingest.answers.listen(commands.on_answer)
     file, most = RefusalFile(config.data_dir / FILE_NAME), config.limits.refusals
     refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
-    return TerminalMessaging(presence, seals, bus, ingest, links, commands, refusals)
+    configurations = _new_config_sender(lifetime, metadata, bus, clock)
+    ingest.records.listen(configurations.on_records)
+    return TerminalMessaging(presence, seals, bus, ingest, links, commands, refusals, configurations)
+
+
+def _new_config_sender(
+    lifetime: Lifetime, metadata: Metadata, bus: EmbeddedBus, clock: Callable[[], int]
+) -> ConfigSender:
+    records = ConfigRecords(metadata.database)
+    sender = ConfigSender(metadata.registry, bus, records, lifetime.tasks, clock=clock)
+    metadata.entities.configurations.changes.listen(sender.on_change)
+    return sender
 
 
 def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:

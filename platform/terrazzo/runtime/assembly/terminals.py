@@ -78,17 +78,16 @@ async def start_terminals(
     await _start_refusals(lifetime, messaging.refusals, login)
     unknown = UnknownTerminals(metadata.registry)
     login.unknown.listen(unknown.note)
-    on_ready = messaging.commands.on_ready
     shared["hears_sys"] = _hearers_of_sys(config)
     shared["provisioning"] = provisioning
-    hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=on_ready, **shared)
+    hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=messaging.on_ready, **shared)
     broker = _open_broker(config, lifetime, hooks, messaging.refusals)
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges)
     _follow_companies(bridges, metadata.registry)
-    await _start(terminals, messaging, lifetime)
+    await _start(terminals, messaging, metadata, lifetime)
     return terminals
 
 
@@ -157,13 +156,15 @@ def _open_broker(config: Config, lifetime: Lifetime, hooks: PlatformHooks, refus
     return broker
 
 
-async def _start(terminals: Terminals, messaging: TerminalMessaging, lifetime: Lifetime) -> None:
+async def _start(terminals: Terminals, messaging: TerminalMessaging, metadata: Metadata, lifetime: Lifetime) -> None:
     """Starts the parts. The stop undoes this from the end: bridges disconnect, reading stops, what was read is stored
     and acknowledged, connections close, and the wills that this publishes are stored and bridged too."""
     terminals.activations.start()
     lifetime.push_async_callback(terminals.activations.stop)
     await messaging.commands.start()
     lifetime.push_async_callback(messaging.commands.stop)
+    await messaging.configurations.start(metadata.entities.configurations.every())
+    lifetime.push_async_callback(messaging.configurations.stop)
     for bridge in terminals.bridges:
         lifetime.push_async_callback(bridge.close)
         await bridge.start()

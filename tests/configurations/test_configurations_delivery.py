@@ -1,0 +1,162 @@
+"""Configurations on their way to terminals: real broker, real database, paho terminals and simulated ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from platform_site import Company, Site, peers, running_site, until
+from terrazzo.configurations.comparison import WantedConfiguration
+from terrazzo.configurations.delivery import ConfigState
+
+CONFIG = {"limits": {"high": 80}, "interval": 30}
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    async with running_site(tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+async def peer(site: Site) -> AsyncIterator[Any]:
+    async with peers(site) as make:
+        yield make
+
+
+async def deliver(company: Company, config: Any = CONFIG, **values: Any) -> None:
+    """Has the company's configuration delivered."""
+    fields = {"config_script": config, "deliver": 1, **values}
+    await company.site.entities.configurations.update(company.actor, company.config, fields)
+
+
+def state(site: Site, uid: str) -> ConfigState | None:
+    """How far a terminal is."""
+    status = site.platform.messaging.configurations.status(uid)
+    return None if status is None else status.state
+
+
+async def listening(peer: Any, uid: str) -> Any:
+    one = peer(uid)
+    assert await one.connect() == 0
+    assert await one.subscribe(f"p2p/{uid}") == 1
+    return one
+
+
+async def test_it_is_off_unless_switched_on(site: Site, peer: Any) -> None:
+    company = await site.company()
+    await company.terminal("t1")
+    await site.entities.configurations.update(company.actor, company.config, {"config_script": CONFIG})
+    one = await listening(peer, "t1")
+    command = await site.commands.submit(company.actor, "t1", "A", "1")
+    (message,) = await one.received(1)
+    assert message.properties.CorrelationData == command["uid"].encode()
+    assert state(site, "t1") is None
+
+
+async def test_it_is_sent_when_it_changes_and_confirmed_by_a_report(site: Site, peer: Any) -> None:
+    company = await site.company()
+    await company.terminal("t1")
+    one = await listening(peer, "t1")
+    await deliver(company)
+    (message,) = await one.received(1)
+    sent = json.loads(message.payload)
+    assert sent == {"Act": "Config", "Version": WantedConfiguration.of(CONFIG).version, "Config": CONFIG}
+    assert message.qos == 1
+    await until(lambda: state(site, "t1") is ConfigState.SENT)
+    report = {"Version": sent["Version"], "limits": {"high": 70}, "interval": 30, "serial": "A17"}
+    assert await one.publish("g/t1/p", json.dumps(report).encode()) == 0
+    await until(lambda: state(site, "t1") is ConfigState.DIFFERS)
+    (found,) = site.platform.messaging.configurations.status("t1").difference
+    assert (found.key, found.wanted, found.reported) == ("limits.high", 80, 70)
+    assert await one.publish("g/t1/p", json.dumps({**report, "limits": {"high": 80}}).encode()) == 0
+    await until(lambda: state(site, "t1") is ConfigState.CONFIRMED)
+    assert site.platform.messaging.configurations.status("t1").difference == []
+    await site.entities.configurations.update(company.actor, company.config, {"deliver": 0})
+    await until(lambda: state(site, "t1") is None)
+    assert (await site.commands.page(company.actor)).rows == []  # it is in no journal
+
+
+async def test_each_login_that_has_not_confirmed_is_sent_the_newest_alone(site: Site, peer: Any) -> None:
+    company = await site.company()
+    await company.terminal("t1")
+    for interval in range(5):
+        await deliver(company, {"interval": interval})
+    for _ in range(2):
+        one = await listening(peer, "t1")
+        assert [json.loads(each.payload)["Config"] for each in await one.received(1)] == [{"interval": 4}]
+        await until(lambda: state(site, "t1") is ConfigState.SENT)
+        await one.close()
+    one = await listening(peer, "t1")
+    (message,) = await one.received(1)
+    report = json.dumps({"interval": 4, "Version": json.loads(message.payload)["Version"]}).encode()
+    assert await one.publish("g/t1/p", report) == 0
+    await until(lambda: state(site, "t1") is ConfigState.CONFIRMED)
+    await one.close()
+    one = await listening(peer, "t1")
+    command = await site.commands.submit(company.actor, "t1", "A", "1")
+    (message,) = await one.received(1)  # nothing before it
+    assert message.properties.CorrelationData == command["uid"].encode()
+
+
+async def test_what_is_known_outlives_a_restart_and_another_configuration_starts_anew(
+    tmp_path: Path,
+) -> None:
+    async with running_site(tmp_path) as site, peers(site) as peer:
+        company = await site.company()
+        for uid in ("t1", "t2"):
+            await company.terminal(uid)
+        await deliver(company)
+        one = await listening(peer, "t1")
+        await one.received(1)
+        assert await one.publish("g/t1/p", json.dumps(CONFIG).encode()) == 0
+        await until(lambda: state(site, "t1") is ConfigState.CONFIRMED)
+    async with running_site(tmp_path) as site:
+        assert (state(site, "t1"), state(site, "t2")) == (ConfigState.CONFIRMED, ConfigState.PENDING)
+        actor = company.actor
+        other = await site.entities.configurations.create(actor, {"name": "other", "config_script": [1], "deliver": 1})
+        await site.entities.terminals.update(actor, "t1", {"config_id": other["uid"]})
+        await until(lambda: state(site, "t1") is ConfigState.PENDING)
+        await site.entities.terminals.delete(actor, "t2")
+        await until(lambda: state(site, "t2") is None)
+    async with running_site(tmp_path) as site:
+        assert (state(site, "t1"), state(site, "t2")) == (ConfigState.PENDING, None)
+
+
+async def test_many_terminals_are_sent_theirs_in_pace(site: Site, peer: Any) -> None:
+    company = await site.company()
+    sender = site.platform.messaging.configurations
+    ones = []
+    for number in range(20):
+        await company.terminal(f"t{number}")
+        ones.append(await listening(peer, f"t{number}"))
+    loop = asyncio.get_running_loop()
+    began_s = loop.time()
+    await deliver(company)
+    await until(lambda: sender.stats.sent == 20)
+    assert loop.time() - began_s >= 19 / 200
+    for one in ones:
+        await one.received(1)
+
+
+async def test_reports_of_other_terminals_and_reports_that_no_one_can_read_confirm_nothing(
+    site: Site, peer: Any
+) -> None:
+    company, stranger = await site.company(), await site.company("two")
+    await company.terminal("t1")
+    await stranger.terminal("t2")
+    await deliver(company)
+    one, two = await listening(peer, "t1"), await listening(peer, "t2")
+    await one.received(1)
+    await two.publish("g/t1/p", json.dumps(CONFIG).encode())
+    await two.publish("g/t2/p", json.dumps(CONFIG).encode())
+    assert await one.publish("g/t1/p/deeper", json.dumps(CONFIG).encode()) == 0
+    await one.publish("g/t1/p", b"{")
+    assert await one.publish("g/t1/p", b'{"interval": 30}') == 0
+    await until(lambda: state(site, "t1") is ConfigState.DIFFERS)
+    assert state(site, "t2") is None

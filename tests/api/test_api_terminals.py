@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from api_rig import Rig, config_fields, terminal_fields
+
 from waiting import until
 
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")

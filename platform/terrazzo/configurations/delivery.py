@@ -41,7 +41,7 @@ class Configured(NamedTuple):
     uid: str
     record_id: int
     company_id: int
-    config_id: int
+    config_id: int | None
 
 
 class ConfigDeliveries:
@@ -60,9 +60,9 @@ class ConfigDeliveries:
         """Whether no configuration is delivered at all."""
         return not self._wanted
 
-    def wanted(self, config_id: int) -> WantedConfiguration | None:
+    def wanted(self, config_id: int | None) -> WantedConfiguration | None:
         """What terminals of a configuration ought to have; None: it isn't delivered."""
-        return self._wanted.get(config_id)
+        return None if config_id is None else self._wanted.get(config_id)
 
     def status(self, uid: str) -> ConfigStatus | None:
         """How far a terminal is; None: its configuration isn't delivered."""
@@ -86,7 +86,7 @@ class ConfigDeliveries:
 
     def follow(self, terminal: Configured, now_us: int) -> None:
         """A terminal came, or its configuration is another one: what it has to be sent is due, unless it has it."""
-        wanted, status = self._wanted.get(terminal.config_id), self._status.get(terminal.uid)
+        wanted, status = self.wanted(terminal.config_id), self._status.get(terminal.uid)
         if status is not None and status.record_id != terminal.record_id:
             self.forget(terminal.uid)
             status = None
@@ -122,7 +122,7 @@ class ConfigDeliveries:
 
         None: nothing, or the last is still under way; when that ends, the newest is due.
         """
-        wanted = self._wanted.get(terminal.config_id)
+        wanted = self.wanted(terminal.config_id)
         if wanted is None or terminal.uid in self._sending:
             return None
         self._sending[terminal.uid] = wanted.version
@@ -144,9 +144,9 @@ class ConfigDeliveries:
         elif fate is DeliveryFate.DELIVERED and status.state in (ConfigState.PENDING, ConfigState.REFUSED):
             self._put(uid, status, ConfigState.SENT, now_us)
 
-    def on_report(self, uid: str, config_id: int, points: Mapping[str, Any], now_us: int) -> None:
+    def on_report(self, uid: str, config_id: int | None, points: Mapping[str, Any], now_us: int) -> None:
         """A terminal has reported its parameters (flat points)."""
-        wanted, status = self._wanted.get(config_id), self._status.get(uid)
+        wanted, status = self.wanted(config_id), self._status.get(uid)
         if wanted is None or status is None:
             return
         found = differences(wanted, points)

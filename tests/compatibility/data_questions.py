@@ -266,7 +266,7 @@ NEVER_WRITTEN: dict[str, Any] = {
 
 
 ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0, "total_records": int}
-ADDED |= {"tags": [], "online": 0, "last_seen": "", "batch": None}
+ADDED |= {"deliver": 0, "configuration": None, "tags": [], "online": 0, "last_seen": "", "batch": None}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from terrazzo.configurations.comparison import Difference
 from terrazzo.configurations.delivery import ConfigState, ConfigStatus
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION as TABLE
 
 _AT_ONCE = 500
@@ -39,10 +40,11 @@ class ConfigRecords:
         """
         rows = [_row(status) for status in changed]
         ids = [*gone, *(status.record_id for status in changed)]
-        for start in range(0, max(len(ids), 1), _AT_ONCE):
+        for start in range(0, len(ids), _AT_ONCE):
+            some = ids[start : start + _AT_ONCE]
             async with self._database.writing() as connection:
-                await connection.execute(TABLE.delete().where(TABLE.c.terminal_id.in_(ids[start : start + _AT_ONCE])))
-                part = [row for row in rows if row["terminal_id"] in set(ids[start : start + _AT_ONCE])]
+                await connection.execute(TABLE.delete().where(one_of(TABLE.c.terminal_id, some)))
+                part = [row for row in rows if row["terminal_id"] in set(some)]
                 if part:
                     await connection.execute(TABLE.insert(), part)
 

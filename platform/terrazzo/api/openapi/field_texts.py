@@ -22,6 +22,7 @@ MEANINGS = {
     "control": "control code",
     "created_by": "the creating user's number",
     "day": "how many days, today the last",
+    "deliver": "whether config_script is sent to the terminals, and held against what they report on g/<uid>/p",
     "description": "description",
     "email": "e-mail",
     "entity": "the kind of record",

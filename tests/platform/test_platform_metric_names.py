@@ -19,6 +19,7 @@ from terrazzo.access.single_sign_on import SsoStats
 from terrazzo.analysis.analysis import AnalysisStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
+from terrazzo.configurations.sender import ConfigStats
 from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
@@ -50,6 +51,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "rules": (NotifierStats, metric_names.RULES),
     "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
     "commands": (CommandStats, metric_names.COMMANDS),
+    "configurations": (ConfigStats, metric_names.CONFIGURATIONS),
     "login": (LoginStats, metric_names.LOGIN),
     "refusals": (RefusalStats, metric_names.REFUSALS),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),

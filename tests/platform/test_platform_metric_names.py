@@ -36,6 +36,7 @@ from terrazzo.runtime.assembly import bridge_metrics, metric_names
 from terrazzo.runtime.assembly.part_metrics import part_metrics
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
+from terrazzo.terminals.provisioning import ProvisionStats
 from terrazzo_broker.stats import Stats
 
 ROOT = Path(terrazzo.__file__).parent
@@ -53,6 +54,7 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, str]]] = {
     "commands": (CommandStats, metric_names.COMMANDS),
     "configurations": (ConfigStats, metric_names.CONFIGURATIONS),
     "login": (LoginStats, metric_names.LOGIN),
+    "provisioning": (ProvisionStats, metric_names.PROVISIONING),
     "refusals": (RefusalStats, metric_names.REFUSALS),
     "user_login": (UserLoginStats, metric_names.USER_LOGIN),
     "single_sign_on": (SsoStats, metric_names.SINGLE_SIGN_ON),

@@ -122,6 +122,7 @@ LISTS = {
     "campaign": "get_campaign_list",
     "rule": "get_rule_list",
     "api_key": "get_api_key_list",
+    "claim_key": "get_claim_key_list",
 }
 
 

@@ -23,6 +23,7 @@ async def test_the_status_of_a_connection(rig: Rig) -> None:
     assert never == {
         "terminal_id": "t1", "online": False, "since": None, "address": "", "protocol": "", "messages": 0,
         "last_seen": None, "last_telemetry": None, "disconnect_reason": "", "refusals": [], "address_refusals": [],
+        "configuration": None,
     }  # fmt: skip
     client = Client(
         client_id="t1", username="u", protocol=5, address="192.0.2.7", port=1, listener="tcp",
@@ -35,6 +36,7 @@ async def test_the_status_of_a_connection(rig: Rig) -> None:
         "terminal_id": "t1", "online": True, "since": "2026-03-01 00:00:00", "address": "192.0.2.7",
         "protocol": "MQTT 5.0", "messages": 4, "last_seen": "2026-03-01 00:00:09",
         "last_telemetry": "2026-03-01 00:00:08", "disconnect_reason": "", "refusals": [], "address_refusals": [],
+        "configuration": None,
     }  # fmt: skip
     rig.presence.on_disconnected(client, "keep-alive timeout")
     gone = await rig.call("get_terminal_status", terminal_id="t1")

@@ -180,6 +180,7 @@ def test_a_key_that_is_gone_is_not_made_anew_by_who_has_it_in_memory(tmp_path: P
 
 
 LATER_TABLES = (
+    "terminal_configuration",
     "company_usage",
     "former_terminal",
     "api_key",
@@ -206,6 +207,7 @@ LATER_COLUMNS = (
     ("user", "by_sso"),
     ("user", "sso_hash"),
     ("company", "needs_second_factor"),
+    ("configuration", "deliver"),
 )
 """What revisions since 0013 have added."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,9 +38,8 @@ class Terminal:
     """Publishes numbers and knows which were acknowledged."""
 
     def __init__(self, platform: Platform) -> None:
-        self.acknowledged: set[int] = set()
-        self._numbers: dict[int, int] = {}
-        self._lock = threading.Lock()
+        self._numbers: dict[int, int] = {}  # by packet identifier
+        self._answered: list[int] = []
         self.client = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, UID, reconnect_on_failure=False)
         self.client.username_pw_set(f"u-{UID}", f"pin-{UID}")
         self.client.on_publish = self._on_publish
@@ -50,13 +48,16 @@ class Terminal:
         wait_for(self.client.is_connected, "connected")
 
     def publish(self, number: int) -> None:
-        with self._lock:
-            info = self.client.publish(f"g/{UID}/r", b'{"n": %d, "s": "x", "deep": {"b": null}}' % number, qos=1)
-            self._numbers[info.mid] = number
+        info = self.client.publish(f"g/{UID}/r", b'{"n": %d, "s": "x", "deep": {"b": null}}' % number, qos=1)
+        self._numbers[info.mid] = number
+
+    @property
+    def acknowledged(self) -> set[int]:
+        """Without a lock of its own: the client calls ``on_publish`` within one that ``publish`` needs."""
+        return {self._numbers[mid] for mid in list(self._answered) if mid in self._numbers}
 
     def _on_publish(self, _client: object, _data: object, mid: int, _reason: object, _properties: object) -> None:
-        with self._lock:
-            self.acknowledged.add(self._numbers[mid])
+        self._answered.append(mid)
 
 
 def stored(platform: Platform) -> list[int]:

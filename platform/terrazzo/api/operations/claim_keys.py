@@ -80,12 +80,12 @@ _ACTIONS = EntityActions(
 
 OPERATIONS = (
     Operation(
-        name="create_claim_key",
+        name=_ACTIONS.create,
         summary="Creates a claim key, by which terminals come in; the key is in this answer only",
         request=CreateClaimKey,
         result=CreatedClaimKey,
         permission=Role.ADMIN,
         handler=handle_create_claim_key,
     ),
-    *(each for each in _ACTIONS.operations() if each.name in ("get_claim_key_list", "delete_claim_key")),
+    *(each for each in _ACTIONS.operations() if each.name in (_ACTIONS.get_list, _ACTIONS.delete)),
 )

@@ -18,8 +18,10 @@ from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.terminals.unknown import UnknownTerminal
 from terrazzo.times import format_spaced
 
+_NAME = "register_terminal"
+
 RegisterTerminal = struct_of(
-    "register_terminal",
+    _NAME,
     "A new terminal; what isn't given has a default.",
     [*written_columns(TERMINAL, {"uid"}), (COMPANY, Key | None | UnsetType, UNSET)],
 )
@@ -83,7 +85,7 @@ def _shown(each: UnknownTerminal, zone: tzinfo) -> UnknownTerminalRecord:
 
 OPERATIONS = (
     Operation(
-        name="register_terminal",
+        name=_NAME,
         summary="Creates a terminal of which only the uid is known: the rest has defaults, the pin is in the answer",
         request=RegisterTerminal,
         result=RegisteredTerminal,

@@ -63,7 +63,7 @@ CONFIGURATIONS = EntityPaths(
     delete="/object/api/v1/config/delete",
     get_item="/object/api/v1/config/getItem",
     get_list="/object/api/v1/config/getList",
-    columns=ComponentColumns(entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script")),
+    columns=ComponentColumns(entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script", "deliver")),
     repository=lambda services: services.entities.configurations,
 )
 

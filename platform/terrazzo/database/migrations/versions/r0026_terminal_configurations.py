@@ -10,7 +10,7 @@ down_revision = "0025"
 
 
 def upgrade() -> None:
-    op.add_column("configuration", sa.Column("deliver", BIG, nullable=False, server_default="0"))
+    op.add_column("configuration", sa.Column("deliver", sa.SmallInteger(), nullable=False, server_default="0"))
     op.create_table(
         "terminal_configuration",
         sa.Column("terminal_id", BIG, primary_key=True, autoincrement=False),

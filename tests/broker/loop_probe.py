@@ -6,11 +6,11 @@ import asyncio
 import gc
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from mqtt_bytes import field, frame
+from turns_of_loop import WorkClock
 
 LONGEST_S = 0.06  # a turn may take 5 ms, and some more beside other load
 _LAST = b"\xab\xcd"  # a packet identifier
@@ -18,36 +18,26 @@ _ANSWER = b"\x90\x04" + _LAST + b"\0"
 
 
 class LoopProbe:
-    """Looks at the loop that it is started in once a turn.
-
-    ``longest_s``: CPU seconds of the longest turn, without what the interpreter's collector took of them: that goes by
-    all that the tests before have left.
-    """
+    """Looks at the loop that it is started in once a turn. ``longest_s``: CPU seconds of the longest turn."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
         self.turns = 0
-        self._thread = threading.get_ident()
-        self._collecting_s = 0.0
-        gc.callbacks.append(self._on_collection)
+        self._clock = WorkClock()
         self._loop = asyncio.get_running_loop()
-        self._last_s = time.thread_time()
+        self._last_s = self._clock.now_s()
         self._handle = self._loop.call_soon(self._look)
 
     def _look(self) -> None:
-        now_s = time.thread_time()
-        self.longest_s = max(self.longest_s, now_s - self._last_s - self._collecting_s)
-        self._last_s, self._collecting_s = now_s, 0.0
+        now_s = self._clock.now_s()
+        self.longest_s = max(self.longest_s, now_s - self._last_s)
+        self._last_s = now_s
         self.turns += 1
         self._handle = self._loop.call_soon(self._look)
 
-    def _on_collection(self, phase: str, _info: dict[str, int]) -> None:
-        if threading.get_ident() == self._thread:
-            self._collecting_s += time.thread_time() * (1 if phase == "stop" else -1)
-
     def stop(self) -> None:
         self._handle.cancel()
-        gc.callbacks.remove(self._on_collection)
+        self._clock.stop()
 
 
 @contextmanager

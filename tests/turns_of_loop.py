@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 
 class WorkClock:
-    """Processor time of its maker's thread, but for what the interpreter's collector takes: that goes by all tests before."""
+    """Processor time of its maker's thread without that of the collector, which goes by all the tests before."""
 
     def __init__(self) -> None:
         self._collecting_s = 0.0

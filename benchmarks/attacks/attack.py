@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ Facts = dict[str, Any]
 """What a preparation found or made, as JSON, for the process that attacks."""
 
 
-class Attack:
+class Attack(ABC):
     """One way to hurt others; its docstring says what it is.
 
     Attributes:
@@ -33,6 +34,6 @@ class Attack:
         """Makes what is needed, before anybody measures."""
         return {}
 
+    @abstractmethod
     async def attack(self, attacker: Attacker, number: int) -> None:
         """One round of connection ``number``, from 0."""
-        raise NotImplementedError

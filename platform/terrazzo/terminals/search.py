@@ -52,8 +52,8 @@ class TerminalQuery(NamedTuple):
 class TerminalSearch:
     """Pages of terminals, some of which are found in memory: the database is asked for their rows alone then.
 
-    With 100,000 terminals that takes some 0.2 s of processor time, in turns of the loop. ``last_refused_us``: when the
-    terminal with this record id was refused last, UTC microseconds; None: not that anybody knows.
+    All of a company's terminals are looked at then, in turns of the loop. ``last_refused_us``: when the terminal with
+    this record id was refused last, UTC microseconds; None: not that anybody knows.
     """
 
     def __init__(

@@ -30,7 +30,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import psutil
 import uvloop
 from attacks.attack import Attack
-from attacks.attacker import Target
+from attacks.attacker import Attacker, Target
 from attacks.company import Company
 from attacks.table import ATTACKS
 from bystanders import Bystander, Waits
@@ -53,6 +53,9 @@ class Alone(Attack):
 
     number = 0
     name = "nobody"
+
+    async def attack(self, attacker: Attacker, number: int) -> None:
+        """Does nothing in this round."""
 
 
 @dataclass

@@ -19,10 +19,10 @@ from rocksdict import (
     Rdict,
     Snapshot,
     WriteBatch,
-    WriteOptions,
 )
 
 from terrazzo.ports.store import StoreFull, StoreUnavailable
+from terrazzo_broker.persistence.rocksdb_log import log_options, write_options
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -51,7 +51,7 @@ def _open_files() -> int:
 
 
 def _options(buffer_bytes: int) -> Options:
-    options = Options(raw_mode=True)
+    options = log_options()
     options.create_if_missing(True)
     options.set_write_buffer_size(buffer_bytes)
     options.set_max_write_buffer_number(3)
@@ -109,7 +109,7 @@ class KeyValueDatabase:
         self.path = path
         self.what = what
         self._buffer_bytes = buffer_bytes
-        self._write_options = _write_options()
+        self._write_options = write_options()
         self._changed = Condition()
         self._readers = 0
         self._reason = "it is not open"
@@ -189,12 +189,3 @@ class KeyValueDatabase:
             with self._changed:
                 self._readers -= 1
                 self._changed.notify_all()
-
-
-def _write_options() -> WriteOptions:
-    options = WriteOptions()
-    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, and a stall (too many
-    # unmerged files) is refused, instead of sat out with the whole process held.
-    options.sync = False
-    options.no_slowdown = True
-    return options

@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rocksdict import AccessType, DBCompressionType, Options, Rdict, WriteBatch, WriteOptions
+from rocksdict import AccessType, DBCompressionType, Options, Rdict, WriteBatch
 
 from ..storage import StorageError
+from .rocksdb_log import log_options, write_options
 
 _MIB = 1 << 20
 _STALL_PAUSE_S = 0.002
@@ -34,7 +35,7 @@ class StateDatabase:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._write_options = _write_options()
+        self._write_options = write_options()
         self._db: Rdict | None = None
 
     def open(self) -> None:
@@ -86,7 +87,7 @@ class StateDatabase:
     def write(self, values: KeyValues, ranges: KeyRanges = ()) -> bool:
         """Puts values, deletes keys whose value is None, then all keys in the ranges: all of it or nothing.
 
-        It survives a crash of the process, and one of the machine after ``sync``. False, with nothing written: the
+        It survives a crash after ``sync``. False, with nothing written: the
         database is closed, or stalls.
 
         Raises:
@@ -162,7 +163,7 @@ def _batch(values: KeyValues, ranges: KeyRanges) -> WriteBatch:
 
 
 def _options() -> Options:
-    options = Options(raw_mode=True)
+    options = log_options()
     options.create_if_missing(True)
     options.set_write_buffer_size(8 * _MIB)  # bounds the log, and with it what a start has to read again
     options.set_max_write_buffer_number(3)
@@ -170,13 +171,4 @@ def _options() -> Options:
     options.set_keep_log_file_num(2)
     options.set_allow_concurrent_memtable_write(False)  # one thread writes
     options.set_compression_type(DBCompressionType.lz4())
-    return options
-
-
-def _write_options() -> WriteOptions:
-    options = WriteOptions()
-    # rocksdict holds the GIL inside write() but not inside flush_wal(): the sync is done there, on a thread, and a
-    # stall (too many unmerged files) is refused, instead of sat out with the whole process held.
-    options.sync = False
-    options.no_slowdown = True
     return options

@@ -5,7 +5,7 @@ platform for each attack of ``attacks/table.py``; company A does it from a proce
 (``bystanders.py``). Row 0 is B alone. Prints B's waits in milliseconds, live frames that it lost, the server's
 resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to,
 what the platform says held its loop, and how long other programs kept both from a processor: run it alone, or with
-``--realtime`` (root), which puts B and the server before all other programs. ``--store postgresql`` keeps the metadata
+``--preferred`` (root), which has the scheduler give B and the server more than other programs. ``--store postgresql`` keeps the metadata
 in a PostgreSQL server of its own.
 """
 
@@ -46,6 +46,7 @@ P99_MS, MOST_MS = 100.0, 500.0
 MEMORY_MB, KEPT_MB = 400.0, 50.0
 READY_S = 10.0  # after the attack
 MIB = 1e6
+PREFERRED_NICE = -15
 
 
 class Alone(Attack):
@@ -196,20 +197,23 @@ def started(attack: Attack) -> Iterator[tuple[Platform, dict[str, int]]]:
 
 
 def prefer(*pids: int) -> None:
-    """Has all threads of processes run before other programs; what they start from now on is as any other."""
+    """Gives processes more of the processors than other programs have.
+
+    Not by a class of realtime: that would let a thread of the server keep its loop from a processor, 100 ms at a time.
+    """
     for pid in pids:
         for thread in Path(f"/proc/{pid}/task").iterdir():
-            os.sched_setscheduler(int(thread.name), os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
+            os.setpriority(os.PRIO_PROCESS, int(thread.name), PREFERRED_NICE)
 
 
-def measure(attack: Attack, seconds: float, settle_s: float, *, realtime: bool = False) -> Row:
+def measure(attack: Attack, seconds: float, settle_s: float, *, preferred: bool = False) -> Row:
     """One attack on a platform of its own."""
     with started(attack) as (platform, ports), ExitStack() as meanwhile:
         attacker, other = Company(platform, "a"), Company(platform, "b")
         bystander = Bystander(other)
         facts = attack.prepare(attacker)
         uvloop.run(bystander.run(min(3.0, seconds)))  # so that what is made at first use is there
-        if realtime:
+        if preferred:
             prefer(platform.pid, os.getpid())
         memory = Memory(platform.pid)
         logged = platform.log.stat().st_size
@@ -279,7 +283,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="numbers of attacks, with commas")
     parser.add_argument("--json", type=Path, help="a file for all figures")
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite")
-    parser.add_argument("--realtime", action="store_true", help="before all other programs of the machine")
+    parser.add_argument("--preferred", action="store_true", help="before other programs of the machine")
     options = parser.parse_args()
     attacks = {0: Alone(), **ATTACKS}
     chosen = [int(number) for number in options.only.split(",") if number] or sorted(attacks)
@@ -289,7 +293,7 @@ def main() -> None:
         if options.store == "postgresql":
             servers.enter_context(metadata_in(servers.enter_context(running_postgresql())))
         for number in chosen:
-            rows.append(measure(attacks[number], options.seconds, options.settle, realtime=options.realtime))
+            rows.append(measure(attacks[number], options.seconds, options.settle, preferred=options.preferred))
             print(rows[-1].to_markdown(), flush=True)
             tell(rows[-1])
             if options.json:

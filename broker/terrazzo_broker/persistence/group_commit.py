@@ -124,7 +124,7 @@ class GroupCommit:
         return None
 
     def _write(self, batch: CommitBatch) -> asyncio.Future[None]:
-        """Writes on the loop, as rocksdict holds the GIL meanwhile and no disk is waited for; logs and syncs on the thread.
+        """Writes on the loop, as rocksdict holds the GIL meanwhile and waits for no disk; logs and syncs on a thread.
 
         Raises:
             StorageError: as ``StateDatabase.write``.

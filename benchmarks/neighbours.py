@@ -5,8 +5,8 @@ platform for each attack of ``attacks/table.py``; company A does it from a proce
 (``bystanders.py``). Row 0 is B alone. Prints B's waits in milliseconds, live frames that it lost, the server's
 resident memory at the most and a while later, and what is beyond its bound; to standard error what the attack came to,
 what the platform says held its loop, and how long other programs kept both from a processor: run it alone, or with
-``--preferred`` (root), which has the scheduler give B and the server more than other programs. ``--store postgresql`` keeps the metadata
-in a PostgreSQL server of its own.
+``--preferred`` (root), which has the scheduler give B and the server more than other programs. ``--store postgresql``
+keeps the metadata in a PostgreSQL server of its own.
 """
 
 from __future__ import annotations

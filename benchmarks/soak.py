@@ -3,8 +3,9 @@
 ``python benchmarks/soak.py [--minutes M] [--terminals N] [--rate N] [--no-users] [--live-bytes N] [--env NAME=VALUE]``:
 200 terminals, each of which feeds an object, report 1,000 messages a second at QoS 1, break off and come back; users
 log in, ask, and log out; live and MQTT subscribers come, read (some slowly), break off, and come back. Once a
-second it notes the platform's resident memory, descriptors, threads and tasks. Prints a table of the parts of the run;
-exits 1 unless all four are flat over the last two thirds and memory is below 300 MB.
+second it notes the platform's resident memory, descriptors, threads and tasks, and where ``/metrics`` says that memory
+is; each 10 s it tells that on stderr. Prints tables of the parts of the run; exits 1 unless all four are flat over the
+last two thirds and memory is below 300 MB.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import time
 import urllib.request
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ import uvloop
 from attacks.attack import GATEWAY
 from attacks.company import Company
 from attacks.mqtt_peer import PUBACK, MqttPeer, connected
-from random_content import metrics_of
+from random_content import Metrics, metrics_of
 
 from running import PASSWORD, Platform
 
@@ -45,6 +46,16 @@ FOLLOWS_S = (3.0, 20.0)  # a subscriber
 SUBSCRIBERS = 5
 USERS = 4
 PARTS = 6
+TOLD_S = 10
+WHERE = {  # memory by what /metrics says of it
+    "live": ("terrazzo_memory_bytes", "kind", "live"),
+    "writes": ("terrazzo_store_memory_bytes", "part", "writes"),
+    "blocks": ("terrazzo_store_memory_bytes", "part", "blocks"),
+    "files": ("terrazzo_store_memory_bytes", "part", "files"),
+    "allocated": ("terrazzo_heap_bytes", "part", "allocated"),
+    "free": ("terrazzo_heap_bytes", "part", "free"),
+    "mapped": ("terrazzo_heap_bytes", "part", "mapped"),
+}
 ROWS = [
     ["T", "", "", "STA", "{uid}.t", "x * 0.1"],
     ["N", "", "", "STA", "{uid}.n", ""],
@@ -65,6 +76,19 @@ class Reading:
     descriptors: int
     threads: int
     tasks: float
+    where: dict[str, float] = field(default_factory=dict)  # MB by part; "other" is what none of the C library's has
+
+    def __str__(self) -> str:
+        parts = ", ".join(f"{name} {size:.0f}" for name, size in self.where.items())
+        return f"{self.at_s:.0f} s: {self.memory:.0f} MB: {parts}"
+
+
+def where_it_is(metrics: Metrics, resident_mb: float) -> dict[str, float]:
+    """MB of memory by part; the first four are in the next three, or in Python's own."""
+    found = {part: metrics.get((name, f'{label}="{value}"'), 0.0) / 1e6 for part, (name, label, value) in WHERE.items()}
+    found["Mblocks"] = metrics.get(("terrazzo_python_blocks", ""), 0.0) / 1e6
+    found["other"] = resident_mb - found["allocated"] - found["free"] - found["mapped"]
+    return found
 
 
 class OwnProcess(Platform):
@@ -122,11 +146,16 @@ class Soak:
             if time.monotonic() >= self._end_s:
                 return
             metrics = await asyncio.to_thread(metrics_of, self._platform)
-            process = self._process
-            size = process.memory_info().rss + sum(each.memory_info().rss for each in process.children(recursive=True))
-            tasks = metrics["terrazzo_loop_tasks", ""]
-            at_s = time.monotonic() - self._began_s
-            self.readings.append(Reading(at_s, size / 1e6, process.num_fds(), process.num_threads(), tasks))
+            self.readings.append(self._read(metrics))
+            if second % TOLD_S == 0:
+                print(self.readings[-1], file=sys.stderr, flush=True)
+
+    def _read(self, metrics: Metrics) -> Reading:
+        process, at_s = self._process, time.monotonic() - self._began_s
+        own = process.memory_info().rss
+        size = own + sum(each.memory_info().rss for each in process.children(recursive=True))
+        tasks, where = metrics["terrazzo_loop_tasks", ""], where_it_is(metrics, own / 1e6)
+        return Reading(at_s, size / 1e6, process.num_fds(), process.num_threads(), tasks, where)
 
     def _until(self, stays_s: tuple[float, float]) -> float:
         return min(self._end_s, time.monotonic() + random.uniform(*stays_s))
@@ -255,6 +284,18 @@ def table(readings: list[Reading]) -> list[str]:
     return lines
 
 
+def places(readings: list[Reading]) -> list[str]:
+    """A line for each part of the run: medians of where memory is."""
+    names = list(readings[0].where)
+    lines = [f"| from s | {' | '.join(names)} |", "| ---: |" + " ---: |" * len(names)]
+    size = max(1, -(-len(readings) // PARTS))
+    for begin in range(0, len(readings), size):
+        part = readings[begin : begin + size]
+        cells = [f"{statistics.median(each.where[name] for each in part):.1f}" for name in names]
+        lines.append(f"| {part[0].at_s:.0f} | {' | '.join(cells)} |")
+    return lines
+
+
 def environment(options: argparse.Namespace) -> dict[str, str]:
     """The platform's, as the options want it."""
     found = {"TERRAZZO_LIMITS__LOGIN_FAILURES": "0"}
@@ -296,7 +337,7 @@ def main() -> None:
                 kinds = [each for each in answer.read().decode().splitlines() if each.startswith("terrazzo_memory_")]
         finally:
             platform.kill()
-    print("\n".join(table(soak.readings)))
+    print("\n".join([*table(soak.readings), "", *places(soak.readings), ""]))
     print("\n".join(kinds))
     print(f"{cpu_us:.0f} us of processor time for each report, with all that was done beside")
     print(dict(sorted(soak.counts.items())))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
+from collections import deque
 from typing import TextIO
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -19,6 +21,8 @@ _HIDDEN = re.compile(
     "\ud800-\udfff\U000e0000-\U000e0fff]"  # unpaired surrogates, tags
 )
 _MARGIN = "    "
+_MOST_WAITING = 10_000  # records; more are counted and dropped
+_FLUSH_S = 2.0
 
 
 def visible(text: str) -> str:
@@ -54,8 +58,76 @@ def _with_margin(text: str) -> str:
     return "\n".join(_MARGIN + visible(line) for line in text.split("\n"))
 
 
+class LogThread(logging.Handler):
+    """Formats records where they arise, and writes them in order on a thread: who logs never waits for the stream.
+
+    A pipe that nobody reads, or a file on a disk that takes nothing for seconds, would hold the event loop. At the end
+    what waits is written for two seconds at most.
+
+    Args:
+        stream: where to.
+        most_waiting: records that wait while it takes none.
+    """
+
+    def __init__(self, stream: TextIO, *, most_waiting: int = _MOST_WAITING) -> None:
+        super().__init__()
+        self.dropped = 0
+        self._stream = stream
+        self._most_waiting = most_waiting
+        self._waiting: deque[str] = deque()
+        self._told = 0  # of those that were dropped, in the log itself
+        self._has_some = threading.Event()
+        self._is_idle = threading.Event()
+        self._is_idle.set()
+        self._thread: threading.Thread | None = None  # begins with the first record
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Puts a record down to be written; past the bound it is dropped."""
+        if len(self._waiting) >= self._most_waiting:
+            self.dropped += 1
+            return
+        try:
+            text = self.format(record)
+        except Exception:  # noqa: BLE001 - a record that can't be formatted; as ``logging.StreamHandler`` does
+            self.handleError(record)
+            return
+        if self._thread is None:  # the handler's lock is held
+            self._thread = threading.Thread(target=self._run, name="log", daemon=True)
+            self._thread.start()
+        self._is_idle.clear()
+        self._waiting.append(text)
+        self._has_some.set()
+
+    def flush(self) -> None:
+        """Waits until all is written, for two seconds at most."""
+        self._is_idle.wait(_FLUSH_S)
+
+    def _run(self) -> None:
+        while True:
+            self._has_some.wait()
+            self._has_some.clear()
+            while self._waiting:
+                self._write_some()
+            self._is_idle.set()
+            if self._waiting:  # came in between
+                self._is_idle.clear()
+                self._has_some.set()
+
+    def _write_some(self) -> None:
+        """Writes what waits; what can't be written is lost, as there is nobody to tell."""
+        lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
+        if self.dropped > self._told:
+            lines.append(f"{self.dropped - self._told} more lines were not written: too many waited")
+            self._told = self.dropped
+        try:
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()
+        except (OSError, ValueError):
+            self.dropped += len(lines)
+
+
 def log_to(stream: TextIO, level: int | str) -> None:
-    """Has all loggers write to a stream (``sys.stderr``) in this format."""
-    handler = logging.StreamHandler(stream)
+    """Has all loggers write to a stream (``sys.stderr``) in this format, on a thread."""
+    handler = LogThread(stream)
     handler.setFormatter(VisibleFormatter())
     logging.basicConfig(level=level, handlers=[handler])

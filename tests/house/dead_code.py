@@ -35,6 +35,7 @@ ALLOWED = {
     "load_dialect_impl": "SQLAlchemy calls it",
     "process_bind_param": "SQLAlchemy calls it",
     "self_group": "SQLAlchemy calls it",
+    "emit": "logging calls it",
     "formatMessage": "logging calls it",
     "formatException": "logging calls it",
     "formatStack": "logging calls it",

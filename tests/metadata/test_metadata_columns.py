@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
@@ -12,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from registry_stand import ROOT, Stand
 
-from terrazzo.database.field import FieldKind
+from terrazzo.database.field import FieldKind, structure
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import CONFIGURATION, ENTITIES, TERMINAL
+from turns_of_loop import WorkClock
 
 
 def pem(key: Any, password: bytes | None = None) -> str:
@@ -186,6 +188,47 @@ async def test_scripts_are_rows(stand: Stand) -> None:
         assert (await repository.item(stand.first, row["uid"]))["script"] == row["script"]
 
 
+LONG = {
+    "texts": ["x" * 20] * 43_000,
+    "one text": ["x" * 999_000],
+    "numbers": list(range(150_000)),
+    "objects": [{"a": 1}] * 110_000,
+    "nested": [[[[]]]] * 110_000,
+    "names": {str(number): number for number in range(70_000)},
+}
+
+
+@pytest.mark.parametrize("value", LONG.values(), ids=LONG)
+def test_a_megabyte_is_looked_through_in_steps(value: Any) -> None:
+    steps, clock, longest_s = structure("template").parsing(value), WorkClock(), 0.0
+    is_over = False
+    while not is_over:
+        began_s = clock.now_s()
+        is_over = next(steps, True) is True
+        longest_s = max(longest_s, clock.now_s() - began_s)
+    clock.stop()
+    assert structure("template").parse(value) == value
+    assert longest_s < 0.015, "in one go it takes 30 to 90 ms"
+
+
+@pytest.mark.parametrize("wrong", ["a\0", {"a\0": 1}, {"a": ["b", {"c": "\0"}]}])
+@pytest.mark.parametrize("as_text", [True, False])
+def test_no_text_within_has_a_nul_character(wrong: Any, as_text: bool) -> None:
+    value = [0] * 20_000 + [wrong]
+    with pytest.raises(BadParameter, match="contains a NUL character"):
+        structure("template").parse(msgspec.json.encode(value).decode() if as_text else value)
+
+
+def test_backslashes_before_a_zero_are_no_nul_character() -> None:
+    assert structure("template").parse(["\\u0000"]) == ["\\u0000"]
+
+
+def test_what_is_taken_by_default_is_each_one_s_own() -> None:
+    field = structure("tags", default=[])
+    assert field.parse(None) == []
+    assert field.parse(None) is not field.default
+
+
 NEVER_WRITTEN = {
     "configurations": {"terminal_script": {}, "config_script": {}},
     "mappings": {"addition": [], "template": None},
@@ -275,5 +318,6 @@ def test_any_value_for_any_column_is_taken_or_refused_by_name(name: str, value: 
             FieldKind.TEXT: (str,),
             FieldKind.SECRET: (str,),
             FieldKind.REFERENCE: (int, str),
+            FieldKind.JSON: (list, dict),
         }
         assert parsed is None or isinstance(parsed, kinds.get(field.kind, (int,)))

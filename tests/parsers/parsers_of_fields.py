@@ -86,7 +86,7 @@ def _parsed(kind: type[Parsed], *samples: str, worst: tuple[Callable[[int], str]
 
 def _field(field: Field) -> Parser[str]:
     return Parser(
-        covers=("terrazzo.database.field:_parse_json",),
+        covers=("terrazzo.database.field:_reading_json",),
         run=field.parse,
         raises=(BadParameter,),
         worst=DEEP,
@@ -140,7 +140,7 @@ PARSERS: list[Parser[str]] = [
     _field(OBJECT.fields["terminal_list"]),
     _field(RULE.fields["kinds"]),
     Parser(
-        covers=("terrazzo.database.field:_NUL_IN_JSON",),
+        covers=("terrazzo.database.field:_checking_json",),
         run=lambda text: structure("a").parse(msgspec.json.encode([text]).decode()),
         raises=(BadParameter,),
         worst=(lambda n: "\\" * n, lambda n: "\\u0000" * (n // 6), lambda n: "\\\\x" * (n // 3)),

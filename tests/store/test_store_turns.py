@@ -1,4 +1,4 @@
-"""Queries of the embedded store: one company's long ones leave a thread to the others."""
+"""Queries of a store: one company's long ones, and its many, leave room for the others'."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import asyncio
 import threading
 from pathlib import Path
 
-from open_stores import open_rocks
+import pytest
+
+from open_stores import open_rocks, supervisor
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
+from terrazzo.ports.store import Record
+from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore, queries
 from waiting import until
 
 
@@ -41,3 +45,55 @@ async def test_long_queries_of_a_company_leave_a_thread_to_the_others(tmp_path: 
         gate.set()
         assert await asyncio.gather(*long) == [1] * 20
         await store.close()
+
+
+async def test_many_questions_of_a_company_to_influxdb_leave_room_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = await InfluxStore.open(InfluxSettings(url="http://127.0.0.1:9"), spool=tmp_path, tasks=supervisor())
+    monkeypatch.setattr(store._writer, "settle", settled)
+    answered, begun = asyncio.Event(), []
+
+    async def ask(company_id: int, *, computes: bool = False) -> int:
+        at_work.begin(Work("page", company_id))
+
+        async def question() -> int:
+            begun.append(company_id)
+            if company_id == 1:
+                await answered.wait()
+            return company_id
+
+        return await (store._compute(lambda: company_id) if computes else store._ask(question()))
+
+    of_one = [asyncio.create_task(ask(1)) for _ in range(50)]
+    try:
+        await until(lambda: len(begun) == 6)
+        async with asyncio.timeout(20):
+            for number in range(20):
+                assert await asyncio.create_task(ask(2, computes=number % 2 == 1)) == 2
+        assert begun.count(1) == 6, "six at a time"
+    finally:
+        answered.set()
+        assert await asyncio.gather(*of_one) == [1] * 50
+        await store.close()
+
+
+async def settled() -> None:
+    """The server is there."""
+
+
+async def test_names_by_the_hundred_are_a_few_requests_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    under_way, most = 0, 0
+
+    async def latest(_server: object, _series: object, _limit: int, keys: list[str]) -> list[Record]:
+        nonlocal under_way, most
+        under_way += 1
+        most = max(most, under_way)
+        await asyncio.sleep(0)
+        under_way -= 1
+        return [Record("m/1", 1, b"{}")] if keys != ["K7"] else []
+
+    monkeypatch.setattr(queries, "latest", latest)
+    found = await queries.latest_each(None, "m/1", [f"K{number}" for number in range(100)])  # type: ignore[arg-type]
+    assert len(found) == 99
+    assert most <= 8

@@ -14,7 +14,7 @@ from terrazzo_adapters.keyvalue.database import KeyValueDatabase
 NumberedMessage = tuple[int, BridgeMessage]
 """A message and its number."""
 
-_BUFFER_BYTES = 8 << 20
+_BUFFER_BYTES = 4 << 20
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(BridgeMessage).decode
 
@@ -26,7 +26,9 @@ class MessageSpool:
     """
 
     def __init__(self, path: Path, *, name: str) -> None:
-        self._database = KeyValueDatabase(path, what=f"spool of bridge {name}", buffer_bytes=_BUFFER_BYTES)
+        self._database = KeyValueDatabase(
+            path, what=f"spool of bridge {name}", buffer_bytes=_BUFFER_BYTES, cache_bytes=_BUFFER_BYTES
+        )
 
     def open(self) -> None:
         """Opens the database, creates it where there is none."""

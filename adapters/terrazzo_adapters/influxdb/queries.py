@@ -27,7 +27,10 @@ from terrazzo_adapters.influxdb.naming import (
     tag_values,
     tagged_head,
 )
-from terrazzo_adapters.influxdb.server import Refused, Server
+from terrazzo_adapters.influxdb.server import Refused, Series, Server
+
+_REQUESTS_AT_ONCE = 8  # of one question
+_ROWS_AT_ONCE = 200  # that are read in the event loop, in a millisecond
 
 LATEST_US = (2**63 - 1) // 1000 - 1
 """The last microsecond whose nanoseconds InfluxDB can hold."""
@@ -102,8 +105,12 @@ async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequen
 
 async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
     """For each name the newest record that carries it."""
-    each = await asyncio.gather(*(latest(server, [series], 1, [key]) for key in keys))
-    return {key: records[0] for key, records in zip(keys, each, strict=True) if records}
+    found: dict[str, Record] = {}
+    for begin in range(0, len(keys), _REQUESTS_AT_ONCE):
+        some = keys[begin : begin + _REQUESTS_AT_ONCE]
+        each = await asyncio.gather(*(latest(server, [series], 1, [key]) for key in some))
+        found |= {key: records[0] for key, records in zip(some, each, strict=True) if records}
+    return found
 
 
 async def _newest(server: Server, asked: Sequence[SeriesSource], *, offset: int, limit: int) -> list[Record]:
@@ -174,10 +181,17 @@ def _order(found: TimedRecord) -> tuple[int, int]:
 
 async def _rows(server: Server, source: SeriesSource, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
     columns = ", ".join(f'"{name}"' for name in (BODY, ARRIVAL, *source.kind.tags))
+    answer = await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}")
+    if sum(len(series["values"]) for series in answer) <= _ROWS_AT_ONCE:
+        return _records(answer, source.kind)
+    return await asyncio.to_thread(_records, answer, source.kind)
+
+
+def _records(answer: Sequence[Series], kind: SeriesKind) -> list[TimedRecord]:
     found: list[TimedRecord] = []
-    for series in await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}"):
+    for series in answer:
         for ns, body, arrival, *tags in series["values"]:
-            name = series_name(source.kind, dict(zip(source.kind.tags, tags, strict=True)))
+            name = series_name(kind, dict(zip(kind.tags, tags, strict=True)))
             found.append((ns // 1000, arrival, Record(name, ns // 1000, parse_body(body))))
     return found
 

@@ -22,6 +22,7 @@ from terrazzo_adapters.keyvalue.walk import ascending
 
 _REPLACEMENT = b"a"
 _FIRST = b"b" + bytes(8)
+_BUFFER_BYTES = 8 << 20
 
 
 class SpooledBatch(NamedTuple):
@@ -38,7 +39,9 @@ class RecordSpool:
     """
 
     def __init__(self, path: Path) -> None:
-        self._database = KeyValueDatabase(path, what="time-series store")
+        self._database = KeyValueDatabase(
+            path, what="time-series store", buffer_bytes=_BUFFER_BYTES, cache_bytes=_BUFFER_BYTES
+        )
         self._waiting: deque[SpooledBatch] = deque()
         self._last = 0
         self.size = 0

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+from terrazzo.company_turns import CompanyTurns
+from terrazzo.ports import at_work
 from terrazzo.ports.store import (
     ANY_SIZE,
     MOST_BUCKETS,
@@ -36,9 +40,12 @@ if TYPE_CHECKING:
     from terrazzo_adapters.columns.extremes import Extremes
     from terrazzo_adapters.columns.resample import Resampler
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
-_PIECE_RECORDS = 5_000
+_PIECE_RECORDS = 2_000
+_AT_ONCE, _OF_COMPANY = 12, 6  # questions; each is a few requests at a time, and 100 connections are there for all
+_MOST_WAITING = 100_000  # questions of a company; there are far fewer requests and jobs
 _SPOOL_BYTES = 256 * 1024 * 1024
 
 
@@ -50,12 +57,18 @@ def bounded(records: list[Record], most_bytes: int) -> list[Record]:
 
 
 class InfluxStore:
-    """``TimeSeriesStore`` on an InfluxDB server. Queries see what has reached the server, not the spool."""
+    """``TimeSeriesStore`` on an InfluxDB server. Queries see what has reached the server, not the spool.
+
+    Companies take turns with their questions and with what is computed of the answers.
+    """
 
     def __init__(self, server: Server, writer: InfluxWriter) -> None:
         """Use ``open`` instead."""
         self._server = server
         self._writer = writer
+        self._turns = CompanyTurns(
+            "questions to InfluxDB", at_once=_AT_ONCE, of_company=_OF_COMPANY, waiting=_MOST_WAITING
+        )
 
     @classmethod
     async def open(
@@ -172,7 +185,7 @@ class InfluxStore:
         """The names that the records of a range carry, sorted. Reads them all."""
         names: set[str] = set()
         async for records in self.scan([series], start_us, end_us):
-            names.update(*(parse_points(record.body) for record in records))
+            names |= await self._compute(_names, records)
         return sorted(names)
 
     async def resample(
@@ -203,7 +216,7 @@ class InfluxStore:
 
         resampler = Resampler(keys, bucket_us=bucket_us, fn=fn, origin_us=origin_us)
         await self._feed(resampler, series, keys, start_us, end_us)
-        return await asyncio.to_thread(resampler.finish, offset=offset, limit=limit)
+        return await self._compute(partial(resampler.finish, offset=offset, limit=limit))
 
     async def extremes(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
@@ -213,14 +226,14 @@ class InfluxStore:
 
         extremes = Extremes(keys, bucket_us=bucket_us, origin_us=origin_us)
         await self._feed(extremes, series, keys, start_us, end_us)
-        return await asyncio.to_thread(extremes.finish)
+        return await self._compute(extremes.finish)
 
     async def _feed(
         self, target: Resampler | Extremes, series: str, keys: Sequence[str], start_us: int, end_us: int
     ) -> None:
         asked_for = keys if series.startswith("m/") else ()
         async for records in self.scan([series], start_us, end_us, keys=asked_for):
-            await asyncio.to_thread(_add, target, records, keys)
+            await self._compute(_add, target, records, keys)
 
     @property
     def is_replaceable(self) -> bool:
@@ -250,23 +263,33 @@ class InfluxStore:
         Raises:
             StoreUnavailable: the server is away, or it is InfluxDB 3, which has no DELETE.
         """
-        await self._ask(self._writer.drop_before(time_us))
+        await self._writer.settle()
+        await self._writer.drop_before(time_us)
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""
-        await self._ask(self._server.ping())
+        await self._writer.settle()
+        await self._server.ping()
 
     async def _ask(self, question: Coroutine[Any, Any, T]) -> T:
-        try:
+        """Asks when the server is there, and it is the company's turn."""
+        with closing(question):  # where it wasn't asked
             await self._writer.settle()
-        except BaseException:
-            question.close()
-            raise
-        return await question
+            async with self._turns.turn(at_work.company_id()):
+                return await question
+
+    async def _compute(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Does what takes long on a thread, when it is the company's turn."""
+        async with self._turns.turn(at_work.company_id()):
+            return await asyncio.to_thread(work, *args, **kwargs)
 
     async def close(self) -> None:
         """Ends the write under way; what waits in the spool stays there for the next ``open``."""
         await self._writer.close()
+
+
+def _names(records: Sequence[Record]) -> set[str]:
+    return {name for record in records for name in parse_points(record.body)}
 
 
 def _add(target: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:

@@ -30,19 +30,31 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _MIB = 1 << 20
 _STALL_PAUSE_S = 0.002
+_BUFFERS = 3  # of writes, at most: one that is filled and two that are being flushed
+_BUFFER_BYTES = 16 * _MIB
+CACHE_BYTES = 16 * _MIB
+_UNWRITTEN_BYTES = 4 * _MIB  # of a commit, before its log is written along: the rest of a larger one is
+_MERGED_FILES, _SLOW_FILES = 8, 40  # of the first level, until they are merged, and until writes are slowed down
 _FILES_PART = 16  # of the descriptors, for each database
 _LEAST_FILES = 64
+_WRITTEN = "rocksdb.cur-size-active-mem-table"
+_PARTS = {
+    "writes": "rocksdb.size-all-mem-tables",
+    "blocks": "rocksdb.block-cache-usage",
+    "files": "rocksdb.estimate-table-readers-mem",
+}
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
 
-def _open(path: Path, *, what: str, buffer_bytes: int) -> Rdict:
+def _open(path: Path, *, what: str, options: Options) -> Rdict:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _in_words(error, path, what) from None
     with translated_errors(path, what):
-        return Rdict(str(path), _options(buffer_bytes))
+        # Without the families it would take theirs, and a small cache, from the folder: what an earlier version set.
+        return Rdict(str(path), options, column_families={"default": options})
 
 
 def _open_files() -> int:
@@ -50,11 +62,16 @@ def _open_files() -> int:
     return max(_LEAST_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // _FILES_PART)
 
 
-def _options(buffer_bytes: int) -> Options:
+def _options(buffer_bytes: int, cache_bytes: int) -> Options:
     options = log_options()
     options.create_if_missing(True)
-    options.set_write_buffer_size(buffer_bytes)
-    options.set_max_write_buffer_number(3)
+    # What is written is flushed at ``buffer_bytes``, by ``commit``: a write that began a new log would go to the disk.
+    options.set_write_buffer_size(4 * buffer_bytes)
+    options.set_max_write_buffer_number(_BUFFERS)
+    options.set_writable_file_max_buffer_size(_UNWRITTEN_BYTES)
+    options.set_level_zero_file_num_compaction_trigger(_MERGED_FILES)
+    options.set_level_zero_slowdown_writes_trigger(_SLOW_FILES)
+    options.set_level_zero_stop_writes_trigger(2 * _SLOW_FILES)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(4)
     options.set_max_open_files(_open_files())
@@ -63,7 +80,9 @@ def _options(buffer_bytes: int) -> Options:
     options.set_compression_type(DBCompressionType.lz4())
     options.set_bottommost_compression_type(DBCompressionType.zstd())
     blocks = BlockBasedOptions()
-    blocks.set_block_cache(Cache(buffer_bytes))
+    blocks.set_block_cache(Cache(cache_bytes))
+    blocks.set_cache_index_and_filter_blocks(True)  # within the same bound, instead of one for each open file
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
     blocks.set_block_size(16 * 1024)
     options.set_block_based_table_factory(blocks)
     return options
@@ -102,13 +121,17 @@ class KeyValueDatabase:
 
     Args:
         what: what the database is for, in messages of errors.
-        buffer_bytes: memory for each of writes (before they go into a file) and reads (cached blocks).
+        buffer_bytes: memory for writes, before they go into a file: at most three times as much while the disk is slow.
+        cache_bytes: memory for blocks that were read last, and for the indexes of files.
     """
 
-    def __init__(self, path: Path, *, what: str, buffer_bytes: int = 32 * _MIB) -> None:
+    def __init__(
+        self, path: Path, *, what: str, buffer_bytes: int = _BUFFER_BYTES, cache_bytes: int = CACHE_BYTES
+    ) -> None:
         self.path = path
         self.what = what
         self._buffer_bytes = buffer_bytes
+        self._cache_bytes = cache_bytes
         self._write_options = write_options()
         self._changed = Condition()
         self._readers = 0
@@ -137,7 +160,7 @@ class KeyValueDatabase:
         Raises:
             StoreUnavailable: another process has it, the folder can't be written, the files are damaged.
         """
-        self._db = _open(self.path, what=self.what, buffer_bytes=self._buffer_bytes)
+        self._db = _open(self.path, what=self.what, options=_options(self._buffer_bytes, self._cache_bytes))
 
     def close(self, reason: str) -> None:
         """Refuses new readers, whose error gives ``reason``, waits for those that read, and closes."""
@@ -165,6 +188,8 @@ class KeyValueDatabase:
             while not self._written(fill):
                 time.sleep(_STALL_PAUSE_S)
             self.rdict.flush_wal(sync=sync)
+            if self._size_of(_WRITTEN) > self._buffer_bytes:
+                self.rdict.flush(wait=False)
 
     def _written(self, fill: Callable[[WriteBatch], None]) -> bool:
         batch = WriteBatch(raw_mode=True)
@@ -176,6 +201,17 @@ class KeyValueDatabase:
                 return False
             raise
         return True
+
+    def _size_of(self, name: str) -> int:
+        return self.rdict.property_int_value(name) or 0
+
+    def memory(self) -> dict[str, int]:
+        """Bytes of memory that it has, by part.
+
+        Raises:
+            StoreUnavailable: it is closed.
+        """
+        return {part: self._size_of(name) for part, name in _PARTS.items()}
 
     def read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs ``query`` on a snapshot. Its result must hold neither the snapshot nor an iterator."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from rocksdict import Checkpoint, Snapshot, WriteBatch
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
-from terrazzo_adapters.keyvalue.database import KeyValueDatabase, translated_errors
+from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase, translated_errors
 from terrazzo_adapters.keyvalue.notes import note_key
 from terrazzo_adapters.keyvalue.walk import ascending, ascending_keys
 from terrazzo_adapters.records import check_records
@@ -52,8 +52,8 @@ _MOST_NOTES = 20_000
 class Engine:
     """Writes to one database. All methods are called on one thread; readers use ``database`` from any."""
 
-    def __init__(self, path: Path) -> None:
-        self.database = KeyValueDatabase(path, what=_WHAT)
+    def __init__(self, path: Path, *, cache_bytes: int = CACHE_BYTES) -> None:
+        self.database = KeyValueDatabase(path, what=_WHAT, cache_bytes=cache_bytes)
         self._catalogue = SeriesCatalogue({}, 1, 0, {}, set(), {})
         self.generation = 0
         """Rises with each opening and replacement: what was read before may be gone since."""

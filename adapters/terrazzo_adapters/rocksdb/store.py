@@ -15,6 +15,7 @@ from terrazzo.company_turns import CompanyTurns
 from terrazzo.ports import at_work
 from terrazzo.ports.store import ANY_SIZE, NO_NOTES, Notes, Record, Seen, StoreStats, StoreUnavailable
 from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo_adapters.keyvalue.database import CACHE_BYTES
 from terrazzo_adapters.rocksdb import reads
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
@@ -50,21 +51,23 @@ class RocksStore(Queries):
         )
         self._maker = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-columns")
         self._newest = Newest()
+        self._memory: dict[str, int] = {}
         self._closed = False
         # Without columns charts are slower, and nothing else is: the process goes on, and the task is shown.
         self._making = tasks.repeat("rocksdb columns", _LOOK_S, self._make_ripe_columns, OnFailure.RESTART)
 
     @classmethod
-    async def open(cls, path: str | Path, *, tasks: Tasks) -> RocksStore:
+    async def open(cls, path: str | Path, *, tasks: Tasks, cache_bytes: int = CACHE_BYTES) -> RocksStore:
         """Opens the store in the folder ``path``, creates it where there is none.
 
         Args:
             tasks: runs what makes columns in the background, until ``close``.
+            cache_bytes: memory for what was read last, and for the indexes of files.
 
         Raises:
             StoreUnavailable: another process has it, or it can't be read or written.
         """
-        engine = Engine(Path(path))
+        engine = Engine(Path(path), cache_bytes=cache_bytes)
         writer = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-write")
         try:
             await asyncio.get_running_loop().run_in_executor(writer, engine.open)
@@ -95,8 +98,8 @@ class RocksStore(Queries):
             return await self._run(self._readers, self._latest, series, limit, frozenset(keys), most_bytes)
 
     def stats(self) -> StoreStats:
-        """All 0: nothing ever waits, or is refused after it was acknowledged."""
-        return StoreStats()
+        """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
+        return StoreStats(memory=self._memory)
 
     @property
     def is_replaceable(self) -> bool:
@@ -145,6 +148,7 @@ class RocksStore(Queries):
 
         An hour whose columns can't be made is tried last the next time, so that no other waits for it.
         """
+        await self._look_at_memory()
         for slot in self._engine.ripe(quiet_s=_QUIET_S, idle_s=_IDLE_S):
             began_s = time.perf_counter()
             try:
@@ -155,6 +159,10 @@ class RocksStore(Queries):
                 await self._run(self._writer, self._engine.postpone, slot)
                 raise
             await asyncio.sleep(time.perf_counter() - began_s)
+            await self._look_at_memory()
+
+    async def _look_at_memory(self) -> None:
+        self._memory = await self._run(self._maker, self._engine.database.memory)
 
     async def _make_hour(self, slot: int) -> None:
         generation = self._engine.generation

@@ -7,7 +7,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from rocksdict import AccessType, DBCompressionType, Options, Rdict, WriteBatch
+from rocksdict import (
+    AccessType,
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    WriteBatch,
+)
 
 from ..storage import StorageError
 from .rocksdb_log import log_options, write_options
@@ -15,6 +23,9 @@ from .rocksdb_log import log_options, write_options
 _MIB = 1 << 20
 _STALL_PAUSE_S = 0.002
 _STALL_S = 5.0
+_BUFFER_BYTES = 8 * _MIB  # bounds the log, and with it what a start has to read again
+_UNWRITTEN_BYTES = 4 * _MIB  # of a commit, before its log is written along: the rest of a larger one is
+_WRITTEN = "rocksdb.cur-size-active-mem-table"
 _FULL = ("No space left on device", "Disk quota exceeded", "File too large")
 _LOCKED = ("lock hold by", "While lock file")
 
@@ -49,7 +60,10 @@ class StateDatabase:
         except OSError as error:
             raise self._in_words(error) from None
         with self._worded():
-            self._db = Rdict(str(self.folder), _options(), access_type=AccessType.read_write())
+            options = _options()
+            # Without the families it would take theirs from the folder: what an earlier version set.
+            families = {"default": options}
+            self._db = Rdict(str(self.folder), options, families, access_type=AccessType.read_write())
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
         """All keys and values in the order of the keys."""
@@ -87,8 +101,8 @@ class StateDatabase:
     def write(self, values: KeyValues, ranges: KeyRanges = ()) -> bool:
         """Puts values, deletes keys whose value is None, then all keys in the ranges: all of it or nothing.
 
-        It survives a crash after ``sync``. False, with nothing written: the
-        database is closed, or stalls.
+        It is in memory, and survives a crash after ``sync``. False, with nothing written: the database is closed, or
+        stalls.
 
         Raises:
             StorageError: it failed, and may be written all the same; the database is closed.
@@ -111,6 +125,8 @@ class StateDatabase:
         assert self._db is not None
         with self._failing():
             self._db.flush_wal(sync=True)
+            if (self._db.property_int_value(_WRITTEN) or 0) > _BUFFER_BYTES:
+                self._db.flush(wait=False)
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:
@@ -165,10 +181,16 @@ def _batch(values: KeyValues, ranges: KeyRanges) -> WriteBatch:
 def _options() -> Options:
     options = log_options()
     options.create_if_missing(True)
-    options.set_write_buffer_size(8 * _MIB)  # bounds the log, and with it what a start has to read again
+    # What is written is flushed by ``sync``: a write that began a new log would be one to the disk, on the event loop.
+    options.set_write_buffer_size(4 * _BUFFER_BYTES)
+    options.set_writable_file_max_buffer_size(_UNWRITTEN_BYTES)
     options.set_max_write_buffer_number(3)
     options.set_max_background_jobs(2)
     options.set_keep_log_file_num(2)
     options.set_allow_concurrent_memtable_write(False)  # one thread writes
     options.set_compression_type(DBCompressionType.lz4())
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(Cache(_BUFFER_BYTES))
+    blocks.set_cache_index_and_filter_blocks(True)
+    options.set_block_based_table_factory(blocks)
     return options

@@ -104,6 +104,7 @@ class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
     password: str = ""
     retention_days: CountOrOff = 0
     deleted_retention_days: CountOrOff = 0
+    cache_mib: Annotated[int, Meta(ge=4, le=65_536)] = 16
 
 
 class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):

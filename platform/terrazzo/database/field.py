@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -19,7 +20,8 @@ MAX_INTEGER = 2**63 - 1
 JSON_DEPTH = 64  # levels of JSON that a record keeps
 MASK = "******"  # stands for a secret: that there is one is said, never what it is
 _USERINFO = re.compile(r"^([^/?#]*//)[^/?#]*@")  # [RFC 3986, 3.2.1]
-_NUL_IN_JSON = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")
+_LONG_BYTES = 65_536
+_VALUES_A_STEP = 5_000  # of a structure, which are looked at in half a millisecond
 
 Check = Callable[[Any], object]
 """Checks a value of the right type; raises ``ValueError`` that says what is wrong with it."""
@@ -77,7 +79,8 @@ class Field:
             if self.required and (value is None or (isinstance(value, str) and not value.strip())):
                 raise ValueError("is required and can't be empty")
             value = value if value is None or self.read is None else self.read(value)
-            value = value if value is None else _PARSERS[self.kind](self, value)
+            if value is not None:
+                value = (yield from _reading_json(value)) if self.kind is FieldKind.JSON else self._parsed(value)
             if self.check is not None and value not in (None, ""):
                 self.check(value)
             if self.check_steps is not None and value not in (None, ""):
@@ -86,6 +89,9 @@ class Field:
         except ValueError as error:
             raise BadParameter(self.name, str(error)) from None
         return value
+
+    def _parsed(self, value: Any) -> Any:
+        return _PARSERS[self.kind](self, value)
 
     def column(self) -> sa.Column[Any]:
         """The SQLAlchemy column."""
@@ -161,21 +167,51 @@ def _parse_integer(field: Field, value: Any) -> int:
     return int(value)
 
 
-def _parse_json(field: Field, value: Any) -> Any:
+def _reading_json(value: Any) -> Steps[Any]:
+    """A JSON object or array, as such or as text, in steps.
+
+    One that isn't given as text is copied in the form that its text has, unless it is long: then it is a client's, and
+    has that form.
+    """
+    is_text = isinstance(value, str)
     try:
-        if isinstance(value, str):
+        if is_text:
             value = msgspec.json.decode(value)
+            yield
         if not isinstance(value, list | dict):
             raise ValueError(f"expected a JSON object or array, got {type_name(value)}")
-        encoded = msgspec.json.encode(value).decode()
+        encoded = b"" if is_text else msgspec.json.encode(value)
+        encoded.decode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeError, OverflowError, TypeError) as error:
         raise ValueError(f"not valid JSON: {error}") from None
-    check_depth(value)
-    if _NUL_IN_JSON.search(encoded):  # such texts may be copied into text columns later
-        raise ValueError("contains a NUL character")
-    return msgspec.json.decode(encoded)
+    yield
+    yield from _checking_json(value)
+    return msgspec.json.decode(encoded) if 0 < len(encoded) < _LONG_BYTES else value
+
+
+def _checking_json(value: Any) -> Steps[None]:
+    """Levels, and texts with a NUL character, which may be copied into text columns later."""
+    level = [value]
+    for _ in range(JSON_DEPTH):
+        inner: list[Any] = []
+        for begin in range(0, len(level), _VALUES_A_STEP):
+            for outer in level[begin : begin + _VALUES_A_STEP]:
+                if isinstance(outer, str):
+                    if "\0" in outer:
+                        raise ValueError("contains a NUL character")
+                elif isinstance(outer, dict):
+                    inner += outer
+                    inner += outer.values()
+                elif isinstance(outer, list):
+                    inner += outer
+            yield
+        if not inner:
+            return
+        level = inner
+    if level:
+        raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
 
 
 def _parse_reference(field: Field, value: Any) -> int | str:
@@ -190,7 +226,6 @@ _PARSERS: dict[FieldKind, Callable[[Field, Any], Any]] = {
     FieldKind.INTEGER: _parse_integer,
     FieldKind.FLAG: _parse_integer,
     FieldKind.TIME: _parse_integer,
-    FieldKind.JSON: _parse_json,
     FieldKind.REFERENCE: _parse_reference,
 }
 
@@ -199,16 +234,12 @@ def check_depth(value: Any) -> None:
     """Checks that a JSON value has at most ``JSON_DEPTH`` levels. Raises ``ValueError``."""
     level = [value]
     for _ in range(JSON_DEPTH):
-        level = [inner for outer in level for inner in _children(outer)]
-        if not level:
+        nested = [each for each in level if each and isinstance(each, list | dict)]
+        if not nested:
             return
-    raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
-
-
-def _children(value: Any) -> Iterable[Any]:
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else ()
+        level = list(chain.from_iterable(each.values() if isinstance(each, dict) else each for each in nested))
+    if level:
+        raise ValueError(f"nested deeper than {JSON_DEPTH} levels")
 
 
 def without_userinfo(link: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -13,6 +14,7 @@ FAULTS = (TypeError, ValueError, ArithmeticError, LookupError)
 
 LARGEST = 1.7976931348623157e308
 _INTEGERS = range(-(2**63), 2**63)
+ORDERED_CHARS = 128  # of two texts, by which they are ordered: more would take as long as the texts are
 _NUMBER_CHARS = 400  # of the longest text that is looked at as a number; the largest one has 309 digits
 
 ARGUMENTS: dict[str, tuple[int, int]] = {
@@ -136,10 +138,61 @@ def plain(value: Any) -> Any:
     return value if number is None else number
 
 
+def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    """An ordering that takes no longer for long texts, which have none where they begin alike for too long."""
+
+    of_equals = compare(0, 0)
+
+    def ordered(left: Any, right: Any) -> bool:
+        if left.__class__ is not str or right.__class__ is not str:
+            return compare(left, right)
+        one, other = left[:ORDERED_CHARS], right[:ORDERED_CHARS]
+        if one != other:
+            return compare(one, other)
+        if left == right:
+            return of_equals
+        if len(left) > ORDERED_CHARS < len(right):
+            raise ValueError("texts that are the same for too long")
+        return compare(left, right)
+
+    return ordered
+
+
+less = _ordering(operator.lt)
+
+ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
+    "<": less,
+    "<=": _ordering(operator.le),
+    ">": _ordering(operator.gt),
+    ">=": _ordering(operator.ge),
+}
+"""What operators are where both sides may be texts."""
+
+
+def least(*values: Any) -> Any:
+    """The smallest of numbers or of texts."""
+    if values[0].__class__ is not str:
+        return min(values)
+    found = values[0]
+    for each in values[1:]:
+        found = each if less(each, found) else found
+    return found
+
+
+def greatest(*values: Any) -> Any:
+    """The largest of numbers or of texts."""
+    if values[0].__class__ is not str:
+        return max(values)
+    found = values[0]
+    for each in values[1:]:
+        found = each if less(found, each) else found
+    return found
+
+
 CALLED: dict[str, Callable[..., Any]] = {
     "abs": abs,
-    "min": min,
-    "max": max,
+    "min": least,
+    "max": greatest,
     "round": rounded,
     "floor": floor,
     "ceil": ceil,

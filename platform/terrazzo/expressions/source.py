@@ -7,10 +7,11 @@ refuse, so that nothing is ever repeated, formatted or concatenated; where the o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
-from terrazzo.expressions.functions import CALLED, FAULTS, missing, power, settle
+from terrazzo.expressions.functions import CALLED, FAULTS, ORDERINGS, missing, power, settle
 from terrazzo.expressions.tree import (
     Arithmetic,
     Call,
@@ -28,12 +29,16 @@ from terrazzo.expressions.tree import (
 Places = Callable[[str], str]
 """Where a name's value stands: a code to Python source."""
 
+_ORDERED = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
+
 NAMESPACE: dict[str, Any] = {
+    **{name: ORDERINGS[each] for each, name in _ORDERED.items()},
     "FAULTS": FAULTS,
     "missing": missing,
     "power": power,
     "round": round,
     "settle": settle,
+    "str": str,
     **{f"fn_{name}": function for name, function in CALLED.items()},
     "__builtins__": {},
 }
@@ -45,7 +50,6 @@ _ANY_KIND = frozenset({"min", "max", "same", "plain"})  # functions that take te
 _FLOATS = frozenset({"sqrt", "log", "exp"})
 _NUMBERS_ONLY = frozenset({"-", "/", "//"})  # operators that refuse texts and null by themselves
 _DIGITS = [Constant(digits) for digits in range(1, 16)]
-_ORDERINGS = frozenset({"<", "<=", ">", ">="})
 
 
 def expression_source(node: Node, places: Places) -> str:
@@ -73,9 +77,20 @@ def is_float(node: Node) -> bool:
     return False
 
 
+def may_be_text(node: Node) -> bool:
+    """Whether the result may be a text."""
+    if isinstance(node, Constant):
+        return isinstance(node.value, str)
+    return isinstance(node, Name | Choice | Logic) or (isinstance(node, Call) and node.function in _ANY_KIND - {"same"})
+
+
 def is_settled(node: Node) -> bool:
     """Whether the result needs no ``settle``: a name, a constant, or a truth."""
     return isinstance(node, Name | Constant | Comparison | Not)
+
+
+def _ordered(left: str, right: str, operator: str) -> str:
+    return f"{_ORDERED[operator]}({left}, {right})"
 
 
 class _Writer:
@@ -98,7 +113,7 @@ class _Writer:
             case Arithmetic():
                 return self._chain(*chain_of(node))
             case Comparison():
-                return self._comparison(node), _COMPARISON
+                return self._comparison(node)
             case Logic(operator, operands):
                 level = _AND if operator == "and" else _OR
                 return f" {operator} ".join(self._at(operand, level + 1) for operand in operands), level
@@ -143,17 +158,33 @@ class _Writer:
             own, has_float = level, has_float or of_float or each.operator == "/"
         return "(" * opened + "".join(pieces), own
 
-    def _comparison(self, node: Comparison) -> str:
+    def _comparison(self, node: Comparison) -> tuple[str, int]:
         operators = [operator for operator, _ in node.rest]
         operands = [node.first, *(operand for _, operand in node.rest)]
         around = zip([None, *operators], [*operators, None], strict=True)
         texts = [self._compared(operand, both) for operand, both in zip(operands, around, strict=True)]
-        pieces = [texts[0], *(f"{operator} {text}" for operator, text in zip(operators, texts[1:], strict=True))]
-        return " ".join(pieces)
+        of_texts = [may_be_text(left) and may_be_text(right) for left, right in pairwise(operands)]
+        if not any(operator in _ORDERED and both for operator, both in zip(operators, of_texts, strict=True)):
+            pieces = [texts[0], *(f"{operator} {text}" for operator, text in zip(operators, texts[1:], strict=True))]
+            return " ".join(pieces), _COMPARISON
+        if len(operators) == 1 and isinstance(node.first, Name) and isinstance(operands[1], Name | Constant):
+            plain = f"{texts[0]} {operators[0]} {texts[1]}"  # in a tenth of the time, as it mostly is
+            return f"({plain} if {texts[0]}.__class__ is not str else {_ordered(*texts, operators[0])})", _ATOM
+        return self._steps(operators, texts, of_texts), _AND
+
+    def _steps(self, operators: Sequence[str], texts: Sequence[str], of_texts: Sequence[bool]) -> str:
+        """Comparisons one after the other, each operand computed once."""
+        found, left = list[str](), texts[0]
+        for place, operator in enumerate(operators):
+            right = texts[place + 1] if place == len(operators) - 1 else f"(m := {texts[place + 1]})"
+            is_ordered = operator in _ORDERED and of_texts[place]
+            found.append(_ordered(left, right, operator) if is_ordered else f"{left} {operator} {right}")
+            left = "m"
+        return " and ".join(found)
 
     def _compared(self, node: Node, around: tuple[str | None, str | None]) -> str:
         """An ordering refuses null by itself; an equality does not."""
-        if isinstance(node, Name) and any(operator in _ORDERINGS for operator in around):
+        if isinstance(node, Name) and any(operator in _ORDERED for operator in around):
             return self._places(node.code)
         return self._at(node, _COMPARISON + 1)
 

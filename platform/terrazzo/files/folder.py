@@ -15,7 +15,6 @@ import re
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Collection
-from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -67,17 +66,18 @@ class FileFolder:
             Unavailable: the disk is full or fails.
         """
         uid = secrets.token_hex(16)
-        partial = self.folder / f"{uid}{_TEMPORARY}"
+        partial, is_there = self.folder / f"{uid}{_TEMPORARY}", False
         try:
             with await asyncio.to_thread(self._create, partial) as file:
                 size, digest = await self._fill(file, pieces, check)
                 await asyncio.to_thread(_sync, file)
             await asyncio.to_thread(self._settle, partial, uid)
+            is_there = True
         except OSError as error:
             raise Unavailable(_why(error)) from error
         finally:
-            with suppress(FileNotFoundError):  # renamed, as it should be
-                partial.unlink()
+            if not is_there:
+                await asyncio.to_thread(partial.unlink, missing_ok=True)
         return Content(uid, size, digest)
 
     async def _fill(
@@ -118,10 +118,10 @@ class FileFolder:
         finally:
             os.close(handle)
 
-    def remove(self, uid: str) -> None:
+    async def remove(self, uid: str) -> None:
         """Removes a content that no record refers to any more; on failure it is left for ``remove_orphans``."""
         try:
-            self.path(uid).unlink(missing_ok=True)
+            await asyncio.to_thread(self.path(uid).unlink, missing_ok=True)
         except OSError as error:
             _log.warning("%s stays until the next start: %s", self.path(uid), error)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Collection, Sequence
 from contextlib import aclosing
@@ -81,7 +82,7 @@ class FileLibrary:
         try:
             return await self._uploads.create(actor, {**content._asdict(), "name": name, "type": kind.media_type})
         except BaseException:  # cancelled too: no content stays without its record
-            self._folder.remove(content.uid)
+            await self._folder.remove(content.uid)
             raise
 
     async def _within_quota(
@@ -115,7 +116,7 @@ class FileLibrary:
         """As ``open``, for the company of a user."""
         row = await self._by_uid(actor, uid)
         stored = StoredFile(self._folder.path(row["uid"]), row["size"], row["sha256"], row["name"], row["type"])
-        if not stored.path.is_file():
+        if not await asyncio.to_thread(stored.path.is_file):
             raise Unavailable(f"uid: the content of {row['uid']} is missing on the platform's disk")
         return stored
 
@@ -129,7 +130,7 @@ class FileLibrary:
         row = await self._by_uid(actor, uid)
         await self._check_unused(row["uid"])
         await self._uploads.delete(actor, row["uid"])
-        self._folder.remove(row["uid"])
+        await self._folder.remove(row["uid"])
 
     async def remove_orphans(self) -> int:
         """Removes contents that uploads left behind when the process died; returns how many."""

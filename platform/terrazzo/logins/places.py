@@ -95,6 +95,5 @@ class KnownPlaces:
             self._add(int(record_id), int(rest[0]), rest[1])
 
     def _lines(self) -> Iterator[str]:
-        for record_id, known in self._places.items():
-            for share in known.shares:
-                yield f"{record_id} {known.epoch} {share}"
+        places = [(record_id, known.epoch, list(known.shares)) for record_id, known in self._places.items()]
+        return (f"{record_id} {epoch} {share}" for record_id, epoch, shares in places for share in shares)

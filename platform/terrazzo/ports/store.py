@@ -89,13 +89,14 @@ class Seen(NamedTuple):
 class StoreStats(msgspec.Struct, kw_only=True):
     """The status of a store for operators; counters since the start of the process.
 
-    All are 0 for a store that keeps everything itself and has no spool.
+    All but ``memory`` are 0 for a store that keeps everything itself and has no spool.
     """
 
     spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
     refused_records: int = 0  # were acknowledged, and refused by the server for good when they left the spool
     spool_batches: int = 0  # waiting now
     spool_bytes: int = 0  # waiting now
+    memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
 
 
 class RecordsTooLarge(ValueError):

@@ -19,7 +19,7 @@ from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
 from terrazzo.ingest.pipeline import IngestLimits
-from terrazzo.memory_shares import MemoryShares
+from terrazzo.memory_shares import MIB, MemoryShares
 from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
@@ -236,7 +236,7 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
         StoreUnavailable: it can't be opened; says why.
     """
     if config.store.kind == "embedded":
-        return await RocksStore.open(config.store_dir, tasks=tasks)
+        return await RocksStore.open(config.store_dir, tasks=tasks, cache_bytes=config.store.cache_mib * MIB)
     from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
 
     given = msgspec.structs.asdict(config.store)

@@ -60,4 +60,5 @@ class AutoTimes:
     def _kept(self, now_ms: int) -> Iterator[str]:
         """The lines of the times that still matter; drops the others."""
         self._times = {uid: at for uid, at in self._times.items() if abs(at - now_ms) <= KEPT_S * 1_000}
-        return (f"{at} {uid}" for uid, at in self._times.items())
+        times = self._times.copy()  # for another thread
+        return (f"{at} {uid}" for uid, at in times.items())

@@ -44,4 +44,5 @@ class LastSeenFile:
         self._file.close()
 
     def _lines(self) -> Iterator[str]:
-        return (f"{record_id} {time_us}" for record_id, time_us in self._times.items())
+        times = self._times.copy()  # for another thread
+        return (f"{record_id} {time_us}" for record_id, time_us in times.items())

@@ -124,7 +124,8 @@ class Json(Parsed):
         found = parse_json_text(value) if isinstance(value, str) else value
         if found is not None and not isinstance(found, dict | list):
             raise ValueError(f"expected a JSON object or array, got {kind(found)}")
-        check_depth(found)
+        if not isinstance(value, str):
+            check_depth(found)
         return cls(found)
 
 
@@ -167,7 +168,7 @@ def decode_hook(zone: tzinfo) -> Callable[[type, Any], Any]:
 
     def read(wanted: type, value: Any) -> Any:
         if issubclass(wanted, Parsed):
-            if isinstance(value, dict | list):
+            if isinstance(value, dict | list) and not issubclass(wanted, Json):  # which looks itself
                 check_depth(value)
             return wanted.parse(value, zone)
         raise TypeError(f"no way to read {wanted.__name__}")

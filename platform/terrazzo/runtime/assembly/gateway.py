@@ -29,7 +29,7 @@ from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.logins import Logins
-from terrazzo.runtime.assembly.memory_metrics import MemoryCollector
+from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
@@ -212,6 +212,7 @@ class GatewayServers:
             ListenerCollector(self._listeners()),
             parts.watch,
             MemoryCollector(parts.memory),
+            ProcessMemoryCollector(parts.store.stats),
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from terrazzo.memory_shares import MemoryShares
+from terrazzo.ports.store import StoreStats
+from terrazzo.runtime.heap import heap
 
 MOST_COMPANIES = 20  # in /metrics
 
@@ -46,3 +49,30 @@ class MemoryCollector(Collector):
         for kind, size in memory.stats.given_up.items():
             given.add_metric([kind], size)
         return kinds, companies, ceiling, tight, refused, given
+
+
+class ProcessMemoryCollector(Collector):
+    """What the process has of memory beside what is whose: with ``process_resident_memory_bytes``, where it went."""
+
+    def __init__(self, store: Callable[[], StoreStats]) -> None:
+        self._store = store
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus scrapes."""
+        store = GaugeMetricFamily(
+            "terrazzo_store_memory_bytes",
+            "Memory of the time-series store: what is not in files yet, read blocks, and what its open files need",
+            labels=["part"],
+        )
+        for part, size in self._store().memory.items():
+            store.add_metric([part], size)
+        parts = GaugeMetricFamily(
+            "terrazzo_heap_bytes",
+            "What the C library has allocated, keeps free, and has mapped for what is large",
+            labels=["part"],
+        )
+        for part, size in heap().items():
+            parts.add_metric([part], size)
+        blocks = GaugeMetricFamily("terrazzo_python_blocks", "Blocks of up to 512 bytes that Python's objects have")
+        blocks.add_metric([], sys.getallocatedblocks())
+        return store, parts, blocks

@@ -169,7 +169,10 @@ class _Writer:
             return " ".join(pieces), _COMPARISON
         if len(operators) == 1 and isinstance(node.first, Name) and isinstance(operands[1], Name | Constant):
             plain = f"{texts[0]} {operators[0]} {texts[1]}"  # in a tenth of the time, as it mostly is
-            return f"({plain} if {texts[0]}.__class__ is not str else {_ordered(*texts, operators[0])})", _ATOM
+            return (
+                f"({plain} if {texts[0]}.__class__ is not str else {_ordered(texts[0], texts[1], operators[0])})",
+                _ATOM,
+            )
         return self._steps(operators, texts, of_texts), _AND
 
     def _steps(self, operators: Sequence[str], texts: Sequence[str], of_texts: Sequence[bool]) -> str:

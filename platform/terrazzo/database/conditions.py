@@ -210,7 +210,7 @@ class Selection:
             return self._time(field, value)
         if field.kind in (FieldKind.TEXT, FieldKind.JSON):
             return self._text(field, value if isinstance(value, str) else _as_text(field, value))
-        return _integer(field, value)
+        return _integer(field, _rank(field, value) if field.ranks else value)
 
     def _values(self, field: Field, values: list[Any]) -> list[Any]:
         """As ``_value`` for each, but that long lists of texts, or of numbers, are looked at as a whole."""
@@ -274,6 +274,13 @@ def _as_text(field: Field, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadParameter(field.name, f"expected text, got {type_name(value)}")
     return str(value)
+
+
+def _rank(field: Field, value: Any) -> Any:
+    """The number that the name of a rank stands for."""
+    if value not in field.ranks:
+        raise BadParameter(field.name, f"expected one of {', '.join(field.ranks)}, got {shorten(value)}")
+    return field.ranks.index(value) + 1
 
 
 def _integer(field: Field, value: Any) -> int:

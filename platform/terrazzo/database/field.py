@@ -61,6 +61,7 @@ class Field:
     read_only: bool = False  # set by the platform; ignored where a client sends it back
     internal: bool = False  # never shown to clients
     unset: str | None = None  # of a structure: the JSON text that it reads as where nothing was written
+    ranks: tuple[str, ...] = ()  # of a number: the names of 1, 2, 3, ..., which conditions may use
     is_link: bool = False  # a URL that may have a user and password in it, which are secrets
 
     def parse(self, value: Any) -> Any:

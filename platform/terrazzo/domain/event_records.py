@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from terrazzo.domain.event_definition import severity_name
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 
@@ -25,7 +26,8 @@ class EventRecord(msgspec.Struct):
     """``extension_key`` is the condition, ``extension_value`` what met it.
 
     ``state`` is raised, acknowledged or cleared; ``terminal_id`` the uid of the terminal whose message raised it,
-    ``created`` the time of that message.
+    ``created`` the time of that message. ``severity`` is what it was then. ``cleared_cause`` is user, condition (it
+    is false again), event (another one clears it) or time; ``clear_at`` is when time will.
     """
 
     id: int
@@ -46,6 +48,9 @@ class EventRecord(msgspec.Struct):
     cleared_by: int | None
     cleared_at: str | None
     comments: list[Comment]
+    severity: str
+    cleared_cause: str
+    clear_at: str | None
 
 
 class LabelRecord(msgspec.Struct):
@@ -81,8 +86,9 @@ def event_record(row: Mapping[str, Any], zone: tzinfo) -> EventRecord:
         Comment(each["user_id"], each["username"], format_spaced(each["created"], zone), each["text"])
         for each in row.get("comments", ())
     ]
-    times = {name: _time(row[name], zone) for name in ("created", "acknowledged_at", "cleared_at")}
-    return record_of(EventRecord, row, times, {"object_id": str(row["object_id"]), "comments": comments})
+    times = {name: _time(row[name], zone) for name in ("created", "acknowledged_at", "cleared_at", "clear_at")}
+    more = {"object_id": str(row["object_id"]), "comments": comments, "severity": severity_name(row["severity"])}
+    return record_of(EventRecord, row, times, more)
 
 
 def label_record(row: Mapping[str, Any], zone: tzinfo, *, now_us: int) -> LabelRecord:

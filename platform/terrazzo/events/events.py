@@ -6,6 +6,9 @@ to              from                                otherwise
 acknowledged    raised                              stays as it is
 cleared         raised, acknowledged                stays as it is
 ==============  ==================================  =========================
+
+Raised and acknowledged events are open. Users acknowledge; users clear, and so does what is said of the event's code
+beside its mapping (``cleared_cause`` tells which).
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
+from terrazzo.domain.event_definition import SEVERITIES
 from terrazzo.domain.happened import Happened
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.event_quotas import EventQuotas
@@ -33,6 +37,9 @@ from terrazzo.times import now_us
 
 RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"
 COMMENTED = "commented"
+BY_USER, BY_TIME = "user", "time"
+"""Why an event is cleared, besides what its mapping says (``terrazzo.mapping.effects``)."""
+
 STEPS: Mapping[str, frozenset[str]] = {
     ACKNOWLEDGED: frozenset({RAISED}),
     CLEARED: frozenset({RAISED, ACKNOWLEDGED}),
@@ -56,6 +63,9 @@ _FIELDS: tuple[Field, ...] = (
     moment("acknowledged_at"),
     number("cleared_by", default=None),
     moment("cleared_at"),
+    number("severity", ranks=SEVERITIES),
+    text("cleared_cause", 16),
+    moment("clear_at"),
 )
 
 
@@ -105,6 +115,8 @@ class EventRecords(CompanyRecords):
 
     async def _set_state(self, connection: AsyncConnection, actor: Actor, event_id: int, state: str) -> None:
         change = {"state": state, f"{state}_by": actor.user_id, f"{state}_at": self._clock()}
+        if state == CLEARED:
+            change |= {"cleared_cause": BY_USER, "clear_at": None}
         await connection.execute(EVENT.update().where(EVENT.c.id == event_id).values(**change))
 
     async def _settle(

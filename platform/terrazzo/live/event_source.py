@@ -58,4 +58,6 @@ def _when(each: Happened) -> tuple[int, int, int]:
         return row["opened_at"], row["id"], 0
     if each.kind == "closed":
         return row["close_at"], row["id"], 1
+    if each.kind == "cleared" and not row["cleared_by"]:
+        return row["cleared_at"], row["id"], 1
     return row["created"], 0, 0

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from terrazzo.domain.event_definition import EventDefinition, parse_event_definitions
 from terrazzo.domain.mapping_table import MappingTable, Slot, table_steps
 from terrazzo.domain.payload import PointLimits
 from terrazzo.expressions.functions import Value
@@ -55,6 +56,7 @@ class BoundMapping:
 
     __slots__ = (
         "company_id",
+        "events",
         "fed",
         "labels",
         "object_id",
@@ -68,7 +70,12 @@ class BoundMapping:
     )
 
     def __init__(
-        self, spec: ObjectSpec, state: ObjectState, labels: Labels, rules: Mapping[str, list[LabelRule]]
+        self,
+        spec: ObjectSpec,
+        state: ObjectState,
+        labels: Labels,
+        rules: Mapping[str, list[LabelRule]],
+        events: Mapping[str, EventDefinition],
     ) -> None:
         self.fed = 0  # messages since it was saved, roughly
         self.reports: Sequence[Record] = ()  # of the group in which it was saved last, and how many there were then
@@ -80,6 +87,7 @@ class BoundMapping:
         self.points = state.table.bind(spec.terminals)  # uid -> index of slot -> point
         self.labels = labels
         self.rules = rules
+        self.events = events  # by code, those of which something is said
         self.recheck = bool(rules)  # look at all labels with the next message, whatever it changes
 
 
@@ -118,6 +126,7 @@ class MappingCatalogue:
         self._scripts: dict[int, str] = {}
         self._unread: dict[int, Any] = {}  # rows of mappings that are not tables yet
         self._tables: dict[int, MappingTable | None] = {}
+        self._events: defaultdict[int, dict[str, EventDefinition]] = defaultdict(dict)  # mapping -> code
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
         self._objects: dict[int, ObjectSpec] = {}
         self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
@@ -160,6 +169,15 @@ class MappingCatalogue:
         self._runs[mapping_id] = {}
         for object_id in self._mapped[mapping_id]:
             self._unbind(object_id)
+
+    def put_events(self, mapping_id: int, definitions: Any) -> None:
+        """What is said of a mapping's events was changed: for what is raised from now on."""
+        known = self._events[mapping_id]
+        known.clear()
+        try:
+            known.update(parse_event_definitions(definitions or {}))
+        except ValueError as error:
+            _log.warning("mapping %d: what is said of its events is not used: %s", mapping_id, error)
 
     def put_object(self, spec: ObjectSpec) -> None:
         """An object was made or changed."""
@@ -326,7 +344,9 @@ class MappingCatalogue:
                 return None
             rules, labels = self._rules_by_code(object_id), self.labels[object_id]
             labels.keep(rules)
-            bound = self._bound[object_id] = BoundMapping(spec, self._state(object_id, table), labels, rules)
+            assert spec.mapping_id is not None  # else it had no table
+            events = self._events[spec.mapping_id]
+            bound = self._bound[object_id] = BoundMapping(spec, self._state(object_id, table), labels, rules, events)
             self.save(bound)
         return bound
 
@@ -357,6 +377,7 @@ class MappingCatalogue:
             return None
         copy = MappingCatalogue(self.limits)
         copy._tables[spec.mapping_id], copy._runs[spec.mapping_id] = bound.state.table, self._runs[spec.mapping_id]
+        copy._events[spec.mapping_id] = self._events[spec.mapping_id]
         copy.put_object(spec)
         for retainer in self._retainers.values():
             if object_id in retainer.objects:

@@ -18,7 +18,7 @@ from terrazzo.domain.happened import Happened
 from terrazzo.errors import Unavailable
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.effect_writer import EffectWriter, Numbered
-from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, decode_effects, encode_effects
+from terrazzo.mapping.effects import Effect, EventRaised, EventsCleared, LabelClosed, decode_effects, encode_effects
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 from terrazzo.sparse_log import SparseLog
 
@@ -241,7 +241,7 @@ def _sums(effects: Sequence[Effect]) -> Mapping[str, tuple[int, int]]:
     sums: dict[str, tuple[int, int]] = {}
     for effect in effects:
         name, size = str(effect.company_id), 0
-        if not isinstance(effect, LabelClosed):
+        if not isinstance(effect, LabelClosed | EventsCleared):
             size = len(effect.value) + (len(effect.extension_value) if isinstance(effect, EventRaised) else 0)
         count, before = sums.get(name, (0, 0))
         sums[name] = count + 1, before + size

@@ -12,15 +12,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database, is_passing
 from terrazzo.database.one_of import one_of
-from terrazzo.database.tables.events import EFFECT_MARK, LABEL
+from terrazzo.database.tables.events import EFFECT_MARK, EVENT, LABEL, OPEN_STATES
 from terrazzo.domain.happened import Happened
-from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
+from terrazzo.mapping.effects import Effect, EventRaised, EventsCleared, LabelClosed, LabelOpened
 from terrazzo.mapping.labels import Key
 from terrazzo.metadata.event_quotas import EVENTS, LABELS, EventQuotas, KeptKind
 
 _log = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 200  # of one statement: a loop that others need makes them and reads them back
+_MOST_CLEARED = 1_000  # events of an object that one transaction clears; others go with the next clearing
+_AS_RAISED = {"state": "raised", "cleared_at": None, "cleared_cause": ""}
 
 Numbered = tuple[int, Sequence[Effect]]
 """The effects of one commit, and their number."""
@@ -90,10 +92,13 @@ class EffectWriter:
 
     async def _write(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
         closed = await self._close(connection, effects)
+        cleared = await self._clear(connection, effects)
         events = await self._insert(connection, EVENTS, _events(effects))
         labels = await self._insert(connection, LABELS, _labels(effects))
         happened = [
-            *[Happened("event", row) for row in events],
+            *cleared,
+            *[Happened("event", row | _AS_RAISED) for row in events],
+            *[Happened("cleared", row) for row in events if row["cleared_at"] is not None],
             *closed,
             *[Happened("opened", row) for row in labels],
             *[Happened("closed", row) for row in labels if row["close_at"] is not None],
@@ -126,6 +131,26 @@ class EffectWriter:
         elif seq > before:
             await connection.execute(EFFECT_MARK.update().where(EFFECT_MARK.c.name == self._name).values(seq=seq))
 
+    async def _clear(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
+        """Clears events that earlier transactions raised."""
+        columns, cleared = EVENT.c, list[Happened]()
+        for (object_id, cleared_us, cause), codes in _clearing(effects).items():
+            where = (columns.object_id == object_id, one_of(columns.code, codes), columns.state.in_(OPEN_STATES))
+            some = sa.select(columns.id).where(*where).limit(_MOST_CLEARED)
+            changed = (
+                EVENT.update()
+                .where(columns.id.in_(some))
+                .values(
+                    state="cleared",
+                    cleared_at=sa.case((columns.created > cleared_us, columns.created), else_=cleared_us),
+                    cleared_cause=cause,
+                    clear_at=None,
+                )
+            )
+            rows = (await connection.execute(changed.returning(*columns))).mappings()
+            cleared += [Happened("cleared", dict(row)) for row in rows]
+        return cleared
+
     async def _close(self, connection: AsyncConnection, effects: Sequence[Effect]) -> list[Happened]:
         """Closes labels that earlier transactions opened."""
         closing = _closing(effects)
@@ -148,6 +173,17 @@ def _name(effect: LabelOpened | LabelClosed) -> _Name:
     return effect.object_id, (effect.project_id, effect.code)
 
 
+def _clearing(effects: Iterable[Effect]) -> dict[tuple[int, int, str], list[str]]:
+    """Of each object the codes that the first clearing of each is about, by its time and cause."""
+    found: dict[tuple[int, int, str], list[str]] = {}
+    seen: set[tuple[int, str]] = set()
+    for effect in effects:
+        if isinstance(effect, EventsCleared) and (effect.object_id, effect.code) not in seen:
+            seen.add((effect.object_id, effect.code))
+            found.setdefault((effect.object_id, effect.cleared_us, effect.cause), []).append(effect.code)
+    return found
+
+
 def _closing(effects: Iterable[Effect]) -> dict[_Name, LabelClosed]:
     """The closings of labels that were not opened by the same effects: the first of each label, if it comes first."""
     found: dict[_Name, LabelClosed] = {}
@@ -161,8 +197,26 @@ def _closing(effects: Iterable[Effect]) -> dict[_Name, LabelClosed]:
 
 
 def _events(effects: Iterable[Effect]) -> list[dict[str, Any]]:
-    rows = [msgspec.structs.asdict(effect) for effect in effects if isinstance(effect, EventRaised)]
-    return [{**row, "created": row.pop("time_us")} for row in rows]
+    """The events that are raised, cleared already where a later effect clears them."""
+    rows: list[dict[str, Any]] = []
+    still_open: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for effect in effects:
+        if isinstance(effect, EventRaised):
+            row = event_values(effect) | _AS_RAISED
+            rows.append(row)
+            still_open.setdefault((effect.object_id, effect.code), []).append(row)
+        elif isinstance(effect, EventsCleared):
+            for row in still_open.pop((effect.object_id, effect.code), ()):
+                cleared_at = max(row["created"], effect.cleared_us)  # terminals' clocks differ
+                row |= {"state": "cleared", "cleared_at": cleared_at, "cleared_cause": effect.cause, "clear_at": None}
+    return rows
+
+
+def event_values(effect: EventRaised) -> dict[str, Any]:
+    """The columns of an event that has been raised."""
+    row = msgspec.structs.asdict(effect)
+    row["created"] = row.pop("time_us")
+    return row
 
 
 def _labels(effects: Iterable[Effect]) -> list[dict[str, Any]]:

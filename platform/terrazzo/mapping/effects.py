@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.domain.event_definition import DEFAULT_SEVERITY, severity_rank
+
+BY_CONDITION, BY_EVENT = "condition", "event"
+"""Why an event is cleared: its condition is false again; another event says so."""
+
 
 class EventRaised(msgspec.Struct, frozen=True, tag="event", array_like=True):
     """An event: the condition of an EVNT row has turned true."""
@@ -18,6 +23,18 @@ class EventRaised(msgspec.Struct, frozen=True, tag="event", array_like=True):
     extension_key: str  # the condition
     extension_value: str  # what met it
     time_us: int
+    severity: int = severity_rank(DEFAULT_SEVERITY)  # its place in ``SEVERITIES``, from 1
+    clear_at: int | None = None  # when it is cleared if it is still open; None: never
+
+
+class EventsCleared(msgspec.Struct, frozen=True, tag="cleared", array_like=True):
+    """What is open of an object's events of one code is over. ``cause``: ``BY_CONDITION`` or ``BY_EVENT``."""
+
+    company_id: int
+    object_id: int
+    code: str
+    cleared_us: int
+    cause: str
 
 
 class LabelOpened(msgspec.Struct, frozen=True, tag="opened", array_like=True):
@@ -46,7 +63,7 @@ class LabelClosed(msgspec.Struct, frozen=True, tag="closed", array_like=True):
     by_hand: bool
 
 
-Effect = EventRaised | LabelOpened | LabelClosed
+Effect = EventRaised | EventsCleared | LabelOpened | LabelClosed
 
 encode_effects = msgspec.msgpack.Encoder().encode
 decode_effects = msgspec.msgpack.Decoder(list[Effect]).decode

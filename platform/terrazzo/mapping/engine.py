@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from terrazzo.domain.event_definition import UNDEFINED
 from terrazzo.domain.mapping_row import MappingRow
 from terrazzo.domain.payload import Points, shorten, take_points
 from terrazzo.domain.report_topic import series_name_in, uid_of
@@ -19,7 +20,15 @@ from terrazzo.errors import NotFound
 from terrazzo.expressions.functions import Value, as_text
 from terrazzo.expressions.tree import X
 from terrazzo.mapping.catalogue import BoundMapping, Kept, MappingCatalogue, MappingLimits, Plan
-from terrazzo.mapping.effects import Effect, EventRaised, LabelClosed, LabelOpened
+from terrazzo.mapping.effects import (
+    BY_CONDITION,
+    BY_EVENT,
+    Effect,
+    EventRaised,
+    EventsCleared,
+    LabelClosed,
+    LabelOpened,
+)
 from terrazzo.mapping.labels import Key, LabelRule, Labels, decode_labels
 from terrazzo.mapping.plan import Run, changed_values
 from terrazzo.mapping.rolling_window import STEPS
@@ -274,9 +283,19 @@ class MappingEngine:
     def _raise(self, bound: BoundMapping, uid: str, time_us: int) -> None:
         state = bound.state
         for place in state.raised:
-            row = state.table.rows[place]
+            row = state.table.rows[place if place >= 0 else ~place]
+            said = bound.events.get(row.code, UNDEFINED)
+            if place < 0:
+                if said.clears_itself:
+                    self._clear(bound, row.code, time_us, BY_CONDITION)
+                continue
+            for code in said.clears:
+                self._clear(bound, code, time_us, BY_EVENT)
             self._happening.append(_event(bound, row, state, uid, time_us))
         state.raised.clear()
+
+    def _clear(self, bound: BoundMapping, code: str, time_us: int, cause: str) -> None:
+        self._happening.append(EventsCleared(bound.company_id, bound.object_id, code, time_us, cause))
 
     def _see(self, bound: BoundMapping, out: Mapping[str, Value], uid: str, time_us: int) -> None:
         """Shows the labels what changed; all variables after a retainer was started or changed."""
@@ -430,4 +449,6 @@ def _event(bound: BoundMapping, row: MappingRow, state: ObjectState, uid: str, t
     several = ", ".join(f"{name}={text}" for name, text in met.items())
     whose = (bound.company_id, bound.object_id, uid, row.code, row.label_en, row.label_cn)
     met_by = next(iter(met.values())) if len(met) == 1 else several[:EVENT_CHARS]
-    return EventRaised(*whose, event_text(value), condition.text, met_by, time_us)
+    said = bound.events.get(row.code, UNDEFINED)
+    clear_at = time_us + said.clear_after_s * 1_000_000 if said.clear_after_s else None
+    return EventRaised(*whose, event_text(value), condition.text, met_by, time_us, said.rank, clear_at)

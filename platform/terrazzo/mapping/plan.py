@@ -6,7 +6,8 @@ whether anything was taken in. What it does, row by row:
 
 - STA rows whose point is in the message, in their order: computed from the point and the values known so far.
 - FUNC, COL and STT rows, each after those that it names, unless the message is older than their last computation.
-- EVNT rows: an event when the condition turns true; null leaves the edge as it is.
+- EVNT rows: an event when the condition turns true, noted by the row's index; ``~index`` notes that it turns false.
+  Null leaves the edge as it is.
 
 It has two ways through: ``run`` for a message that carries all points and is newer than all that the object knows, as
 most are, and ``any_run``, which looks at each point and each time. The first returns its changes as a Struct made for
@@ -271,7 +272,9 @@ class _Writer:
             *self._compute(row.condition, f"v[{place}]"),
             "if n:",
             f" if not e[{place}]: e[{place}] = True; s.raised.append({place})",
-            f"elif n is not None: e[{place}] = False",
+            f"elif n is not None and e[{place}] is not False:",
+            f" if e[{place}]: s.raised.append({~place})",
+            f" e[{place}] = False",
         ]
         yield from self._spaced(row, place, steps)
 

@@ -54,7 +54,7 @@ class ObjectState:
     ``values``: of a variable its newest value, of an event with a point the point's. ``times``: when. ``marks``: the
     interval in which a row with an interval was computed last. ``derived_us``: the newest time at which the rows that
     follow from others were computed. ``newest_us``: the time of the newest message that fed the object. ``raised``: the
-    events of the message at hand.
+    indexes of the events' rows whose conditions the message at hand has turned true, inverted where it was false.
 
     ``save`` notes how all of this is, ``go_back`` comes back to it; ``notes`` saves too, at no cost.
     """

@@ -144,7 +144,7 @@ class FlagWatch:
     def on_happened(self, happened: Sequence[Happened]) -> None:
         """Marks objects on which a label was opened or closed; ``EffectQueue.happened`` tells this."""
         if self._is_wanted:
-            self._mark([each.row["object_id"] for each in happened if each.kind != "event"])
+            self._mark([each.row["object_id"] for each in happened if each.kind in ("opened", "closed")])
 
     def on_object(self, changed: RowChange) -> None:
         """Marks an object whose record was created, changed or deleted; called after the registry knows it."""

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.database.entity import COMPANY
+from terrazzo.domain.event_definition import severity_rank
 from terrazzo.domain.happened import Happened
 from terrazzo.metadata.repositories.repository import RowChange
 
@@ -21,6 +22,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     kinds: frozenset[str]
     objects: frozenset[int]
     codes: frozenset[str]
+    severity: int = 0  # the least of an event, by its place in ``SEVERITIES``; 0: any
     channel: str
     project_id: int
     recipients: tuple[str, ...]
@@ -40,6 +42,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             and row["company_id"] == self.company_id
             and (not self.objects or row["object_id"] in self.objects)
             and (not self.codes or row["code"] in self.codes)
+            and (not self.severity or happened.kind != "event" or row["severity"] >= self.severity)
         )
 
 
@@ -52,6 +55,7 @@ def rule_of(row: Mapping[str, Any]) -> Rule:
         kinds=frozenset(row["kinds"]),
         objects=frozenset(int(each) for each in row["object_list"] or ()),
         codes=frozenset(row["codes"] or ()),
+        severity=severity_rank(row["severity"]) if row["severity"] else 0,
         recipients=tuple(row["recipients"] or ()),
     )
 

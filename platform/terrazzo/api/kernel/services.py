@@ -28,6 +28,7 @@ from terrazzo.domain.campaign_rollout import CampaignState
 from terrazzo.domain.refusals.entry import RefusalEntry
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.stored_file import StoredFile
+from terrazzo.events.definitions import EventDefinitions
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
 from terrazzo.live.hub import LiveHub
@@ -365,6 +366,7 @@ class Services:
     campaigns: CampaignProgress
     firmware: FirmwareService
     events: EventRecords
+    event_definitions: EventDefinitions
     labels: LabelRecords
     messenger: Messenger
     login: LoginService

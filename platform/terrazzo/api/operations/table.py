@@ -24,7 +24,7 @@ from terrazzo.api.operations import (
     terminal_changes,
     terminal_status,
 )
-from terrazzo.api.operations.entities import accounts, campaigns, objects, rules, scripts, terminals
+from terrazzo.api.operations.entities import accounts, campaigns, event_definitions, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
 from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor, single_sign_on
 
@@ -41,6 +41,7 @@ TABLE = OperationTable(
         *claim_keys.OPERATIONS,
         *terminal_changes.OPERATIONS,
         *objects.OPERATIONS,
+        *event_definitions.OPERATIONS,
         *mapping_check.OPERATIONS,
         *replay.OPERATIONS,
         *scripts.OPERATIONS,

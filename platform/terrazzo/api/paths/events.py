@@ -29,6 +29,8 @@ class EventItem(msgspec.Struct):
     reference: str
     created: str
     is_available: int
+    severity: str
+    state: str
 
 
 class LabelItem(msgspec.Struct):

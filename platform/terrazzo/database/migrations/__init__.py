@@ -23,5 +23,6 @@ REVISIONS = (
     "0024",
     "0025",
     "0026",
+    "0029",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

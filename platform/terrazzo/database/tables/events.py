@@ -10,6 +10,9 @@ import sqlalchemy as sa
 from terrazzo.database.entity import METADATA
 from terrazzo.database.field import BIG
 
+OPEN_STATES = ("raised", "acknowledged")
+"""States of an event that nobody and nothing has cleared."""
+
 EVENT = sa.Table(
     "event",
     METADATA,
@@ -31,10 +34,16 @@ EVENT = sa.Table(
     sa.Column("acknowledged_at", BIG),
     sa.Column("cleared_by", BIG),
     sa.Column("cleared_at", BIG),
+    sa.Column("severity", sa.SmallInteger, nullable=False, default=2),  # when it was raised: 1 info .. 5 critical
+    sa.Column("cleared_cause", sa.String(16), nullable=False, default=""),  # user | condition | event | time
+    sa.Column("clear_at", BIG),  # when it is cleared if it is still open
     sa.Index(None, "company_id", "created", "id"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "created", "id"),  # of all companies
     sa.Index(None, "object_id", "created", "id"),
+    sa.Index(None, "company_id", "severity", "id"),
+    sa.Index(None, "object_id", "code", "state"),
+    sa.Index(None, "clear_at", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -47,7 +47,7 @@ async def replace_happenings(
     """
     events = await _events(connection, object_id, span)
     labels = await _labels(connection, object_id, rules, span)
-    of_events = merge_events(events, outcome.events)
+    of_events = merge_events(events, outcome.events, outcome.cleared)
     of_labels = merge_labels(labels, outcome.intervals, span)
     if not dry_run:
         await _apply(connection, EVENTS, of_events, quotas)

@@ -9,7 +9,7 @@ from terrazzo.domain.payload import take_points
 from terrazzo.domain.report_topic import series_name_in, uid_of
 from terrazzo.expressions.functions import Value
 from terrazzo.mapping.catalogue import MappingCatalogue
-from terrazzo.mapping.effects import Effect, EventRaised, LabelOpened
+from terrazzo.mapping.effects import Effect, EventRaised, EventsCleared, LabelOpened
 from terrazzo.mapping.engine import MappingEngine
 from terrazzo.mapping.labels import Key, Labels
 from terrazzo.mapping.replay.completeness import Completeness
@@ -25,10 +25,14 @@ class TooMuchHappened(Exception):
 
 
 class RerunOutcome(NamedTuple):
-    """What the records of the range made. ``intervals``: of labels, those that reach into the range."""
+    """What the records of the range made.
+
+    ``intervals``: of labels, those that reach into the range. ``cleared``: what has cleared events, by their index.
+    """
 
     events: list[EventRaised]
     intervals: list[Interval]
+    cleared: Mapping[int, EventsCleared] = {}
 
 
 class Rerun:
@@ -49,6 +53,8 @@ class Rerun:
         self._reports: list[Record] = []  # since the last ``gather``
         self._engine.begin(self._reports)
         self._events: list[EventRaised] = []
+        self._open_events: dict[str, list[int]] = {}  # by code, their indexes
+        self._cleared: dict[int, EventsCleared] = {}
         self._open: dict[Key, LabelOpened] = {}
         self._intervals: list[Interval] = []
         self.skipped = 0
@@ -84,8 +90,7 @@ class Rerun:
         """From now on it counts; the codes of which the reports so far don't say all."""
         self.gather()
         self._is_begun = True
-        self._events.clear()
-        self._intervals.clear()
+        self._forget()
         return self._known.end() if self._known is not None else []
 
     def gather(self) -> list[Record]:
@@ -100,15 +105,17 @@ class Rerun:
         self._reports = []
         self._engine.begin(self._reports)
         if not self._is_begun:
-            self._events.clear()
-            self._intervals.clear()
+            self._forget()
         if len(self._events) + len(self._intervals) > MOST_HAPPENINGS:
             raise TooMuchHappened
         return mosaic
 
     def _keep(self, effect: Effect) -> None:
         if isinstance(effect, EventRaised):
+            self._open_events.setdefault(effect.code, []).append(len(self._events))
             self._events.append(effect)
+        elif isinstance(effect, EventsCleared):
+            self._cleared |= dict.fromkeys(self._open_events.pop(effect.code, ()), effect)
         elif isinstance(effect, LabelOpened):
             self._open[effect.project_id, effect.code] = effect
         else:
@@ -116,11 +123,14 @@ class Rerun:
             if opened is not None:
                 self._intervals.append(Interval(opened, effect.closed_us))
 
+    def _forget(self) -> None:
+        for known in (self._events, self._open_events, self._cleared, self._intervals):
+            known.clear()
+
     def outcome(self) -> RerunOutcome:
         """What happened in the range, after the last ``gather``."""
-        return RerunOutcome(
-            self._events, [*self._intervals, *(Interval(opened, None) for opened in self._open.values())]
-        )
+        still_open = (Interval(opened, None) for opened in self._open.values())
+        return RerunOutcome(self._events, [*self._intervals, *still_open], self._cleared)
 
     def state(self) -> tuple[ObjectState | None, Labels]:
         """What is known of the object at the end."""

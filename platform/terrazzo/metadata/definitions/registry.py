@@ -14,6 +14,7 @@ from terrazzo.database.field import Field, flag, link, moment, number, reference
 from terrazzo.domain.campaign_waves import check_waves
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
+from terrazzo.domain.event_definition import check_event_definitions
 from terrazzo.domain.mapping_table import mapping_rows_check
 from terrazzo.domain.script_rows import (
     calculate_rows_check,
@@ -234,6 +235,7 @@ MAPPING = define(
     structure("script", required=True, check_steps=mapping_rows_check),
     structure("addition", unset="[]"),
     structure("template"),
+    structure("events", unset="{}", check=check_event_definitions),  # what is said of them, by code
     *authors(),
 )
 

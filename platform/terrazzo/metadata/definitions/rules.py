@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from terrazzo.database.entity import authors, define
 from terrazzo.database.field import Field, flag, number, secret, structure, text
+from terrazzo.domain.event_definition import SEVERITIES
 
 KINDS = ("event", "opened", "closed")
 CHANNELS = ("email", "sms", "android", "ios", "wechat", "webhook")
@@ -95,6 +96,7 @@ RULE = define(
     _listed("object_list", check_texts(MOST_CODES)),  # ids; none: all objects of the company
     _listed("codes", check_texts(MOST_CODES)),  # none: all
     _listed("kinds", check_kinds, required=True),
+    text("severity", 16, choices=("", *SEVERITIES)),  # the least that an event has to have
     text("channel", 16, required=True, choices=CHANNELS),
     number("project_id", default=1, minimum=1),  # of the messenger
     _listed("recipients", check_texts(MOST_RECIPIENTS)),

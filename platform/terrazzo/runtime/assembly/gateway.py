@@ -20,6 +20,7 @@ from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
+from terrazzo.events.definitions import EventDefinitions
 from terrazzo.files.library import FileLibrary
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
@@ -153,6 +154,7 @@ class GatewayServers:
             object_flags=views.flags,
             files=parts.files,
             events=views.events,
+            event_definitions=EventDefinitions(metadata.entities.mappings),
             messenger=parts.messenger,
             labels=views.labels,
             login=parts.logins.users,
@@ -206,6 +208,7 @@ class GatewayServers:
                 flags=parts.views.flag_watch.stats,
                 quotas=parts.metadata.quotas.stats,
                 event_quotas=parts.metadata.event_quotas.stats,
+                event_expiry=parts.views.expiry,
             ),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),

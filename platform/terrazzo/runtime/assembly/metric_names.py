@@ -217,3 +217,5 @@ EVENT_QUOTAS = {
     "terrazzo_quota_labels_refused_total": "labels_refused",
     "terrazzo_quota_comments_refused_total": "comments_refused",
 }
+
+EVENT_EXPIRY = {"terrazzo_events_expired_total": "expired"}

@@ -43,6 +43,7 @@ def part_metrics(
     flags: msgspec.Struct,
     quotas: msgspec.Struct,
     event_quotas: msgspec.Struct,
+    event_expiry: msgspec.Struct,
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
@@ -73,4 +74,5 @@ def part_metrics(
         StatsCollector(names.FLAGS, lambda: flags),
         StatsCollector(names.QUOTAS, lambda: quotas),
         StatsCollector(names.EVENT_QUOTAS, lambda: event_quotas),
+        StatsCollector(names.EVENT_EXPIRY, lambda: event_expiry),
     ]

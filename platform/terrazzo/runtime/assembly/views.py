@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from terrazzo.config.sections import Config
 from terrazzo.events.events import EventRecords
+from terrazzo.events.expiry import LOOK_S, EventExpiry, EventExpiryStats
 from terrazzo.events.labels import LabelRecords
 from terrazzo.live.diagnostic_source import DiagnosticSource
 from terrazzo.live.event_source import EventSource
@@ -16,6 +17,7 @@ from terrazzo.live.sources import CommandSource, RecordSource, TerminalSource
 from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.objects.flag_watch import FlagWatch
 from terrazzo.objects.flags import ObjectFlagReader
+from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.lifetime import Lifetime
@@ -27,6 +29,7 @@ class Views:
 
     live: LiveHub
     events: EventRecords
+    expiry: EventExpiryStats
     labels: LabelRecords
     flags: ObjectFlagReader
     flag_watch: FlagWatch
@@ -47,6 +50,10 @@ def start_views(
     event_source = EventSource(live, zone=config.zone, clock=clock)
     mapper.effect_queue.happened.listen(event_source.on_happened)
     events.changes.listen(event_source.on_happened)
+    expiry = EventExpiry(metadata.database, clock=clock)
+    expiry.changes.listen(event_source.on_happened)
+    expiring = lifetime.tasks.repeat("event expiry", LOOK_S, expiry.run, OnFailure.RESTART)
+    lifetime.push_async_callback(expiring.stop)
     labels = LabelRecords(metadata.database, mapper, zone=config.zone)
     boot_timeout_s = config.limits.boot_timeout_s
     flags = ObjectFlagReader(
@@ -54,7 +61,7 @@ def start_views(
     )
     watch = FlagWatch(flags, live, metadata.registry, tasks=lifetime.tasks, zone=config.zone, clock=clock)
     _start_flag_watch(watch, lifetime, metadata, mapper, messaging)
-    return Views(live, events, labels, flags, watch)
+    return Views(live, events, expiry.stats, labels, flags, watch)
 
 
 def _start_live(

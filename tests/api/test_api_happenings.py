@@ -19,9 +19,9 @@ from terrazzo.times import now_us, parse_time
 EVENT_FIELDS = {
     **dict.fromkeys(("id", "object_id", "is_available"), int),
     **dict.fromkeys(("terminal_id", "code", "label_en", "label_cn", "value", "extension_key", "extension_value"), str),
-    **dict.fromkeys(("reference", "created"), str),
+    **dict.fromkeys(("reference", "created", "severity", "state"), str),
 }
-"""Section 2 "Event record"."""
+"""Section 2 "Event record", with severity and state."""
 LABEL_FIELDS = {
     **dict.fromkeys(("id", "object_id", "project_id", "is_available"), int),
     **dict.fromkeys(("terminal_id", "class_id", "code", "label_en", "label_cn", "retained", "opened_at"), str),

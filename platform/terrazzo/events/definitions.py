@@ -10,7 +10,7 @@ import msgspec
 
 from terrazzo.database.port import Repository, Row
 from terrazzo.domain.actor import Actor
-from terrazzo.domain.event_definition import UNDEFINED, EventDefinition, parse_event_definitions
+from terrazzo.domain.event_definition import MOST_CLEARED, UNDEFINED, EventDefinition, parse_event_definitions
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.errors import BadParameter, NotFound
 
@@ -51,6 +51,8 @@ class EventDefinitions:
             known = {each.code: each for each in defined_events(row)}
             if code not in known:
                 raise NotFound("code", code)
+            if len(values.get("clears", ())) > MOST_CLEARED:
+                raise BadParameter("clears", f"at most {MOST_CLEARED} codes")
             for cleared in values.get("clears", ()):
                 if cleared not in known:
                     raise BadParameter("clears", f"the mapping has no event {cleared!r:.70}")

@@ -16,6 +16,7 @@ from terrazzo.domain.event_definition import DEFAULT_SEVERITY, MOST_CLEAR_AFTER_
 from terrazzo.errors import BadParameter
 from terrazzo.events.definitions import DefinedEvent
 
+_Seconds = Annotated[int, Meta(ge=0, le=MOST_CLEAR_AFTER_S, description="seconds; 0: never")]
 _WORDS = f"{', '.join(SEVERITIES)}; empty: {DEFAULT_SEVERITY}"
 
 
@@ -33,12 +34,14 @@ class DefineEvent(msgspec.Struct, kw_only=True):
     """
 
     mapping_id: Key
-    code: Annotated[str, Meta(min_length=1, max_length=64)]
+    code: Annotated[str, Meta(min_length=1, max_length=64, description="the code of an EVNT row")]
     name: Annotated[str, Meta(max_length=64)] | UnsetType = UNSET
     severity: Annotated[str, Meta(max_length=16, description=_WORDS)] | UnsetType = UNSET
     clears_itself: Flag | UnsetType = UNSET
     clears: Names | UnsetType = UNSET
-    clear_after_s: Annotated[int, Meta(ge=0, le=MOST_CLEAR_AFTER_S)] | UnsetType = UNSET
+    clear_after_s: Annotated[int, Meta(ge=0, le=MOST_CLEAR_AFTER_S, description="seconds; 0: never")] | UnsetType = (
+        UNSET
+    )
 
 
 class EventDefinitionRecord(msgspec.Struct):

@@ -18,7 +18,7 @@ from msgspec import Meta, inspect
 
 from terrazzo.config.bridge import BridgeSection, check_bridges
 from terrazzo.config.http import check_http
-from terrazzo.config.kinds import CountOrOff, Host, Port, Prefix, Seconds
+from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
 from terrazzo.config.limits import LimitsSection
 from terrazzo.config.messenger import MessengerSection, check_messenger
 from terrazzo.config.sso import SsoSection, check_sso
@@ -128,6 +128,16 @@ class AuditSection(msgspec.Struct, frozen=True, kw_only=True):
     retention_days: CountOrOff = 0
 
 
+class RetentionSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[retention]``: for how many days the database keeps what has happened; companies may keep less."""
+
+    events: Days = 0
+    labels: Days = 0
+    commands: Days = 0
+    messages: Days = 0
+    audit: Days = 0
+
+
 class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[time]``: the zone of times without an offset."""
 
@@ -186,6 +196,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     users: UsersSection = UsersSection()
     sso: SsoSection = SsoSection()
     audit: AuditSection = AuditSection()
+    retention: RetentionSection = RetentionSection()
     time: TimeSection = TimeSection()
     metrics: MetricsSection = MetricsSection()
     command: CommandSection = CommandSection()

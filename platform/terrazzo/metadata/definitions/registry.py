@@ -36,6 +36,7 @@ MAX_TAGS = 16  # of a terminal
 MAX_TAG = 32  # characters
 MAX_WINDOW_S = 3_660 * 86_400
 MAX_UPGRADE_S = 30 * 86_400
+MAX_DAYS = 36_500
 MIN_RSA_BITS = 2_048
 MAX_RSA_BITS = 4_096  # a payload takes about 10 ms to open then
 
@@ -138,6 +139,7 @@ COMPANY = define(
     text("phone", 32),
     text("address", 255),
     flag("needs_second_factor"),  # of each of its users
+    *(number(f"retention_{kind}", maximum=MAX_DAYS) for kind in ("events", "labels", "commands", "messages", "audit")),
     *authors(),
     company="id",
 )

@@ -209,6 +209,7 @@ class GatewayServers:
                 quotas=parts.metadata.quotas.stats,
                 event_quotas=parts.metadata.event_quotas.stats,
                 event_expiry=parts.views.expiry,
+                retention=parts.metadata.retention,
             ),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),

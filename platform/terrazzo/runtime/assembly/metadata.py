@@ -27,6 +27,7 @@ from terrazzo.metadata.former_terminals import FormerTerminals
 from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.registry_feed import load_registry
+from terrazzo.metadata.retention import LOOK_S, Retention, RetentionStats
 from terrazzo.metadata.sealed_columns import seal_clear
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.retry import Retry
@@ -55,6 +56,7 @@ class Metadata:
     tokens: Tokens
     api_keys: ApiKeys
     audit: AuditLog
+    retention: RetentionStats
     first_admin: FirstAdmin | None
 
 
@@ -101,6 +103,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
         tokens=tokens,
         api_keys=api_keys,
         audit=audit,
+        retention=_start_retention(config, database, event_quotas, lifetime, clock=clock),
         first_admin=first_admin,
     )
 
@@ -118,6 +121,15 @@ def _open_audit(config: Config, database: Database, lifetime: Lifetime, *, clock
         )
         lifetime.push_async_callback(forgetting.stop)
     return audit
+
+
+def _start_retention(
+    config: Config, database: Database, quotas: EventQuotas, lifetime: Lifetime, *, clock: Callable[[], int]
+) -> RetentionStats:
+    retention = Retention(database, config.retention, quotas=quotas, clock=clock)
+    deleting = lifetime.tasks.repeat("retention of records", LOOK_S, retention.run, OnFailure.RESTART)
+    lifetime.push_async_callback(deleting.stop)
+    return retention.stats
 
 
 async def _open_api_keys(

@@ -218,4 +218,6 @@ EVENT_QUOTAS = {
     "terrazzo_quota_comments_refused_total": "comments_refused",
 }
 
+RETENTION = {"terrazzo_retention_seconds_total": "seconds"}
+
 EVENT_EXPIRY = {"terrazzo_events_expired_total": "expired"}

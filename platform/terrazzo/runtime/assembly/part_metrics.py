@@ -13,6 +13,7 @@ from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.diagnostics.journal import RefusalStats
 from terrazzo.ingest.commit_group import IngestStats
 from terrazzo.live.stats import LiveStats
+from terrazzo.metadata.retention import RetentionStats
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
 from terrazzo.runtime.assembly.collectors import LabelledCollector, StatsCollector
@@ -44,6 +45,7 @@ def part_metrics(
     quotas: msgspec.Struct,
     event_quotas: msgspec.Struct,
     event_expiry: msgspec.Struct,
+    retention: RetentionStats,
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
@@ -75,4 +77,6 @@ def part_metrics(
         StatsCollector(names.QUOTAS, lambda: quotas),
         StatsCollector(names.EVENT_QUOTAS, lambda: event_quotas),
         StatsCollector(names.EVENT_EXPIRY, lambda: event_expiry),
+        StatsCollector(names.RETENTION, lambda: retention),
+        LabelledCollector("terrazzo_retention_deleted_total", "kind", lambda: retention.deleted),
     ]

@@ -1,4 +1,4 @@
-"""Adds what is said of a mapping's events, severity and causes of clearing, and the severity that rules look at.
+"""Adds what is said of a mapping's events, severity, causes of clearing, and how long companies keep what has happened.
 
 Events of before have the severity of events of which nothing is said; those that are cleared were cleared by users.
 """
@@ -22,3 +22,5 @@ def upgrade() -> None:
     op.create_index("ix_event_object_id_code_state", "event", ["object_id", "code", "state"])
     op.create_index("ix_event_clear_at_id", "event", ["clear_at", "id"])
     op.add_column("rule", sa.Column("severity", sa.String(16), nullable=False, server_default=""))
+    for kind in ("events", "labels", "commands", "messages", "audit"):
+        op.add_column("company", sa.Column(f"retention_{kind}", BIG, nullable=False, server_default="0"))

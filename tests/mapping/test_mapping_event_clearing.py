@@ -15,7 +15,7 @@ from migrated import seed
 from postgresql_server import PostgreSQL
 from terrazzo.database.database import Database
 from terrazzo.database.tables.events import EVENT
-from terrazzo.domain.event_definition import parse_event_definitions
+from terrazzo.domain.events.definition import parse_event_definitions
 from terrazzo.events.expiry import EventExpiry
 from terrazzo.mapping import effect_writer
 from terrazzo.mapping.effect_writer import EffectWriter

@@ -8,6 +8,7 @@ from parser_kinds import Parser
 from row_checks import check_calculate_rows, check_mapping_rows
 from terrazzo.analysis.statistics_rows import parse_statistics_rows
 from terrazzo.domain.control_table import check_control_rows, plan_command
+from terrazzo.domain.events.definition import parse_event_definitions
 from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.script_rows import (
     check_codes,
@@ -84,7 +85,24 @@ def _command(text: str) -> object:
     return plan_command([["go", "", "", "OBJ", text, ""]], "go", "1", terminals=["T1"], is_known=lambda uid: False)
 
 
+def _definitions(text: str) -> object:
+    """Any JSON as what is said of events."""
+    return parse_event_definitions(msgspec.json.decode(text))
+
+
 PARSERS: list[Parser[str]] = [
+    Parser(
+        covers=("terrazzo.domain.events.definition:parse_event_definitions",),
+        run=_definitions,
+        raises=(ValueError, msgspec.MsgspecError, RecursionError),  # of the test's own decoder
+        worst=(
+            lambda n: "{" + ",".join(f'"c{i}":{{}}' for i in range(n // 10)) + "}",
+            lambda n: '{"A":{"clears":[' + ",".join(['"x"'] * (n // 4)) + "]}}",
+            lambda n: '{"A":{"severity":"' + "m" * n + '"}}',
+            lambda n: '{"' + "A" * n + '":{}}',
+        ),
+        samples=('{"HOT":{"severity":"major","clears":["A"],"clears_itself":true,"clear_after_s":5,"name":"x"}}', "{}"),
+    ),
     Parser(
         covers=(
             "terrazzo.domain.script_rows:parse_duration",

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from terrazzo.domain.event_definition import severity_name
+from terrazzo.domain.events.definition import severity_name
 from terrazzo.domain.record import record_of
 from terrazzo.times import format_spaced
 

@@ -10,7 +10,7 @@ import msgspec
 
 from terrazzo.database.port import Repository, Row
 from terrazzo.domain.actor import Actor
-from terrazzo.domain.event_definition import MOST_CLEARED, UNDEFINED, EventDefinition, parse_event_definitions
+from terrazzo.domain.events.definition import MOST_CLEARED, UNDEFINED, EventDefinition, parse_event_definitions
 from terrazzo.domain.mapping_row import RowKind
 from terrazzo.errors import BadParameter, NotFound
 

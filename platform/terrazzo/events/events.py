@@ -29,7 +29,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.database.tables.events import EVENT, EVENT_COMMENT
 from terrazzo.domain.actor import Actor
-from terrazzo.domain.event_definition import SEVERITIES
+from terrazzo.domain.events.definition import SEVERITIES
 from terrazzo.domain.happened import Happened
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.event_quotas import EventQuotas

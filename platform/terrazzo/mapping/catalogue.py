@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from terrazzo.domain.event_definition import EventDefinition, parse_event_definitions
+from terrazzo.domain.events.definition import EventDefinition, parse_event_definitions
 from terrazzo.domain.mapping_table import MappingTable, Slot, table_steps
 from terrazzo.domain.payload import PointLimits
 from terrazzo.expressions.functions import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from terrazzo.domain.event_definition import DEFAULT_SEVERITY, severity_rank
+from terrazzo.domain.events.definition import DEFAULT_SEVERITY, severity_rank
 
 BY_CONDITION, BY_EVENT = "condition", "event"
 """Why an event is cleared: its condition is false again; another event says so."""

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.domain.event_definition import UNDEFINED
+from terrazzo.domain.events.definition import UNDEFINED
 from terrazzo.domain.mapping_row import MappingRow
 from terrazzo.domain.payload import Points, shorten, take_points
 from terrazzo.domain.report_topic import series_name_in, uid_of

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from terrazzo.database.entity import COMPANY
-from terrazzo.domain.event_definition import severity_rank
+from terrazzo.domain.events.definition import severity_rank
 from terrazzo.domain.happened import Happened
 from terrazzo.metadata.repositories.repository import RowChange
 

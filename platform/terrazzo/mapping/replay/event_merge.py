@@ -2,8 +2,8 @@
 
 An event occurs again when the same code was raised by the same terminal's message at the same time: it keeps its id,
 and with that its severity, its comments, and who acknowledged and cleared it. What its mapping clears is cleared as the
-replay finds it, unless somebody, or time, has cleared it. So ids don't order the events that several terminals raised at
-the same time: a new one comes after those that keep theirs.
+replay finds it, unless somebody, or time, has cleared it. So ids don't order the events that several terminals raised
+at the same time: a new one comes after those that keep theirs.
 """
 
 from __future__ import annotations

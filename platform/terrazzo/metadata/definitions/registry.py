@@ -14,7 +14,7 @@ from terrazzo.database.field import Field, flag, link, moment, number, reference
 from terrazzo.domain.campaign_waves import check_waves
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
-from terrazzo.domain.event_definition import check_event_definitions
+from terrazzo.domain.events.definition import check_event_definitions
 from terrazzo.domain.mapping_table import mapping_rows_check
 from terrazzo.domain.script_rows import (
     calculate_rows_check,

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from terrazzo.database.entity import authors, define
 from terrazzo.database.field import Field, flag, number, secret, structure, text
-from terrazzo.domain.event_definition import SEVERITIES
+from terrazzo.domain.events.definition import SEVERITIES
 
 KINDS = ("event", "opened", "closed")
 CHANNELS = ("email", "sms", "android", "ios", "wechat", "webhook")

@@ -12,7 +12,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.database.field import check_storable
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.event_definition import DEFAULT_SEVERITY, MOST_CLEAR_AFTER_S, SEVERITIES
+from terrazzo.domain.events.definition import DEFAULT_SEVERITY, MOST_CLEAR_AFTER_S, SEVERITIES
 from terrazzo.errors import BadParameter
 from terrazzo.events.definitions import DefinedEvent
 
@@ -39,9 +39,7 @@ class DefineEvent(msgspec.Struct, kw_only=True):
     severity: Annotated[str, Meta(max_length=16, description=_WORDS)] | UnsetType = UNSET
     clears_itself: Flag | UnsetType = UNSET
     clears: Names | UnsetType = UNSET
-    clear_after_s: Annotated[int, Meta(ge=0, le=MOST_CLEAR_AFTER_S, description="seconds; 0: never")] | UnsetType = (
-        UNSET
-    )
+    clear_after_s: _Seconds | UnsetType = UNSET
 
 
 class EventDefinitionRecord(msgspec.Struct):

@@ -44,6 +44,7 @@ MEANINGS = {
     "lua_file": "Lua file",
     "lua_version": "Lua version",
     "maker": "manufacturer",
+    "mapping_id": "the mapping table",
     "mcu_file": "MCU file",
     "mcu_version": "MCU version",
     "message": "comes back in the answer",

@@ -151,9 +151,9 @@ class Retention:
             after = rows[-1].id
             await asyncio.sleep(max(_LEAST_PAUSE_S, _PAUSE * took_s))
 
-    async def _look(self, cutoff: Cutoff, after: int) -> Sequence[Any]:
+    async def _look(self, cutoff: Cutoff, after: int) -> list[Any]:
         async with self._database.reading() as connection:
-            return (await connection.execute(next_batch(cutoff, after))).all()
+            return list((await connection.execute(next_batch(cutoff, after))).all())
 
     async def _remove(self, kind: AgingKind, ids: Sequence[int]) -> None:
         async with self._database.writing() as connection:

@@ -32,14 +32,14 @@ def merge_events(
     changes = Changes()
     for index, event in enumerate(events):
         same = known.get((event.code, event.terminal_id, event.time_us))
-        row = same.popleft() if same else None
-        values = event_values(event) | _standing(event, cleared.get(index), row)
-        if row is None:
+        before = same.popleft() if same else None
+        values = event_values(event) | _standing(event, cleared.get(index), before)
+        if before is None:
             changes.inserts.append(values)
             continue
-        changed = {name: value for name, value in values.items() if row[name] != value}
+        changed = {name: value for name, value in values.items() if before[name] != value}
         if changed:
-            changes.updates[row["id"]] = changed
+            changes.updates[before["id"]] = changed
     changes.deletes = [row["id"] for left in known.values() for row in left]
     return changes
 

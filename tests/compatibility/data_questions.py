@@ -267,6 +267,8 @@ NEVER_WRITTEN: dict[str, Any] = {
 
 ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0, "total_records": int}
 ADDED |= {"deliver": 0, "configuration": None, "tags": [], "online": 0, "last_seen": "", "batch": None}
+ADDED |= {"events": {}, "severity": str, "cleared_cause": str, "clear_at": None, "state": str}
+ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit")}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 
 
@@ -292,7 +294,8 @@ def _field_now(name: str, kept: Any, found: Any) -> Any:
 
 
 def _is_added(name: str, found: dict[str, Any]) -> bool:
-    return bool(isinstance(found[name], int) if ADDED[name] is int else found[name] == ADDED[name])
+    said = ADDED[name]
+    return bool(isinstance(found[name], said) if isinstance(said, type) else found[name] == said)
 
 
 def _columns(table: list[str]) -> list[str]:

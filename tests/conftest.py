@@ -56,8 +56,10 @@ def encodable(value: object) -> object:
 @pytest.fixture(scope="session")
 def influxd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[InfluxServer]:
     """An InfluxDB of this run's own: tests share it, each in databases of its own."""
-    with InfluxServer(tmp_path_factory.mktemp("influxd")) as server:
-        yield server
+    server = InfluxServer(tmp_path_factory.mktemp("influxd"))
+    server.start()
+    yield server
+    server.kill()  # it would write down for seconds what nobody reads again
 
 
 @pytest.fixture(params=["rocksdb", "influxdb"])

@@ -20,6 +20,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -32,6 +33,8 @@ from support import shared_modules
 _LOADED = (
     *("terrazzo.cli.serve", "terrazzo.runtime.process"),
     *("sqlalchemy.dialects.sqlite.aiosqlite", "terrazzo_adapters.bridge"),
+    *("terrazzo.access.key_rotation", "terrazzo.client", "rich.console", "rich.progress", "rich.table"),
+    *("terrazzo.demo", "terrazzo_simulators.fleet"),
 )
 _MOST_BYTES = 1 << 17  # of a request
 
@@ -43,17 +46,25 @@ class LoadedProcess:
         program: as after ``python``: ``-m`` and a module, or a file; then its arguments.
         output: where its output goes, and its errors unless ``errors`` says where.
         env: its whole environment.
+        given: its standard input; without it there is nothing to read.
     """
 
     def __init__(
-        self, program: list[str], output: IO[Any], env: Mapping[str, str], *, errors: IO[Any] | None = None
+        self,
+        program: list[str],
+        output: IO[Any],
+        env: Mapping[str, str],
+        *,
+        errors: IO[Any] | None = None,
+        given: IO[Any] | None = None,
     ) -> None:
         self.args = program
         self.returncode: int | None = None
         self._keeper, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         request = json.dumps({"program": program, "env": dict(env), "folder": os.getcwd()}).encode()
-        with far:
-            socket.send_fds(_source(), [request], [far.fileno(), output.fileno(), (errors or output).fileno()])
+        with far, open(os.devnull, "rb") as nothing:
+            files = [far, given or nothing, output, errors or output]
+            socket.send_fds(_source(), [request], [each.fileno() for each in files])
         self.pid = self._told()
 
     def poll(self) -> int | None:
@@ -93,6 +104,36 @@ class LoadedProcess:
         if not told:
             raise AssertionError(f"the keeper of {self.args} has ended")
         return int(told)
+
+
+def run_loaded(
+    program: list[str], *, env: Mapping[str, str], given: bytes = b"", timeout_s: float = 60
+) -> subprocess.CompletedProcess[bytes]:
+    """Output, errors and exit status of a program that ends by itself, as ``subprocess.run`` has them.
+
+    Raises:
+        subprocess.TimeoutExpired: it didn't end; it has been killed.
+    """
+    with tempfile.TemporaryFile() as asked, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
+        asked.write(given)
+        asked.seek(0)
+        child = LoadedProcess(program, output, env, errors=errors, given=asked)
+        try:
+            status = child.wait(timeout_s)
+        finally:
+            child.kill()
+            child.wait()
+        said = []
+        for file in (output, errors):
+            file.seek(0)
+            said.append(file.read())
+        return subprocess.CompletedProcess(program, status, *said)
+
+
+def run_loaded_text(program: list[str], *, env: Mapping[str, str], given: str = "") -> subprocess.CompletedProcess[str]:
+    """The same in UTF-8."""
+    done = run_loaded(program, env=env, given=given.encode())
+    return subprocess.CompletedProcess(program, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
 @contextmanager
@@ -137,7 +178,7 @@ def _next_request(requests: socket.socket) -> dict[str, Any]:
     """Returns in copies only, once in each; the process that is copied ends here."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for keepers
     while True:
-        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 3)
+        request, files, _, _ = socket.recv_fds(requests, _MOST_BYTES, 4)
         if not request:
             os._exit(0)
         if os.fork() == 0:
@@ -149,17 +190,17 @@ def _next_request(requests: socket.socket) -> dict[str, Any]:
             os.close(file)
 
 
-def _keep(report: int, output: int, errors: int) -> None:
+def _keep(report: int, given: int, output: int, errors: int) -> None:
     """Returns in the copy; the keeper ends after it."""
     pid = os.fork()
     if pid == 0:
-        os.dup2(output, 1)
-        os.dup2(errors, 2)
-        for file in (report, output, errors):
+        for number, file in enumerate((given, output, errors)):
+            os.dup2(file, number)
+        for file in (report, given, output, errors):
             os.close(file)
         return
-    os.close(output)
-    os.close(errors)
+    for file in (given, output, errors):
+        os.close(file)
     os.write(report, b"%d" % pid)
     _, status = os.waitpid(pid, 0)
     os.write(report, b"%d" % os.waitstatus_to_exitcode(status))

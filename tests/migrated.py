@@ -8,13 +8,18 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+import pytest
+from argon2 import PasswordHasher
+
 from terrazzo.access.users import ensure_admin
 from terrazzo.config.limits import LimitsSection
+from terrazzo.crypto import passwords
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import FILE, Database
 from terrazzo.database.usage import count_missing
@@ -33,10 +38,30 @@ async def no_records(entities: Entities) -> None:
 
 
 async def first_start(entities: Entities) -> None:
-    """What a platform's first start makes: its administrator, with ``PASSWORD``, and the first project."""
-    with tempfile.TemporaryDirectory() as folder:
+    """What a platform's first start makes: its administrator, with ``PASSWORD``, and the first project.
+
+    Each test logs in, and only few are about what that costs: the password has a cheap hash.
+    """
+    with tempfile.TemporaryDirectory() as folder, cheap_hashes():
         await ensure_admin(entities, data_dir=Path(folder), password=PASSWORD)
     await entities.projects.ensure_default()
+
+
+_cheap = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+
+
+def hash_of(password: str) -> str:
+    """A hash of a user's password that takes next to nothing to make and to verify; it says so itself."""
+    return _cheap.hash(password)
+
+
+@contextmanager
+def cheap_hashes() -> Iterator[None]:
+    """Meanwhile all passwords get such hashes, and nobody's is one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(passwords, "_hasher", _cheap)
+        patch.setattr(passwords, "NOBODY", hash_of("nobody's"))
+        yield
 
 
 def seed(folder: Path, records: Callable[[Entities], Awaitable[None]] = no_records) -> Path:

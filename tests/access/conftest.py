@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from access_stand import AccessStand
 
-from migrated import seed
+from migrated import cheap_hashes, seed
 from terrazzo.access.tokens import Tokens, load_token_key
 from terrazzo.access.users import ensure_admin
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.registry import Registry
 from terrazzo.metadata.entities import Entities
+
+
+@pytest.fixture
+def cheap() -> Iterator[None]:
+    """For tests of what comes of right and wrong passwords, many of them; not of what looking at them costs."""
+    with cheap_hashes():
+        yield
 
 
 @pytest.fixture

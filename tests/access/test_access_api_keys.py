@@ -22,6 +22,7 @@ from terrazzo.metadata.repositories import api_keys as repository
 from terrazzo.times import DAY_US
 
 TABLE = API_KEY.table
+pytestmark = pytest.mark.usefixtures("cheap")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.errors import NotAuthenticated, Throttled, Unavailable
 
 HOME = "10.0.0.1"
+pytestmark = pytest.mark.usefixtures("cheap")
 
 
 @pytest.fixture

@@ -15,6 +15,8 @@ from terrazzo.domain.registry import Registry
 from terrazzo.errors import NotAuthenticated
 from terrazzo.metadata.entities import Entities
 
+pytestmark = pytest.mark.usefixtures("cheap")
+
 
 async def test_token_says_whose_it_is(stand: AccessStand) -> None:
     row = await stand.user("bo", role="operator")

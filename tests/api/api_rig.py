@@ -12,11 +12,10 @@ from typing import Any
 
 import aiohttp
 
-from migrated import first_start, seed
+from migrated import first_start, hash_of, seed
 from own_platform import PASSWORD, ListenAddresses, Platform, Ports, own_platform
 from terrazzo.api.kernel.services import Services
 from terrazzo.config.limits import LimitsSection
-from terrazzo.crypto.passwords import hash_password
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.metadata.entities import Entities
 from terrazzo.terminals.presence import PresenceRegister
@@ -132,7 +131,7 @@ async def _with_users(entities: Entities) -> None:
     """A first start's records, and users of each role in two companies."""
     await first_start(entities)
     other = await entities.companies.create(SYSTEM, {"name": "other"})
-    hashed = await hash_password(PASSWORD)
+    hashed = hash_of(PASSWORD)
     for name, role, company in [
         ("admin", "admin", 1),
         ("operator", "operator", 1),
@@ -146,8 +145,9 @@ async def _with_users(entities: Entities) -> None:
 async def _tokens(platform: Platform) -> dict[str, str]:
     """Tokens by who it is."""
     users, tokens = platform.metadata.entities.users, platform.metadata.tokens
-    if await users.by_name("admin-user") is None:  # the records are not in the folder
+    known = {row["username"]: row async for row in users.every()}
+    if "admin-user" not in known:  # the records are not in the folder
         await _with_users(platform.metadata.entities)
+        known = {row["username"]: row async for row in users.every()}
     names = {"root": "admin"} | {name: f"{name}-user" for name in ("admin", "operator", "viewer", "stranger")}
-    known = {name: await users.by_name(username) for name, username in names.items()}
-    return {name: tokens.issue_for(row) for name, row in known.items() if row is not None}
+    return {name: tokens.issue_for(known[username]) for name, username in names.items() if username in known}

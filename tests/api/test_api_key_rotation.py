@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 from api_rig import Rig, open_rig, terminal_fields
 
+from loaded_process import run_loaded_text
 from own_platform import own_platform
 from terrazzo.access.key_rotation import rotate_secrets_key
 from terrazzo.access.tokens import KEY_FILE as TOKEN_FILE
@@ -24,15 +24,9 @@ from terrazzo.metadata.definitions.registry import TERMINAL
 
 async def rotate(*arguments: str, **environ: str) -> tuple[int, str, str]:
     """Exit status, standard output and error of ``terrazzo keys rotate``."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "terrazzo", "keys", "rotate", *arguments),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=os.environ | environ,
-    )
-    output, errors = await process.communicate()
-    assert process.returncode is not None
-    return process.returncode, output.decode(), errors.decode()
+    program = ["-m", "terrazzo", "keys", "rotate", *arguments]
+    done = await asyncio.to_thread(run_loaded_text, program, env=os.environ | environ)
+    return done.returncode, done.stdout, done.stderr
 
 
 async def sealed_pin(rig: Rig, uid: str) -> str:

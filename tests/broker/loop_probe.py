@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from garbage import set_aside
 from mqtt_bytes import field, frame
 from turns_of_loop import WorkClock
 
@@ -43,14 +43,12 @@ class LoopProbe:
 @contextmanager
 def probed() -> Iterator[LoopProbe]:
     """The probe over the running loop; no turn may have been longer than ``LONGEST_S``."""
-    gc.collect()
-    gc.freeze()  # what the tests before have left is not looked through again
+    set_aside()
     probe = LoopProbe()
     try:
         yield probe
     finally:
         probe.stop()
-        gc.unfreeze()
     assert probe.longest_s < LONGEST_S, f"one turn of the loop took {probe.longest_s * 1_000:.0f} ms of CPU"
 
 

@@ -21,6 +21,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from loaded_process import run_loaded_text
 from support import free_port
 from terrazzo.access.users import ensure_admin
 from terrazzo.cli import checks
@@ -383,9 +384,8 @@ def test_influxdb_is_asked(tmp_path: Path) -> None:
 
 
 def doctor(*arguments: object, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from terrazzo.cli import main; main()", "doctor", *map(str, arguments)]
     environment = os.environ | {"COLUMNS": "200"} | environ
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    return run_loaded_text(["-m", "terrazzo", "doctor", *map(str, arguments)], env=environment)
 
 
 def test_table_and_exit_status(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from paho.mqtt import publish
 
+from loaded_process import run_loaded
 from running import PASSWORD, Platform
 from support import free_port
 from terrazzo.bulk.entities import BULK_ENTITIES
@@ -32,9 +33,9 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
 def terrazzo(
     platform: Platform, *arguments: str, given: bytes = b"", **environment: str
 ) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "terrazzo", *arguments, "--url", platform.url]
+    command = ["-m", "terrazzo", *arguments, "--url", platform.url]
     env = {**os.environ, "TERRAZZO_PASSWORD": PASSWORD, "COLUMNS": "160", **environment}
-    return subprocess.run(command, input=given, capture_output=True, env=env, timeout=60)
+    return run_loaded(command, given=given, env=env)
 
 
 def rows(*uids: str) -> bytes:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from loaded_process import run_loaded_text
+from migrated import seed
 from terrazzo.access.refusals import RefusalLog
 from terrazzo.access.second_factor import SecondFactors
 from terrazzo.access.tokens import Tokens, load_token_key
@@ -27,10 +29,16 @@ from terrazzo.logins.limiter import LoginLimiter
 from terrazzo.metadata.entities import Entities
 
 
-def terrazzo(*arguments: object, stdin: str = "", **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from terrazzo.cli import main; main()", *map(str, arguments)]
+def terrazzo(
+    *arguments: object, stdin: str = "", loaded: bool = True, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command; not ``loaded``: started as users do."""
+    command = ["-m", "terrazzo", *map(str, arguments)]
     clean = {name: value for name, value in os.environ.items() if not name.startswith("TERRAZZO_")}
     environment = clean | {"COLUMNS": "200"} | environ
+    if loaded:
+        return run_loaded_text(command, env=environment, given=stdin)
+    command = [sys.executable, *command]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment, timeout=60)
 
 
@@ -43,14 +51,14 @@ class Running:
     login: UserLogin
     changes: ChangeWatcher
 
-    def user(self, *arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        return terrazzo("user", *arguments, "--data", self.data, stdin=stdin)
+    def user(self, *arguments: object, stdin: str = "", loaded: bool = True) -> subprocess.CompletedProcess[str]:
+        return terrazzo("user", *arguments, "--data", self.data, stdin=stdin, loaded=loaded)
 
 
 @pytest.fixture
 async def running(tmp_path: Path) -> AsyncIterator[Running]:
     data = tmp_path / "data"
-    database = await Database.open("", data_dir=data)
+    database = await Database.open("", data_dir=seed(data))
     changes = ChangeWatcher(database)
     await changes.start()
     entities = Entities.open(database, Registry(), Secrets.open(data))
@@ -67,7 +75,9 @@ async def running(tmp_path: Path) -> AsyncIterator[Running]:
 
 async def test_users_come_and_go_while_the_platform_runs(running: Running) -> None:
     added = running.user(
-        "add", "bo", "--role", "operator", "--email", "b@x.org", "--password-stdin", stdin="the first\n"
+        *("add", "bo", "--role", "operator", "--email", "b@x.org", "--password-stdin"),
+        stdin="the first\n",
+        loaded=False,
     )
     assert (added.returncode, added.stdout, added.stderr) == (0, "added user bo (id 2, operator)\n", "")
     _, token = await running.login.login("bo", "the first", "")
@@ -149,7 +159,7 @@ def test_no_database_is_made_by_mistake(tmp_path: Path) -> None:
 def test_bad_configuration_is_one_line_and_exit_2(tmp_path: Path) -> None:
     config = tmp_path / "terrazzo.toml"
     config.write_text("[mqtt]\nport = 99999\n")
-    result = terrazzo("user", "list", "--config", config)
+    result = terrazzo("user", "list", "--config", config, loaded=False)
     assert (result.returncode, result.stderr) == (2, "terrazzo: mqtt.port: expected 0..65535, got 99999\n")
     result = terrazzo("user", "list", TERRAZZO_HTTP__PROT="1")
     assert "TERRAZZO_HTTP__PROT: http.prot: unknown key; did you mean http.port?" in result.stderr

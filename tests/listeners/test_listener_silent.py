@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 from aiohttp import web
 
-from garbage import garbage_by_type, of_each
+from garbage import garbage_by_type, of_each, set_aside
 from waiting import until
 
 COUNT = 40
@@ -19,7 +19,7 @@ UPGRADE = b"GET /mqtt HTTP/1.1\r\nHost: x\r\n"
 
 @pytest.fixture
 async def broker(start):
-    return start(half_open_per_address=COUNT)
+    return start(half_open_per_address=COUNT, connect_timeout_s=3.0)
 
 
 async def port_of(broker, kind: str) -> int:
@@ -55,7 +55,7 @@ async def test_it_has_no_handler_until_it_speaks(broker):
         return sum(isinstance(each, web.RequestHandler) for each in gc.get_objects())
 
     port = await port_of(broker, "websocket")
-    gc.collect()
+    set_aside()
     before, opened = handlers(), dial_all(port)
     await until(lambda: broker.core.admission.sockets == COUNT)
     await asyncio.sleep(0.05)  # each is set up by a task of its own

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from migrated import hash_of
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.domain.actor import Actor, Role
@@ -53,8 +54,8 @@ async def make_stand(database: Database, folder: Path) -> Stand:
     actors, configs = [], []
     for name in ("one", "two"):
         company = await entities.companies.create(ROOT, {"name": name})
-        values = {"username": f"admin-{name}", "password": "a long password", "role": "admin"}
-        user = await entities.users.create(ROOT, values | {"permission_company_id": company["id"]})
+        values = {"username": f"admin-{name}", "role": "admin", "permission_company_id": company["id"]}
+        user = await entities.users.create_hashed(ROOT, values, hash_of("a long password"))
         actor = Actor(user_id=user["id"], username=user["username"], company_id=company["id"], role=Role.ADMIN)
         config = await entities.configurations.create(actor, {"name": f"config of {name}"})
         actors.append(actor)

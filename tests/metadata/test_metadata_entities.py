@@ -60,11 +60,12 @@ async def test_key_is_id_or_uid_and_uid_wins(stand: Stand) -> None:
     assert (await item(stand.first, str(tricky["id"])))["id"] == tricky["id"]
 
 
-@pytest.mark.parametrize("key", [0, -1, 2**63, 2**200, "", "nothing", "9" * 18, "9" * 400, "a\0b", "\ud800", "١٢"])
-async def test_unknown_key_is_not_found(stand: Stand, key: int | str) -> None:
+async def test_unknown_keys_are_not_found(stand: Stand) -> None:
+    keys = (0, -1, 2**63, 2**200, "", "nothing", "9" * 18, "9" * 400, "a\0b", "\ud800", "١٢")
     for repository in (stand.entities.terminals, stand.entities.objects, stand.entities.users):
-        with pytest.raises(NotFound):
-            await repository.item(stand.first, key)
+        for key in keys:
+            with pytest.raises(NotFound):
+                assert await repository.item(stand.first, key) is None, f"{key!r} was found"
 
 
 async def test_deleted_record_is_returned_and_gone(stand: Stand) -> None:

@@ -50,6 +50,7 @@ def test_it_takes_time_in_proportion(parser: Parser[Any], number: int) -> None:
 
 def test_what_is_quadratic_is_found() -> None:
     careless = re.compile(r"\.+;").search
-    parser = Parser(covers=("here:careless",), run=careless, worst=(lambda n: "." * n,), samples=(".",), most=2**16)
+    shape = {"covers": ("here:careless",), "worst": (lambda n: "." * n,), "samples": (".",)}
+    parser = Parser(run=careless, most=2**16, floor_s=0.01, **shape)  # a tenth of a second for the smallest
     with pytest.raises(AssertionError, match="took"):
         test_it_takes_time_in_proportion(parser, 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from loaded_process import LoadedProcess
+from loaded_process import LoadedProcess, run_loaded, run_loaded_text
 from running import wait_for
 
 SAYS = """
@@ -52,6 +52,25 @@ def test_a_signal_ends_it(tmp_path: Path, number: int) -> None:
     process.send_signal(number)
     assert process.wait(20) == -number
     process.kill()  # there is nothing any more that would get it
+
+
+def test_it_reads_what_it_is_given_and_its_output_and_errors_are_told_apart(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nprint(sys.stdin.read().upper())\nprint('no', file=sys.stderr)\nsys.exit(4)")
+    for given in ("the first é\n", "the second", ""):
+        done = run_loaded_text([str(program)], env={}, given=given)
+        assert (done.returncode, done.stdout, done.stderr) == (4, f"{given.upper()}\n", "no\n")
+
+
+def test_what_does_not_end_by_itself_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import os, signal, pathlib\npathlib.Path('pid').write_text(str(os.getpid()))\nsignal.pause()")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        with pytest.raises(subprocess.TimeoutExpired):
+            run_loaded([str(program)], env={}, timeout_s=1)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not Path(f"/proc/{pid}").exists(), "its end")
 
 
 def test_what_it_does_not_catch_is_status_1(tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
+from loaded_process import run_loaded_text
 from running import PASSWORD, Platform, wait_for
 
 
@@ -20,8 +20,8 @@ def test_what_is_old_goes_and_the_rest_stays(tmp_path: Path) -> None:
     with Platform(data, env={"TERRAZZO_AUDIT__RETENTION_DAYS": "2"}) as platform:
         platform.login().add_config("old")
         platform.add_config("recent")
-        command = [sys.executable, "-m", "terrazzo", "user", "add", "bo", "--password-stdin", "--data", str(data)]
-        subprocess.run(command, input=f"{PASSWORD}\n", text=True, check=True, capture_output=True)
+        command = ["-m", "terrazzo", "user", "add", "bo", "--password-stdin", "--data", str(data)]
+        run_loaded_text(command, env=os.environ, given=f"{PASSWORD}\n").check_returncode()
         [added] = entries(platform, uid="bo")
         assert (added["action"], added["username"]) == ("create", "system")
         assert added["address"].startswith("command line")

@@ -67,7 +67,7 @@ def run(script: str, folder: Path) -> str:
 
 
 def test_a_folder_with_the_former_passwords_gets_random_ones(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data", fresh=True, arguments=("--demo",)) as running:
+    with Platform(tmp_path / "data", arguments=("--demo",)) as running:
         wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
         running.login()
         running.call("update_user", username="demo-admin", password="demo-password")
@@ -110,7 +110,7 @@ def test_every_terminal_of_the_fleet_reports(demo: Platform) -> None:
 
 def test_a_second_start_finds_the_demo_as_it_was(tmp_path: Path) -> None:
     for _ in range(2):
-        with Platform(tmp_path / "data", fresh=True, arguments=("--demo",)) as running:
+        with Platform(tmp_path / "data", arguments=("--demo",)) as running:
             wait_for(lambda: printed_lines(running), "the lines to try", timeout_s=30)
             kept = passwords(tmp_path / "data")
             running.login("demo-admin", kept["demo-admin"])

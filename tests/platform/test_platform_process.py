@@ -13,6 +13,7 @@ from pathlib import Path
 import paho.mqtt.client as mqtt
 import pytest
 
+from migrated import seed
 from running import Platform, answers, serve, wait_for
 
 
@@ -35,14 +36,14 @@ def test_a_bad_key_is_fatal_and_named(tmp_path: Path, variable: str, value: str,
 def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        finished = serve(tmp_path / "data", TERRAZZO_MQTT__PORT=port)
+        finished = serve(seed(tmp_path / "data"), TERRAZZO_MQTT__PORT=port)
     assert finished.returncode == 2
     assert "mqtt.port" in finished.stderr
     assert port in finished.stderr
 
 
 def test_a_second_process_on_the_same_folder_is_refused(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data", fresh=True) as running:
+    with Platform(tmp_path / "data") as running:
         finished = serve(tmp_path / "data")
         assert finished.returncode == 2
         assert str(tmp_path / "data") in finished.stderr
@@ -94,7 +95,7 @@ def test_on_a_terminal_a_random_password_is_shown(tmp_path: Path) -> None:
 
 def test_what_was_open_to_others_is_closed_at_the_start(tmp_path: Path) -> None:
     data, outside = tmp_path / "data", tmp_path / "outside"
-    with Platform(data, fresh=True) as running:
+    with Platform(data) as running:
         running.login()
         running.add_terminal("t1", running.add_config())
     outside.write_text("somebody else's")
@@ -118,7 +119,7 @@ def test_what_was_open_to_others_is_closed_at_the_start(tmp_path: Path) -> None:
 
 
 def test_sigterm_commits_acknowledges_and_ends_with_0(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data", fresh=True) as running:
+    with Platform(tmp_path / "data") as running:
         running.login()
         running.add_terminal("load-1", running.add_config())
         acknowledged: set[int] = set()

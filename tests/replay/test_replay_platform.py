@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from paho.mqtt import publish
 
 from influx_server import InfluxServer
+from loaded_process import run_loaded_text
 from running import PASSWORD, Platform, wait_for
 
 BEFORE = [["T", "T", "T", "STA", "$AdapterID-1.T", "", ""]]
@@ -72,9 +72,8 @@ def object_id(platform: Platform) -> str:
 
 
 def terrazzo(platform: Platform, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "terrazzo", *arguments, "--url", platform.url]
     env = {**os.environ, "TERRAZZO_PASSWORD": PASSWORD, "COLUMNS": "160"}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+    return run_loaded_text(["-m", "terrazzo", *arguments, "--url", platform.url], env=env)
 
 
 def values(platform: Platform, object_id: str) -> list[Any]:

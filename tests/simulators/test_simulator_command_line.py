@@ -3,28 +3,55 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import pytest
 from mosquitto_peer import Mosquitto, Observer
 
+from loaded_process import LoadedProcess
 from support import free_port
 
 
-def start(*arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "terrazzo_simulators", "run", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+class Run(NamedTuple):
+    """A run under way, and the files that it writes to."""
+
+    process: LoadedProcess
+    output: IO[bytes]
+    errors: IO[bytes]
 
 
-def finish(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str, str]:
+def start(*arguments: object) -> Run:
+    output, errors = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - `finish` closes them
+    program = ["-m", "terrazzo_simulators", "run", *map(str, arguments)]
+    return Run(LoadedProcess(program, output, os.environ, errors=errors), output, errors)
+
+
+def finish(run: Run, timeout_s: float = 30) -> tuple[int, str, str]:
     try:
-        output, errors = process.communicate(timeout=timeout_s)
+        status = run.process.wait(timeout_s)
     finally:
-        process.kill()
-    return process.returncode, output, errors
+        run.process.kill()
+    return status, _all_of(run.output), _all_of(run.errors)
+
+
+def _all_of(file: IO[bytes]) -> str:
+    with file:
+        file.seek(0)
+        return file.read().decode()
+
+
+def test_it_starts_as_users_start_it(broker: Mosquitto) -> None:
+    options = ("--port", str(broker.port), "--count", "1", "--interval", "0.1", "--duration", "0.5")
+    command = [sys.executable, "-m", "terrazzo_simulators", "run", *options]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("total ")
 
 
 def test_it_runs_for_its_duration_and_sums_up(broker: Mosquitto) -> None:
@@ -43,10 +70,10 @@ def test_it_runs_for_its_duration_and_sums_up(broker: Mosquitto) -> None:
 def test_a_signal_ends_it_in_order_with_a_summary(
     broker: Mosquitto, watching: Observer, number: signal.Signals
 ) -> None:
-    process = start("--port", broker.port, "--count", 2, "--interval", 0.1)
+    run = start("--port", broker.port, "--count", 2, "--interval", 0.1)
     watching.wait_for(lambda messages: sum(message.topic.endswith("/r") for message in messages) > 4)
-    process.send_signal(number)
-    status, output, errors = finish(process)
+    run.process.send_signal(number)
+    status, output, errors = finish(run)
     assert (status, errors) == (0, "")
     assert output.splitlines()[-1].startswith("total ")
     assert "disconnects" not in output
@@ -66,10 +93,10 @@ def test_a_file_of_terminals(broker: Mosquitto, watching: Observer, tmp_path: Pa
             ]
         )
     )
-    process = start("--port", broker.port, "--terminals", path, "--interval", 0.1)
+    run = start("--port", broker.port, "--terminals", path, "--interval", 0.1)
     watching.wait_for(lambda messages: {"g/pump/r", "g/hall/r"} <= {message.topic for message in messages})
-    process.send_signal(signal.SIGTERM)
-    assert finish(process)[0] == 0
+    run.process.send_signal(signal.SIGTERM)
+    assert finish(run)[0] == 0
 
 
 def test_a_fleet_that_never_connects_says_why_and_fails(broker: Mosquitto) -> None:

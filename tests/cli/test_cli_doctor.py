@@ -31,6 +31,7 @@ from terrazzo.cli.checks import (
     Level,
     check_bridges,
     check_data_dir,
+    check_decoders,
     check_dependencies,
     check_disk,
     check_listeners,
@@ -321,6 +322,22 @@ def test_a_bridge_whose_messages_are_nobodys_is_warned_of(tmp_path: Path) -> Non
     assert not warned('[{ filter = "g/#" }]')
     assert not warned('[{ filter = "r/#", local_prefix = "g/" }]')
     assert not warned('[{ filter = "orders/#" }]', TERRAZZO_BRIDGE__1__COMPANY_ID="3")
+
+
+def test_decoders_that_are_allowed_and_not_there_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in ("one", "two"):
+        about = tmp_path / package / f"{package}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+        (about / "entry_points.txt").write_text(f"[terrazzo.decoders]\nboth = {package}:f\n{package} = {package}:f\n")
+        monkeypatch.syspath_prepend(str(tmp_path / package))
+    config = make_config(tmp_path / "data", TERRAZZO_INGEST__DECODERS='["one", "both", "gone"]')
+    assert [(each.level, each.found) for each in check_decoders(config)] == [
+        (Level.OK, "one: one:f"),
+        (Level.FAIL, "both: two:f, one:f, which of them?"),
+        (Level.FAIL, "gone: no package has it"),
+    ]
+    assert list(check_decoders(make_config(tmp_path / "data"))) == []
 
 
 def test_a_rotation_that_was_cut_off_is_warned_of(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from test_ingest_intake import ARRIVED_US, Batch, Shelf, running, settled, tag
 from terrazzo.domain.payload import Reject
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.commit_group import Arrival
+from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.pipeline import IngestLimits
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag

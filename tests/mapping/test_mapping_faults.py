@@ -197,3 +197,21 @@ def test_a_plan_that_cannot_be_made_keeps_nothing_from_other_objects(monkeypatch
     group.place(OBJECT, mapping_id=4, company_id=2)
     monkeypatch.setattr(type(table), "bind", lambda self, terminals: {"t1": {0: "a"}} if self is not table else 1 / 0)
     assert [plan.bound.object_id for plan in group.catalogue.plans("t1")] == [TWO]
+
+
+def test_a_report_that_is_no_object_runs_again_as_it_was_read() -> None:
+    """After a fault an object is made again of the group's reports: of what was read of them, not of their bodies."""
+    told = []
+    for poisoned in (False, True):
+        group = Group()
+        for at_s, points in ((1, {"a": 3, "b": 1}), (2, {"a": 7, "b": 2})):
+            report = Record("g/t1#7/r", T0 + at_s * 1_000_000, b"[3, 1]")
+            group.catalogue.plans("t1")
+            group.reports.append(report)
+            group.engine.note_read(report, points)
+            group.take("t1", points, at_s)
+        if poisoned:
+            group.poison(3)
+        told.append((group.everything(), [each.code for each in group.commit()]))
+    assert told[0] == told[1]
+    assert msgspec.msgpack.decode(told[0][0][OBJECT])[0][0][:3] == [7, 2, 8]

@@ -16,7 +16,8 @@ import pytest
 
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, Recorder
+from terrazzo.ingest.arrival import Arrival
+from terrazzo.ingest.commit_group import CommitGroup, IngestStats, Recorder
 from terrazzo.ingest.report_tag import make_tag
 from terrazzo.mapping.catalogue import ObjectSpec, RetainerSpec
 from terrazzo.mapping.engine import MappingEngine

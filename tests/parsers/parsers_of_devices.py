@@ -15,6 +15,7 @@ from terrazzo.commands.missing_answers import uid_of
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.command_payload import build_payload, split_credentials, without_download_secrets
 from terrazzo.domain.payload import Reject, decode, flatten
+from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import parse_topic_permission
 from terrazzo.embedded.bridges import _read_properties
@@ -217,6 +218,22 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
             _frame(0xE0, b"\0\5\x11\0\0\0\7"),
             _frame(0xF0, b"\x18\x0a\x15" + encode_binary(b"ab") + b"\x16" + encode_binary(b"\xff\0")),
         ),
+    ),
+    Parser(
+        covers=("terrazzo.domain.payloads.form:PayloadForm.read_array",),
+        run=PayloadForm(format="array", names=("a", "b")).read_array,
+        raises=(Reject,),
+        worst=(
+            lambda n: b"[" * n,
+            lambda n: b"[" + b"1," * (n // 2) + b"1]",
+            lambda n: b"[1," + b"9" * n + b"]",
+            lambda n: b"[" + b'{"a":' * (n // 5),
+            lambda n: b"\xdd\x00\xff\xff\xff" + b"\x01" * n,
+            lambda n: b"\x91" * n,
+            lambda n: b'["' + b"\\" * n,
+            lambda n: b" " * n,
+        ),
+        samples=(b"[21.5, null]", b'[true, "x"]', b"\x92\x01\xa1x", b'{"a": 1}', b"[1,2,3]"),
     ),
     Parser(
         covers=("terrazzo.ingest.sealing:Seal.open",),

@@ -10,6 +10,7 @@ from terrazzo.analysis.statistics_rows import parse_statistics_rows
 from terrazzo.domain.control_table import check_control_rows, plan_command
 from terrazzo.domain.events.definition import parse_event_definitions
 from terrazzo.domain.mapping_table import parse_table
+from terrazzo.domain.payloads.form import parse_payload_form
 from terrazzo.domain.script_rows import (
     check_codes,
     check_object,
@@ -90,7 +91,27 @@ def _definitions(text: str) -> object:
     return parse_event_definitions(msgspec.json.decode(text))
 
 
+def _form(text: str) -> object:
+    """Any JSON as what a configuration says of payloads."""
+    return parse_payload_form(msgspec.json.decode(text))
+
+
 PARSERS: list[Parser[str]] = [
+    Parser(
+        covers=("terrazzo.domain.payloads.form:parse_payload_form",),
+        run=_form,
+        raises=(ValueError, msgspec.MsgspecError, RecursionError),  # of the test's own decoder
+        worst=(
+            lambda n: '{"format":"array","names":[' + ",".join(f'"c{i}"' for i in range(n // 10)) + "]}",
+            lambda n: '{"format":"' + "a" * n + '"}',
+            lambda n: '{"format":"decoder","decoder":"x","channels":[' + ",".join(['"r"'] * (n // 4)) + "]}",
+        ),
+        samples=(
+            '{"format":"array","names":["a","","b"]}',
+            '{"format":"decoder","decoder":"x","channels":["a"]}',
+            "{}",
+        ),
+    ),
     Parser(
         covers=("terrazzo.domain.events.definition:parse_event_definitions",),
         run=_definitions,

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
+from terrazzo.ingest.decoder_process import GROUP
 from terrazzo.runtime.data_folder import find_exposed
 from terrazzo.runtime.descriptors import hard_limit, plan_descriptors
 from terrazzo.runtime.memory_ceiling import memory_ceiling, memory_there_is
@@ -103,6 +104,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_metrics(config)
     yield from check_origins(config)
     yield from check_bridges(config)
+    yield from check_decoders(config)
     yield from check_memory(config)
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
@@ -289,6 +291,20 @@ def check_bridges(config: Config) -> Iterator[Finding]:
         if unowned and not bridge.company_id:
             found = f"what {bridge.name} brings in at {', '.join(unowned):.200} is nobody's, and goes to bridges alone"
             yield Finding(Level.WARN, f"bridge[{number}].company_id", found, "name the company whose messages they are")
+
+
+def check_decoders(config: Config) -> Iterator[Finding]:
+    """Whether each decoder that is allowed is installed, once."""
+    from importlib.metadata import entry_points
+
+    for name in config.ingest.decoders:
+        found = [each.value for each in entry_points(group=GROUP, name=name)]
+        if len(found) == 1:
+            yield Finding(Level.OK, "ingest.decoders", f"{name}: {found[0]}")
+            continue
+        what = f"{name}: {', '.join(found)}, which of them?" if found else f"{name}: no package has it"
+        advice = f"install one package with this entry point of {GROUP}, or take the name away: its reports are rejects"
+        yield Finding(Level.FAIL, "ingest.decoders", what, advice)
 
 
 def check_memory(config: Config) -> Iterator[Finding]:

@@ -138,6 +138,13 @@ class RetentionSection(msgspec.Struct, frozen=True, kw_only=True):
     audit: Days = 0
 
 
+class IngestSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[ingest]``: decoders of payloads."""
+
+    decoders: tuple[str, ...] = ()
+    decoder_ms: Annotated[int, Meta(ge=1, le=1_000)] = 50
+
+
 class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[time]``: the zone of times without an offset."""
 
@@ -197,6 +204,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     sso: SsoSection = SsoSection()
     audit: AuditSection = AuditSection()
     retention: RetentionSection = RetentionSection()
+    ingest: IngestSection = IngestSection()
     time: TimeSection = TimeSection()
     metrics: MetricsSection = MetricsSection()
     command: CommandSection = CommandSection()

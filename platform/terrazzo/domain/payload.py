@@ -26,6 +26,7 @@ class RejectKind(Enum):
     TIME = "time"  # a ``Time`` that cannot be read
     CLOCK_AHEAD = "clock_ahead"
     SEALED = "sealed"  # a sealed payload that does not open, or a plain one where sealed ones are due
+    DECODER = "decoder"  # refused by a decoder of the configuration's, or that one can't be had
     SERIES = "series"  # on one topic more than a terminal may have recorded
 
 

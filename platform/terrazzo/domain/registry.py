@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from terrazzo.domain.claims.claim_key import ClaimKeys
+from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
@@ -28,6 +29,7 @@ class Registry:
         self._company_of: dict[int, int] = {}  # object id -> company id
         self._closed_companies: set[int] = set()
         self.claim_keys = ClaimKeys()
+        self.forms: dict[int, PayloadForm] = {}  # of configurations that have one
         self.company_changes: Listeners[int, bool] = Listeners("companies")
         self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
         self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")

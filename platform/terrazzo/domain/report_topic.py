@@ -56,6 +56,12 @@ def uid_of(series_name: str) -> str:
     return series_name.partition(MARK)[0]
 
 
+def channel_of(series: str) -> str:
+    """The channel in a series ``g/<name>/<channel>``; empty in any other."""
+    kind, _, rest = series.partition("/")
+    return rest.split("/", 2)[1] if kind == "g" and "/" in rest else ""
+
+
 def series_name_in(series: str) -> str:
     """The name in a series of a terminal, ``g/<name>/<channel>`` or ``x/<name>``."""
     return series.split("/", 2)[1]

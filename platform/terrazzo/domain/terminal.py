@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.domain.payloads.form import PayloadForm
+
 
 class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     """One terminal with its secrets in the clear; it lives in memory only (section 1 "Terminal")."""
@@ -29,6 +31,7 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     activated_us: int | None = None
     company_is_available: bool = True
     series: str = ""  # the name of its series; empty: the uid
+    form: PayloadForm | None = None  # how its configuration says that payloads are read; None: as objects of points
 
     @property
     def series_name(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from terrazzo.ingest.commit_group import Arrival
+from terrazzo.ingest.arrival import Arrival
 
 
 class Backlog:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -23,13 +23,14 @@ from terrazzo.domain.payload import (
     flatten,
     shorten,
 )
+from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.timing import CLOCK_UNSET, record_time
 from terrazzo.listeners import Listeners
 from terrazzo.ports.store import NO_NOTES, Notes, Record
 from terrazzo.sparse_log import SparseLog
-from terrazzo_broker.hooks import Batch, Inbound
+from terrazzo_broker.hooks import Inbound
 from terrazzo_broker.log_text import visible
 
 PAYLOAD_FORMAT_INVALID = 0x99
@@ -69,6 +70,9 @@ class MessageMapper(Protocol):
 
     def begin(self, reports: Sequence[Record]) -> None:
         """A group begins; each report's record is added to ``reports`` before ``shape`` is called."""
+
+    def note_read(self, report: Record, points: Points) -> None:
+        """What was read of a report whose body doesn't say it; ``shape`` is called for it next."""
 
     def keep_up(self, plans: Sequence[Any], count: int) -> None:
         """So many messages, one after the other, have run through these plans."""
@@ -123,60 +127,6 @@ class IngestStats(msgspec.Struct):
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
-
-
-class Arrival(msgspec.Struct):
-    """A batch in the pipeline: its size, how far it is decoded, and which of its messages were rejected and why.
-
-    ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index; ``opened``: what
-    was sealed and is opened already, or why it doesn't open; ``waits``: what is next has to be opened first. Most have
-    neither refusals nor sealed payloads.
-    """
-
-    batch: Batch
-    size: int  # payload bytes
-    next: int = 0
-    refusals: dict[int, int] | None = None
-    opened: dict[int, bytes | Exception] | None = None
-    waits: bool = False
-    unplanned: str = ""  # a terminal whose plans have to be made first
-    is_held: bool = False  # nothing more is read from its connection until it is decoded
-
-    def hold(self) -> None:
-        """Nothing more is read from its connection until it is decoded."""
-        if not self.is_held:
-            self.is_held = True
-            self.batch.hold()
-
-    def release(self) -> None:
-        """Its connection is read again."""
-        if self.is_held:
-            self.is_held = False
-            self.batch.release()
-
-    def refuse(self, index: int, reason: int) -> None:
-        """Has a message answered with a reason code."""
-        if self.refusals is None:
-            self.refusals = {}
-        self.refusals[index] = reason
-
-    def add_opened(self, opened: Mapping[int, bytes | Exception]) -> None:
-        """Takes what was sealed, or why it doesn't open, by index."""
-        self.opened = {**(self.opened or {}), **opened}
-
-    def is_opened(self, index: int) -> bool:
-        """Whether a sealed payload is opened already."""
-        return self.opened is not None and index in self.opened
-
-    def open(self, index: int, tag: ReportTag, sealed: bytes) -> bytes:
-        """The payload inside a sealed one; raises what ``Seal.open`` raises."""
-        found = None if self.opened is None else self.opened.pop(index, None)
-        if found is None:
-            assert tag.seal is not None
-            return tag.seal.open(sealed)
-        if isinstance(found, Exception):
-            raise found
-        return found
 
 
 class RecordSpan(NamedTuple):
@@ -299,7 +249,7 @@ class Recorder:
             arrival.next = self._record_some(arrival, group, (arrival.next, stop), deadline_s)
             if len(group.mosaic) > made:
                 group.made += sum(map(len, map(_BODY, group.mosaic[made:])))
-            if arrival.waits or arrival.unplanned or (arrival.next < count and time.perf_counter() > deadline_s):
+            if arrival.next < count and (arrival.is_stuck or time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
@@ -309,13 +259,17 @@ class Recorder:
     def _record_some(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The hot loop. Returns the index it came to: the end of the span, unless opening or mapping took too long."""
         batch, arrived_us = arrival.batch, arrival.batch.arrived_us
-        latest_us = arrived_us + self._clock_ahead_us
+        latest_us, stop = arrived_us + self._clock_ahead_us, span[1]
         group.spans.append(_new(RecordSpan, (len(group.records), arrival, span[0])))
         tag, seal, series, plans, is_watched = _NO_TAG
         append, map_message, limits, short = group.records.append, self._map, self._limits, self._short
         for index, message in enumerate(batch.messages[slice(*span)], span[0]):
             found, body, correlation = message
             if found is not tag:
+                if found.form is not None:
+                    if (stop := self._record_formed(arrival, group, (index, span[1]), deadline_s)) == span[1]:
+                        continue
+                    break
                 is_known = (known := found.trace.series) is not None and found.series in known.names
                 if not is_known and self._is_one_too_many(message, group, arrival, index):
                     continue
@@ -358,11 +312,50 @@ class Recorder:
             if is_watched and time.perf_counter() > deadline_s:
                 stop = index + 1
                 break
-        else:
-            stop = span[1]
         if plans and self._mapper is not None:
             self._mapper.keep_up(plans, stop - span[0])
         return stop
+
+    def _record_formed(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
+        """The first message of a span, where a configuration says how to read it. Returns as ``_record_some``."""
+        if not self._is_recorded(arrival.batch.messages[span[0]], group, arrival, span[0]):
+            return span[0]
+        return span[1] if time.perf_counter() <= deadline_s else span[0] + 1
+
+    def _is_recorded(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
+        """Makes a record, or a reject, unless something has to be done before."""
+        tag, arrived_us = message.tag, arrival.batch.arrived_us
+        known = tag.trace.series
+        if (known is None or tag.series not in known.names) and self._is_one_too_many(message, group, arrival, index):
+            return True
+        if (plans := self._plans(tag, arrived_us)) is None:
+            arrival.unplanned = tag.uid
+            return False
+        if not arrival.has_all_of(index, tag):
+            return False
+        try:
+            body, points = arrival.read(index, tag, message.payload)
+            stamp = points.get("Time")
+            latest_us = arrived_us + self._clock_ahead_us
+            time_us = arrived_us if stamp is None else record_time(stamp, latest_us=latest_us)
+            points = self._take_long(points, is_mapped=bool(plans))
+        except Exception as error:  # noqa: BLE001 - as in the hot loop
+            group.records.append(self._reject(message, error, arrived_us))
+            arrival.refuse(index, PAYLOAD_FORMAT_INVALID)
+            return True
+        if time_us == CLOCK_UNSET:
+            self._stats.clock_unset += 1
+            time_us = arrived_us
+        record = Record(tag.series, time_us, body)
+        group.records.append(record)
+        if plans and self._mapper is not None:
+            self._mapper.note_read(record, points)
+            try:
+                self._map(plans, points, time_us, tag.uid, group.mosaic)
+            except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
+                self._on_mapping_failed(tag.uid, error)
+            self._mapper.keep_up(plans, 1)
+        return True
 
     def _is_one_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
         """Whether a report is on one topic more than are recorded of its terminal; then it is kept as a reject."""

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from terrazzo.ingest.commit_group import Arrival
+from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.turns import Lane
 
 _PIECE = 64  # payloads
@@ -69,12 +69,17 @@ class Opener:
         opened = done.result()
         arrival.add_opened(opened)
         self._open_next()
-        lane.refused = 0 if any(isinstance(each, bytes) for each in opened.values()) else lane.refused + 1
-        if lane.refused < 2:
-            self._on_opened(lane)
-            return
-        wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(lane.refused, 10))
-        asyncio.get_running_loop().call_later(wait_s, self._on_opened, lane)
+        let_go(lane, self._on_opened, is_any_good=any(isinstance(each, bytes) for each in opened.values()))
+
+
+def let_go(lane: Lane, on_ready: Callable[[Lane], None], *, is_any_good: bool) -> None:
+    """Lets a lane go on whose piece is done; the later, the more pieces in a row had nothing that is good."""
+    lane.refused = 0 if is_any_good else lane.refused + 1
+    if lane.refused < 2:
+        on_ready(lane)
+        return
+    wait_s = min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0 ** min(lane.refused, 10))
+    asyncio.get_running_loop().call_later(wait_s, on_ready, lane)
 
 
 def open_piece(arrival: Arrival, first: int) -> Opened:

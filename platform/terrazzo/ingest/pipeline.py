@@ -11,16 +11,19 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Protocol
 
 import msgspec
 
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
+from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.backlog import Backlog
-from terrazzo.ingest.commit_group import Arrival, CommitGroup, IngestStats, MessageMapper, Recorder
+from terrazzo.ingest.commit_group import CommitGroup, IngestStats, MessageMapper, Recorder
 from terrazzo.ingest.commit_pace import CommitPace
+from terrazzo.ingest.decoders import PayloadDecoders
+from terrazzo.ingest.decoding import DecodingQueue
 from terrazzo.ingest.opening import Opener
+from terrazzo.ingest.seams import IngestGateway, Marks
 from terrazzo.ingest.terminal_series import MOST_SERIES, TerminalSeries
 from terrazzo.ingest.turns import Lane, Turns
 from terrazzo.listeners import Listeners
@@ -39,29 +42,6 @@ _SHARES = 4  # of the backlog, a company may have one part before each of its co
 _MOST_FAULTS = 3  # then a group is withheld, so that others can go on
 _PAYLOAD = itemgetter(1)  # of an ``Inbound``
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
-
-
-class IngestGateway(Protocol):
-    """The broker's intake of terminals' publishes, as the pipeline needs it."""
-
-    def pause_intake(self) -> None:
-        """Stops reading from terminals."""
-
-    def resume_intake(self) -> None:
-        """Reads from terminals again."""
-
-    def kick(self, client_id: str) -> bool:
-        """Ends a client's connection; it sends again on the next one what was not acknowledged."""
-
-
-class Marks(Protocol):
-    """Makes notes about objects' records, committed together with them (``analysis.late_records.LateMarks``)."""
-
-    def on_sealed(self, records: Sequence[Record]) -> Notes:
-        """The notes to commit with a group whose objects' records are these."""
-
-    def on_committed(self) -> None:
-        """The group that was sealed last is durable."""
 
 
 class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +72,7 @@ class IngestPipeline:
         mapper: maps messages to objects' records.
         marks: makes notes about objects' records.
         terminal_series: how many series the reports of one terminal may have.
+        decoders: read payloads whose configuration names one of them.
     """
 
     def __init__(
@@ -106,6 +87,7 @@ class IngestPipeline:
         mapper: MessageMapper | None = None,
         marks: Marks | None = None,
         terminal_series: int = MOST_SERIES,
+        decoders: PayloadDecoders | None = None,
     ) -> None:
         self.stats = IngestStats()
         self._store = store
@@ -125,6 +107,7 @@ class IngestPipeline:
         self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
         self.taken = Backlog(share_bytes=self._limits.bytes // _SHARES)
         self._opener = Opener(self._on_opened)
+        self._decoding_queue = DecodingQueue(decoders or PayloadDecoders(), self._on_opened)
         self._pace = CommitPace(self._limits.group_bytes)
         self._group = CommitGroup()  # being decoded
         self._committing: CommitGroup | None = None  # not stored yet
@@ -137,6 +120,7 @@ class IngestPipeline:
         self._committed = asyncio.Event()  # a group has been answered for
         self._writer: Task | None = None
         self._series_reader: Task | None = None
+        self._decoder: Task | None = None
         self._decoding: Arrival | None = None
         self.records: Listeners[Sequence[Record]] = Listeners("committed records")
         self.answers: Listeners[CommandAnswer] = Listeners("answers to commands")
@@ -146,6 +130,7 @@ class IngestPipeline:
         """Starts the writer. A failure of it loses nothing that was taken."""
         self._writer = self._tasks.spawn("ingest writer", self._write, OnFailure.REPORT)
         self._series_reader = self._tasks.spawn("series of terminals", self._series.work, OnFailure.RESTART)
+        self._decoder = self._tasks.spawn("payload decoders", self._decoding_queue.work, OnFailure.RESTART)
 
     @property
     def is_healthy(self) -> bool:
@@ -195,7 +180,7 @@ class IngestPipeline:
         """Commits what was taken; what the store does not take in time stays unacknowledged."""
         self._draining = self._closing = True
         self._wake.set()
-        if self._writer is None or self._series_reader is None:
+        if self._writer is None or self._series_reader is None or self._decoder is None:
             return
         try:
             async with asyncio.timeout(timeout_s):
@@ -204,6 +189,7 @@ class IngestPipeline:
             _log.warning("stopped with %d messages not stored and not acknowledged", self.stats.backlog)
         await self._writer.stop()
         await self._series_reader.stop()
+        await self._decoder.stop()
         self._opener.close()
         if self._commit is not None:
             self._commit.cancel()
@@ -299,7 +285,7 @@ class IngestPipeline:
                 pending.finish(lane)
                 if arrival.is_held:
                     arrival.release()
-            elif arrival.waits:
+            elif arrival.waits or arrival.undecoded:
                 self._have_opened(lane)
             elif arrival.unplanned:
                 self._have_planned(lane, arrival)
@@ -309,11 +295,11 @@ class IngestPipeline:
         return True
 
     def _have_opened(self, lane: Lane) -> None:
-        """Has the next payloads of a lane opened elsewhere: others have turns meanwhile, and its peer isn't read."""
+        """Has the next payloads of a lane opened, or decoded, elsewhere: others have turns, and its peer isn't read."""
         arrival = lane.arrivals[0]
         self._pending.hold(lane)
         arrival.hold()
-        self._opener.submit(lane)
+        (self._opener if arrival.waits else self._decoding_queue).submit(lane)
 
     def _have_planned(self, lane: Lane, arrival: Arrival) -> None:
         """Has a terminal's plans made elsewhere."""
@@ -338,7 +324,8 @@ class IngestPipeline:
 
     def _on_opened(self, lane: Lane) -> None:
         if lane.arrivals:  # nothing of it was given up meanwhile
-            lane.arrivals[0].waits, lane.arrivals[0].unplanned = False, ""
+            arrival = lane.arrivals[0]
+            arrival.waits, arrival.undecoded, arrival.unplanned = False, False, ""
         self._pending.release(lane)
         self._wake.set()
 

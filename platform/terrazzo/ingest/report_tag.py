@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.sealing import Seal
@@ -22,11 +23,12 @@ class ReportTag(msgspec.Struct, frozen=True, kw_only=True):
     answers: bool  # whether Correlation Data here names a command
     trace: Trace
     seal: Seal | None = None  # where payloads are sealed
+    form: PayloadForm | None = None  # where they are read otherwise than as objects of points
 
 
 def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportTag:
     """The tag of a topic that a terminal may publish on."""
-    uid, name = report.owner.uid, report.owner.series_name
+    uid, name, form = report.owner.uid, report.owner.series_name, report.owner.form
     return ReportTag(
         topic=report.topic,
         series=report.topic if name == uid else f"g/{name}{report.topic[2 + len(uid) :]}",
@@ -36,6 +38,7 @@ def make_tag(report: ReportTopic, *, trace: Trace, seal: Seal | None) -> ReportT
         answers=report.topic == f"g/{uid}/{ANSWER_CHANNEL}",
         trace=trace,
         seal=seal,
+        form=form if form is not None and report.channel in form.channels else None,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable
 
-from terrazzo.ingest.commit_group import Arrival
+from terrazzo.ingest.arrival import Arrival
 from terrazzo_broker.hooks import Batch
 
 _TURN_BYTES = 32 * 1024
@@ -44,7 +44,7 @@ class Lane:
         self.company = company
         self.arrivals: deque[Arrival] = deque()
         self.is_held = False  # it has no turn until it is released
-        self.refused = 0  # pieces of sealed payloads, one after the other, of which none opened
+        self.refused = 0  # pieces of payloads, one after the other, of which none was opened, or decoded
 
     @property
     def owner(self) -> str:

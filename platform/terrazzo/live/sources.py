@@ -14,6 +14,7 @@ import msgspec
 
 from terrazzo.database.port import Row
 from terrazzo.domain.command import CommandStep
+from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.domain.terminal import Terminal
@@ -92,7 +93,7 @@ class RecordSource:
             "terminal_id": topic.split("/", 2)[1],
             "topic": topic,
             "time": format_spaced(record.time_us, self._zone),
-            "payload": _json_of(record.body),
+            "payload": json_payload(record.body),
         }
 
     def _mosaic(self, record: Record) -> dict[str, Any]:
@@ -155,11 +156,6 @@ class CommandSource:
         }
         whose = {"object_id": object_id, "terminal_id": row["terminal_id"]}
         self._hub.publish(LiveKind.COMMAND.value, company_id=row["company_id"], data=data, **whose)
-
-
-def _json_of(body: bytes) -> Any:
-    """A stored body as part of a JSON frame: JSON as it is, MessagePack decoded."""
-    return msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.Raw(body)
 
 
 def _decode(body: bytes) -> dict[str, Any]:

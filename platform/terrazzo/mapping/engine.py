@@ -97,6 +97,7 @@ class MappingEngine:
         self._records: list[Record] = []  # that no message made
         self._shaped = self._made = 0  # messages and their records that ``stats`` doesn't have yet
         self._layouts: set[str] = set()  # that are kept already
+        self._read: dict[int, Points] = {}  # of the group's reports whose bodies don't say their points, by id()
 
     def load(self, notes: Mapping[str, bytes]) -> None:
         """Takes over the notes that the store has kept, by name; called before anything else."""
@@ -163,6 +164,11 @@ class MappingEngine:
         From what is in it an object's state is made again that a fault has left between two messages.
         """
         self.catalogue.reports, self._sealed = reports, 0
+        self._read.clear()
+
+    def note_read(self, report: Record, points: Points) -> None:
+        """What was read of a report of the group whose body doesn't say it; it may have to run again."""
+        self._read[id(report)] = points
 
     def keep_up(self, plans: Sequence[Plan], count: int) -> None:
         """So many messages have run through these plans; objects are saved in time: few would have to run again."""
@@ -210,7 +216,8 @@ class MappingEngine:
         is_report = report.series.startswith("g/")  # and no reject
         runs = [run for run, each in self.catalogue.plans(uid) if each is bound] if is_report else []
         for run in runs:
-            points, time_us = take_points(report.body, self.catalogue.limits.points), report.time_us
+            read, time_us = self._read.get(id(report)), report.time_us
+            points = take_points(report.body, self.catalogue.limits.points) if read is None else read
             out, is_late, is_fed = run(points, time_us, bound.state)
             bound.state.raised.clear()
             if is_fed and bound.rules:

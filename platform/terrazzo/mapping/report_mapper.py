@@ -35,6 +35,7 @@ class ReportMapper:
         self.lane = engine.catalogue.lane
         self.shape = engine.shape
         self.begin = engine.begin
+        self.note_read = engine.note_read
         self.keep_up = engine.keep_up
         self.has_room_of = effect_queue.has_room_of
         self.wanted: Listeners[[]] = Listeners("groups to commit")

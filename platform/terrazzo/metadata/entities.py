@@ -24,7 +24,6 @@ from terrazzo.metadata.definitions.registry import (
     BALANCE,
     CALCULATE,
     COMPANY,
-    CONFIGURATION,
     CONTROL,
     CUSTOMER,
     DASHBOARD,
@@ -38,6 +37,7 @@ from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
+from terrazzo.metadata.repositories.configurations import ConfigurationRepository
 from terrazzo.metadata.repositories.objects import ObjectRepository
 from terrazzo.metadata.repositories.projects import ProjectRepository
 from terrazzo.metadata.repositories.repository import EntityRepository
@@ -55,7 +55,7 @@ class Entities:
     companies: EntityRepository
     users: UserRepository
     terminals: TerminalRepository
-    configurations: EntityRepository
+    configurations: ConfigurationRepository
     claim_keys: ClaimKeyRepository
     mappings: EntityRepository
     controls: EntityRepository
@@ -101,7 +101,7 @@ class Entities:
             companies=EntityRepository(COMPANY, **parts),
             users=UserRepository(**parts),
             terminals=TerminalRepository(**parts),
-            configurations=EntityRepository(CONFIGURATION, **parts),
+            configurations=ConfigurationRepository(**parts),
             claim_keys=ClaimKeyRepository(**parts),
             mappings=EntityRepository(MAPPING, **parts),
             controls=EntityRepository(CONTROL, **parts),
@@ -130,6 +130,7 @@ class Entities:
         entities.objects.changes.listen(feed.on_object)
         entities.claim_keys.changes.listen(feed.on_claim_key)
         entities.companies.changes.listen(feed.on_company)
+        entities.configurations.changes.listen(feed.on_configuration)
         return entities
 
     def every(self) -> list[EntityRepository]:

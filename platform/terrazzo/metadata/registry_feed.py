@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 
 import msgspec
 
@@ -11,13 +12,16 @@ from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
 from terrazzo.domain.claims.claim_key import ClaimKey
+from terrazzo.domain.payloads.form import PayloadForm, parse_payload_form
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.metadata.definitions.registry import CLAIM_KEY, ENTITIES, OBJECT, TERMINAL
+from terrazzo.metadata.definitions.registry import CLAIM_KEY, CONFIGURATION, ENTITIES, OBJECT, TERMINAL
 from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
-_AT_ONCE = 100  # terminals of a company that is opened or closed
+_AT_ONCE = 100  # terminals of a company that is opened or closed, or of a configuration
+
+_log = logging.getLogger(__name__)
 
 
 async def load_registry(database: Database, secrets: Secrets) -> Registry:
@@ -27,10 +31,13 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         SecretUnreadable: the secrets were sealed with another key.
     """
     registry = Registry()
-    companies, terminals, objects, claim_keys = (
+    companies, configurations, terminals, objects, claim_keys = (
         EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES)
-        for entity in (COMPANIES, TERMINAL, OBJECT, CLAIM_KEY)
+        for entity in (COMPANIES, CONFIGURATION, TERMINAL, OBJECT, CLAIM_KEY)
     )
+    async for row in configurations.every():
+        if (form := form_of(row)) is not None:
+            registry.forms[row["id"]] = form
     async for row in companies.every():
         registry.set_company(row["id"], is_available=bool(row["is_available"]))
     async for row in terminals.every():
@@ -51,6 +58,15 @@ def claim_key_of(row: Row) -> ClaimKey:
         is_available=bool(row["is_available"]),
         **{name: row[name] for name in names},
     )
+
+
+def form_of(row: Row) -> PayloadForm | None:
+    """How a configuration says that payloads are read; None: as objects of points, also where it can't be read."""
+    try:
+        return parse_payload_form(row["payload"] or {})
+    except ValueError as error:
+        _log.warning("configuration %s: payload is not used: %s", row["uid"], error)
+        return None
 
 
 def terminal_of(row: Row, registry: Registry) -> Terminal:
@@ -77,6 +93,7 @@ def terminal_of(row: Row, registry: Registry) -> Terminal:
         activated_us=row["activated"],
         series=row["series"] or "",
         company_is_available=registry.is_company_available(row[COMPANY]),
+        form=registry.forms.get(row["config_id"]),
     )
 
 
@@ -115,6 +132,27 @@ class RegistryFeed:
                     self._registry.put_terminal(msgspec.structs.replace(terminal, company_is_available=is_available))
         if len(uids) > _AT_ONCE:
             asyncio.get_running_loop().call_soon(self._follow, uids[_AT_ONCE:])
+
+    def on_configuration(self, changed: RowChange) -> None:
+        """A configuration was created, changed or deleted: its terminals follow where it says how to read payloads."""
+        forms, config_id = self._registry.forms, changed.record_id
+        form = None if changed.row is None else form_of(changed.row)
+        if forms.get(config_id) == form:
+            return
+        if form is None:
+            del forms[config_id]
+        else:
+            forms[config_id] = form
+        self._follow_form([each.uid for each in self._registry.terminals() if each.config_id == config_id])
+
+    def _follow_form(self, uids: list[str]) -> None:
+        for uid in uids[:_AT_ONCE]:
+            terminal = self._registry.terminal(uid)
+            form = None if terminal is None else self._registry.forms.get(terminal.config_id or 0)  # by now
+            if terminal is not None and terminal.form != form:
+                self._registry.put_terminal(msgspec.structs.replace(terminal, form=form))
+        if len(uids) > _AT_ONCE:
+            asyncio.get_running_loop().call_soon(self._follow_form, uids[_AT_ONCE:])
 
     def on_claim_key(self, changed: RowChange) -> None:
         """A claim key was created, used or deleted."""

@@ -31,6 +31,7 @@ from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.definitions import EventDefinitions
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
+from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.catalogue import MappingLimits
 from terrazzo.mapping.replay.runner import ReplayRunner
@@ -367,6 +368,7 @@ class Services:
     firmware: FirmwareService
     events: EventRecords
     event_definitions: EventDefinitions
+    report_reader: ReportReader
     labels: LabelRecords
     messenger: Messenger
     login: LoginService

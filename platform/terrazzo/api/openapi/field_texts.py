@@ -57,6 +57,7 @@ MEANINGS = {
     "online": "1 connected, 0 not",
     "page_size": "records a page",
     "password": "password",
+    "payload": "how terminals' payloads are read: {} as objects, else format, names or decoder, channels",
     "payloads": "what terminals might report, to try the rows on",
     "permission_company_id": "the owning company; a super user's choice, else one's own",
     "phone": "telephone",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.fields import Json, KeyList, Moment
+from terrazzo.api.kernel.fields import Json, Key, KeyList, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.errors import BadParameter
+from terrazzo.domain.payload import Reject
+from terrazzo.domain.payloads.form import parse_payload_form
+from terrazzo.errors import BadParameter, NotFound
 from terrazzo.mapping.dry_run import Sample, Trial
 from terrazzo.mapping.trial_process import TrialRequest
 from terrazzo.times import format_spaced, now_us
@@ -21,19 +25,28 @@ _SECOND_US = 1_000_000
 
 
 class SamplePayload(msgspec.Struct, kw_only=True):
-    """``terminal_id``: a uid of ``terminal_list``, or a place in it from 1. ``time``: a second after the one before."""
+    """``terminal_id``: a uid of ``terminal_list``, or a place in it from 1. ``time``: a second after the one before.
 
-    payload: Json
+    ``base64``: the payload's bytes, in place of ``payload``; ``topic``: what it came on, for a decoder.
+    """
+
+    payload: Json | None = None
+    base64: Annotated[str, Meta(max_length=1_398_104, description="the payload's bytes, in place of payload")] = ""
+    topic: Annotated[str, Meta(max_length=1_024, description="for a decoder; g/<terminal>/r")] = ""
     terminal_id: Annotated[int, Meta(ge=1, le=1_000)] | Annotated[str, Meta(max_length=64)] = 1
     time: Moment | None = None
 
 
 class CheckMapping(msgspec.Struct, kw_only=True):
-    """``terminal_list``: uids in order; without it ``terminal-1``, ``terminal-2`` and so on."""
+    """``terminal_list``: uids in order; without it ``terminal-1``, ``terminal-2`` and so on.
+
+    ``config_id``: the configuration that says how payloads are read; without it they are objects.
+    """
 
     script: Json
     payloads: Annotated[list[SamplePayload], Meta(max_length=MOST_SAMPLES)] = []
     terminal_list: KeyList | None = None
+    config_id: Key | None = None
 
 
 class CheckedRecord(msgspec.Struct):
@@ -68,20 +81,48 @@ async def handle_check_mapping(services: Services, actor: Actor, request: CheckM
     """Runs the payloads through a fresh object."""
     given = request.terminal_list.value if request.terminal_list else None
     terminals = [str(key) for key in given or ()] or [f"terminal-{place}" for place in range(1, 1_001)]
-    samples = _samples(request.payloads, terminals)
+    reader = await _reader(services, actor, request.config_id)
+    samples = await _samples(request.payloads, terminals, reader)
     asked = TrialRequest(request.script.value, terminals, samples, services.mapping_limits)
     trial = await services.trials.run(actor.company_id, asked)
     return _present(trial, services)
 
 
-def _samples(payloads: list[SamplePayload], terminals: list[str]) -> list[Sample]:
+ReadSample = Callable[[SamplePayload, str], Awaitable[Any]]
+"""The object of points of a sample of a terminal."""
+
+
+async def _reader(services: Services, actor: Actor, config: str | int | None) -> ReadSample:
+    try:
+        row = {} if config is None else await services.entities.configurations.item(actor, config)
+    except NotFound:
+        raise NotFound("config_id", config) from None
+    form = parse_payload_form(row.get("payload") or {})
+
+    async def read(sample: SamplePayload, uid: str) -> Any:
+        given = None if sample.payload is None else sample.payload.value
+        if form is None or (isinstance(given, dict) and not form.decoder):
+            return given
+        payload = b64decode(sample.base64, validate=True) if given is None else msgspec.json.encode(given)
+        points = await services.report_reader.points(form, sample.topic or f"g/{uid}/r", payload)
+        return msgspec.json.decode(points)
+
+    return read
+
+
+async def _samples(payloads: list[SamplePayload], terminals: list[str], read: ReadSample) -> list[Sample]:
     samples: list[Sample] = []
     for number, given in enumerate(payloads, 1):
-        if not isinstance(given.payload.value, dict):
+        uid = _terminal(given.terminal_id, terminals, number)
+        try:
+            points = await read(given, uid)
+        except (Reject, ValueError) as error:
+            raise BadParameter("payloads", f"payload {number}: {error}") from None
+        if not isinstance(points, dict):
             raise BadParameter("payloads", f"payload {number}: expected a JSON object of points")
         before_us = samples[-1].time_us if samples else now_us() - _SECOND_US
         time_us = before_us + _SECOND_US if given.time is None else given.time.time_us
-        samples.append(Sample(_terminal(given.terminal_id, terminals, number), given.payload.value, time_us))
+        samples.append(Sample(uid, points, time_us))
     return samples
 
 

@@ -63,7 +63,9 @@ CONFIGURATIONS = EntityPaths(
     delete="/object/api/v1/config/delete",
     get_item="/object/api/v1/config/getItem",
     get_list="/object/api/v1/config/getList",
-    columns=ComponentColumns(entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script", "deliver")),
+    columns=ComponentColumns(
+        entity=definitions.CONFIGURATION, hidden=("terminal_script", "config_script", "deliver", "payload")
+    ),
     repository=lambda services: services.entities.configurations,
 )
 

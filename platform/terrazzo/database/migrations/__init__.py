@@ -24,5 +24,6 @@ REVISIONS = (
     "0025",
     "0026",
     "0029",
+    "0032",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

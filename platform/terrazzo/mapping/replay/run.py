@@ -7,7 +7,7 @@ events and labels follow in one transaction at the end, only if none came to the
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from terrazzo.database.database import Database
@@ -52,6 +52,13 @@ class RecomputeStatistics(Protocol):
         """Has the statistics of objects computed again, from a time up to another (exclusive), UTC microseconds."""
 
 
+class ReportReader(Protocol):
+    """Reads what terminals have reported otherwise than as objects of points."""
+
+    async def read(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The same records, with objects of points as their bodies where they can be read so."""
+
+
 class ReplayParts(NamedTuple):
     """What a replay works on: the store, the database, the running objects, the analysis, how much is kept."""
 
@@ -62,6 +69,7 @@ class ReplayParts(NamedTuple):
     clock: Callable[[], int]
     quotas: EventQuotas
     registry: Registry
+    reader: ReportReader
 
 
 class ReplayTask(NamedTuple):
@@ -228,7 +236,7 @@ class _Attempt:
         progress.records_done, self._collected_taken = 0, 0
         progress.records_total = await self._count(self._series, from_us, end_us)
         async for records in self._store.scan(self._series, from_us, task.start_us - 1):
-            for record in records:
+            for record in await self._run.parts.reader.read(records):
                 await self._take(record)
             self._rerun.gather()
         self._collect_until(task.start_us)
@@ -269,7 +277,7 @@ class _Attempt:
         """Replays from where it is up to ``end_us``, a piece at a time."""
         count, last_us = 0, self._next_us
         async for records in self._store.scan(self._series, self._next_us, end_us):
-            for record in records:
+            for record in await self._run.parts.reader.read(records):
                 if count >= _PIECE and record.time_us > last_us:
                     await self._put(last_us, count)
                     count = 0

@@ -16,6 +16,7 @@ from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
 from terrazzo.domain.events.definition import check_event_definitions
 from terrazzo.domain.mapping_table import mapping_rows_check
+from terrazzo.domain.payloads.form import check_payload_form
 from terrazzo.domain.script_rows import (
     calculate_rows_check,
     check_codes,
@@ -180,6 +181,7 @@ CONFIGURATION = define(
     text("lua_version", 32),
     structure("terminal_script", unset="{}"),
     structure("config_script", unset="{}"),
+    structure("payload", unset="{}", check=check_payload_form),  # how what its terminals report is read; {}: objects
     flag("deliver"),  # 1: config_script is sent to the terminals, and held against what they report
     *authors(),
 )

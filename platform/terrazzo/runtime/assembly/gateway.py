@@ -34,7 +34,7 @@ from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMem
 from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
-from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollector
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
@@ -154,6 +154,7 @@ class GatewayServers:
             object_flags=views.flags,
             files=parts.files,
             events=views.events,
+            report_reader=messaging.reader,
             event_definitions=EventDefinitions(metadata.entities.mappings),
             messenger=parts.messenger,
             labels=views.labels,
@@ -208,8 +209,11 @@ class GatewayServers:
                 flags=parts.views.flag_watch.stats,
                 quotas=parts.metadata.quotas.stats,
                 event_quotas=parts.metadata.event_quotas.stats,
+            ),
+            *kept_metrics(
                 event_expiry=parts.views.expiry,
                 retention=parts.metadata.retention,
+                decoders=messaging.reader.decoders.stats,
             ),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),

@@ -58,7 +58,14 @@ def start_replays(
     live = RunningObjects(objects.mapper, messaging.ingest)
     journal = ReplayJournal(metadata.database, zone=config.zone)
     parts = ReplayParts(
-        store, metadata.database, live, objects.analysis, clock, metadata.event_quotas, metadata.registry
+        store,
+        metadata.database,
+        live,
+        objects.analysis,
+        clock,
+        metadata.event_quotas,
+        metadata.registry,
+        messaging.reader,
     )
     replays = ReplayRunner(journal, parts, lifetime.tasks)
     replays.start()

@@ -76,6 +76,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     quotas, event_quotas = await _open_quotas(config, database)
     entities = Entities.open(database, registry, secrets, zone=config.zone, quotas=quotas)
     entities.terminals.pin_chars = config.limits.pin_chars
+    entities.configurations.decoders = frozenset(config.ingest.decoders)
     entities.api_keys.of_company = config.limits.company_api_keys
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()

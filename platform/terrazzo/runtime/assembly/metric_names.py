@@ -218,6 +218,13 @@ EVENT_QUOTAS = {
     "terrazzo_quota_comments_refused_total": "comments_refused",
 }
 
+DECODERS = {
+    "terrazzo_decoder_payloads_total": "decoded",
+    "terrazzo_decoder_refused_total": "refused",
+    "terrazzo_decoder_starts_total": "starts",
+    "terrazzo_decoder_ended_total": "ended",
+}
+
 RETENTION = {"terrazzo_retention_seconds_total": "seconds"}
 
 EVENT_EXPIRY = {"terrazzo_events_expired_total": "expired"}

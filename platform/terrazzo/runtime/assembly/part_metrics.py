@@ -44,8 +44,6 @@ def part_metrics(
     flags: msgspec.Struct,
     quotas: msgspec.Struct,
     event_quotas: msgspec.Struct,
-    event_expiry: msgspec.Struct,
-    retention: RetentionStats,
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
@@ -76,7 +74,16 @@ def part_metrics(
         StatsCollector(names.FLAGS, lambda: flags),
         StatsCollector(names.QUOTAS, lambda: quotas),
         StatsCollector(names.EVENT_QUOTAS, lambda: event_quotas),
+    ]
+
+
+def kept_metrics(
+    *, event_expiry: msgspec.Struct, retention: RetentionStats, decoders: msgspec.Struct
+) -> list[Collector]:
+    """Collectors for what ends by itself, and for decoders."""
+    return [
         StatsCollector(names.EVENT_EXPIRY, lambda: event_expiry),
         StatsCollector(names.RETENTION, lambda: retention),
         LabelledCollector("terrazzo_retention_deleted_total", "kind", lambda: retention.deleted),
+        StatsCollector(names.DECODERS, lambda: decoders),
     ]

@@ -18,7 +18,9 @@ from terrazzo.domain.actor import Role
 from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
+from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
+from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.ingest.report_tag import Seals
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -36,6 +38,7 @@ class TerminalMessaging:
     seals: Seals
     bus: EmbeddedBus
     ingest: IngestPipeline
+    reader: ReportReader
     links: SignedLinks
     commands: CommandDispatcher
     refusals: RefusalJournal
@@ -66,6 +69,8 @@ def new_messaging(
     bus = EmbeddedBus(metadata.registry, presence, seals)
     ahead_s = config.limits.clock_ahead_s
     mapper, marks = objects.mapper, objects.marks
+    decoders = PayloadDecoders(config.ingest.decoders, cpu_ms=config.ingest.decoder_ms)
+    lifetime.push_async_callback(decoders.close)
     ingest = IngestPipeline(
         store,
         bus,
@@ -76,7 +81,9 @@ def new_messaging(
         mapper=mapper,
         marks=marks,
         terminal_series=config.limits.terminal_series,
+        decoders=decoders,
     )
+    reader = ReportReader(metadata.registry, decoders)
     links = _new_links(config, files, clock)
     commands = CommandDispatcher(
         CommandJournal(metadata.database),
@@ -95,7 +102,7 @@ def new_messaging(
     refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
     configurations = _new_config_sender(lifetime, metadata, bus, clock)
     ingest.records.listen(configurations.on_records)
-    return TerminalMessaging(presence, seals, bus, ingest, links, commands, refusals, configurations)
+    return TerminalMessaging(presence, seals, bus, ingest, reader, links, commands, refusals, configurations)
 
 
 def _new_config_sender(

@@ -20,11 +20,12 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.payload import Reject, decode, flatten
+from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter
 from terrazzo.mosaic.body import parse_mosaic
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
-from terrazzo.ports.store import Record, TimeSeriesStore, Value
+from terrazzo.ports.store import Record, Value
 from terrazzo.times import now_us
 
 
@@ -109,7 +110,13 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
 
 
 def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
-    payload, topic = decode(record.body), topic_of(record.series)
+    topic = topic_of(record.series)
+    try:
+        payload = decode(record.body)
+    except Reject:  # an array, or what a decoder had read: no configuration says now how to read it
+        payload = msgspec.to_builtins(msgspec.json.decode(msgspec.json.encode(json_payload(record.body))))
+        if wanted:
+            return None
     if not wanted:
         cells: Mapping[str, Value] = {"topic": topic, "payload": msgspec.json.encode(payload).decode()}
         return Row(record.time_us, cells, {"topic": topic, "payload": payload})
@@ -138,17 +145,18 @@ async def _export(services: Services, actor: Actor, source: _Source, format: Fil
         Throttled: too many exports of the company wait.
     """
     turn, holding = services.exports.turn(actor.company_id), services.memory.holding("exports", actor.company_id)
-    pieces = await begun(in_turn(_pieces(services.store, source, format), turn, holding))
+    pieces = await begun(in_turn(_pieces(services, source, format), turn, holding))
     return Export(pieces, MEDIA_TYPES[format], f"{name}.{format}")
 
 
-async def _pieces(store: TimeSeriesStore, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
+async def _pieces(services: Services, source: _Source, format: FileFormat) -> AsyncGenerator[bytes, None]:
     encoder = file_encoder(format, source.columns)
     head = encoder.begin()
-    scan = store.scan(source.series, source.start_us, source.end_us, keys=source.keys)
+    scan = services.store.scan(source.series, source.start_us, source.end_us, keys=source.keys)
     async with aclosing(scan) as found:
         async for records in found:
-            yield head + await asyncio.to_thread(_encode, encoder, source, records)
+            read = await services.report_reader.read(records)
+            yield head + await asyncio.to_thread(_encode, encoder, source, read)
             head = b""
     yield head
 

@@ -16,6 +16,7 @@ from terrazzo.api.kernel.scope import find_series_name
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.topic_selection import TopicSelection
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.report_topic import topic_of, uid_of
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
@@ -149,7 +150,7 @@ def _present(records: Sequence[Record], zone: tzinfo) -> list[GridRecord]:
 def _json_of(body: bytes) -> msgspec.Raw:
     """A stored JSON object goes out as it is, on one line, which TCP needs; MessagePack is translated."""
     if body[0] >= 0x80:
-        return msgspec.Raw(msgspec.json.encode(msgspec.msgpack.decode(body)))
+        return msgspec.Raw(msgspec.json.encode(json_payload(body)))
     return msgspec.Raw(body.replace(b"\n", b" ") if b"\n" in body else body)
 
 

@@ -1,0 +1,113 @@
+"""``Arrival``: a batch of publishes on its way through the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from terrazzo.domain.payload import Points, decode
+from terrazzo.domain.payloads.stored import marked_raw
+from terrazzo.ingest.report_tag import ReportTag
+from terrazzo_broker.hooks import Batch
+
+
+class DecodedPayload(NamedTuple):
+    """A payload as a decoder got it, and what it made of that: a JSON object of points, or why it doesn't."""
+
+    payload: bytes
+    found: bytes | Exception
+
+
+class Arrival(msgspec.Struct):
+    """A batch in the pipeline: its size, how far it is decoded, and which of its messages were rejected and why.
+
+    ``next`` is the index of the next message to decode; ``refusals`` are MQTT reason codes by index; ``opened``: what
+    was sealed and is opened already, or why it doesn't open; ``waits``: what is next has to be opened first;
+    ``decoded``: what a decoder has read already; ``undecoded``: what is next has to be read by one first. Most have
+    none of these.
+    """
+
+    batch: Batch
+    size: int  # payload bytes
+    next: int = 0
+    refusals: dict[int, int] | None = None
+    opened: dict[int, bytes | Exception] | None = None
+    waits: bool = False
+    decoded: dict[int, DecodedPayload] | None = None
+    undecoded: bool = False
+    unplanned: str = ""  # a terminal whose plans have to be made first
+    is_held: bool = False  # nothing more is read from its connection until it is decoded
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether what is next has to wait for something that is done elsewhere."""
+        return self.waits or self.undecoded or bool(self.unplanned)
+
+    def hold(self) -> None:
+        """Nothing more is read from its connection until it is decoded."""
+        if not self.is_held:
+            self.is_held = True
+            self.batch.hold()
+
+    def release(self) -> None:
+        """Its connection is read again."""
+        if self.is_held:
+            self.is_held = False
+            self.batch.release()
+
+    def refuse(self, index: int, reason: int) -> None:
+        """Has a message answered with a reason code."""
+        if self.refusals is None:
+            self.refusals = {}
+        self.refusals[index] = reason
+
+    def add_opened(self, opened: Mapping[int, bytes | Exception]) -> None:
+        """Takes what was sealed, or why it doesn't open, by index."""
+        self.opened = {**(self.opened or {}), **opened}
+
+    def is_decoded(self, index: int) -> bool:
+        """Whether a decoder has read a payload already."""
+        return self.decoded is not None and index in self.decoded
+
+    def take_decoded(self, index: int) -> DecodedPayload:
+        """What a decoder has made of a payload that ``is_decoded``."""
+        assert self.decoded is not None
+        return self.decoded.pop(index)
+
+    def has_all_of(self, index: int, tag: ReportTag) -> bool:
+        """Whether a payload is opened and decoded as far as that is done elsewhere; if not, it says what is first."""
+        if self.is_decoded(index):
+            return True
+        if tag.seal is not None and tag.seal.is_slow and not self.is_opened(index):
+            self.waits = True
+        elif tag.form is not None and tag.form.decoder:
+            self.undecoded = True
+        return not (self.waits or self.undecoded)
+
+    def read(self, index: int, tag: ReportTag, payload: bytes) -> tuple[bytes, Points]:
+        """The body to store of a payload that has a form, and its points; raises what is wrong with it."""
+        assert tag.form is not None
+        if tag.form.decoder:
+            payload, found = self.take_decoded(index)
+            if isinstance(found, Exception):
+                raise found
+            return marked_raw(payload), decode(found)
+        if tag.seal is not None:
+            payload = self.open(index, tag, payload)
+        return payload.lstrip(), tag.form.read_array(payload)
+
+    def is_opened(self, index: int) -> bool:
+        """Whether a sealed payload is opened already."""
+        return self.opened is not None and index in self.opened
+
+    def open(self, index: int, tag: ReportTag, sealed: bytes) -> bytes:
+        """The payload inside a sealed one; raises what ``Seal.open`` raises."""
+        found = None if self.opened is None else self.opened.pop(index, None)
+        if found is None:
+            assert tag.seal is not None
+            return tag.seal.open(sealed)
+        if isinstance(found, Exception):
+            raise found
+        return found

@@ -1,0 +1,88 @@
+"""Stored reports read as they are read when they come: by what their terminals' configurations say now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from terrazzo.domain.payload import Reject
+from terrazzo.domain.payloads.form import PayloadForm
+from terrazzo.domain.payloads.stored import raw_payload
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.report_topic import channel_of, series_name_in, topic_of
+from terrazzo.ingest.decoders import PayloadDecoders, ToDecode
+from terrazzo.loop_pauses import LoopPauses
+from terrazzo.ports.store import Record
+
+_AT_ONCE = 64  # payloads that are decoded before others have their turn
+
+
+class ReportReader:
+    """Reads records of reports whose bodies are no objects of points."""
+
+    def __init__(self, registry: Registry, decoders: PayloadDecoders) -> None:
+        self._registry = registry
+        self.decoders = decoders
+
+    async def read(self, records: Sequence[Record]) -> Sequence[Record]:
+        """The same records, with objects of points as bodies where their terminals' configurations say how.
+
+        A body that can't be read so stays as it is.
+
+        Raises:
+            OSError: no decoder can be started.
+        """
+        forms = self._forms_of(records)
+        if not forms:
+            return records
+        found, pauses = list(records), LoopPauses()
+        waiting: dict[int, ToDecode] = {}
+        for index, record in enumerate(records):
+            await pauses.pause()
+            form = forms.get(record.series)
+            raw = None if form is None else raw_payload(record.body)
+            if form is not None and raw is None and form.names and record.body[:1] != b"{":
+                found[index] = record._replace(body=_read_array(form, record.body))
+            elif form is not None and raw is not None and form.decoder:
+                waiting[index] = ToDecode(form.decoder, tuple(topic_of(record.series).split("/")), raw)
+            if len(waiting) == _AT_ONCE:
+                await self._decode(waiting, found)
+        await self._decode(waiting, found)
+        return found
+
+    async def points(self, form: PayloadForm, topic: str, payload: bytes) -> bytes:
+        """The points of one payload under a form, as a JSON object; raises ``Reject`` and ``OSError``."""
+        if form.decoder:
+            (found,) = await self.decoders.decode([ToDecode(form.decoder, tuple(topic.split("/")), payload)])
+            if isinstance(found, Reject):
+                raise found
+            return found
+        return msgspec.json.encode(form.read_array(payload))
+
+    async def _decode(self, waiting: dict[int, ToDecode], found: list[Record]) -> None:
+        decoded = await self.decoders.decode(list(waiting.values())) if waiting else []
+        for index, body in zip(waiting, decoded, strict=True):
+            if isinstance(body, bytes):
+                found[index] = found[index]._replace(body=body)
+        waiting.clear()
+
+    def _forms_of(self, records: Sequence[Record]) -> dict[str, PayloadForm]:
+        """By series, where there is one."""
+        forms: dict[str, PayloadForm] = {}
+        if not self._registry.forms:
+            return forms
+        for series in {record.series for record in records}:
+            if not channel_of(series):
+                continue
+            terminal = self._registry.terminal_of_series(series_name_in(series))
+            if terminal is not None and terminal.form is not None and channel_of(series) in terminal.form.channels:
+                forms[series] = terminal.form
+        return forms
+
+
+def _read_array(form: PayloadForm, body: bytes) -> bytes:
+    try:
+        return msgspec.json.encode(form.read_array(body))
+    except Reject:
+        return body

@@ -267,7 +267,7 @@ NEVER_WRITTEN: dict[str, Any] = {
 
 ADDED: dict[str, Any] = {"has_second_factor": 0, "needs_second_factor": 0, "by_sso": 0, "total_records": int}
 ADDED |= {"deliver": 0, "configuration": None, "tags": [], "online": 0, "last_seen": "", "batch": None}
-ADDED |= {"events": {}, "severity": str, "cleared_cause": str, "clear_at": None, "state": str}
+ADDED |= {"events": {}, "severity": str, "cleared_cause": str, "clear_at": None, "state": str, "payload": {}}
 ADDED |= {f"retention_{kind}": 0 for kind in ("events", "labels", "commands", "messages", "audit")}
 """Fields that records have since, with what they say of a record of before (or the type)."""
 

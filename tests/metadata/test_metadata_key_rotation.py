@@ -188,6 +188,9 @@ LATER_TABLES = (
     "second_factor",
     "terminal_tag",
     "claim_key",
+    "rule_condition",
+    "rule_command",
+    "heartbeat",
 )
 LATER_INDEXES = (
     *(
@@ -196,6 +199,9 @@ LATER_INDEXES = (
         for owner in ("", "permission_company_id_")
     ),
     "ix_audit_batch",
+    "ix_event_company_id_severity_id",
+    "ix_event_object_id_code_state",
+    "ix_event_clear_at_id",
     "ix_user_sso_hash",
 )
 LATER_COLUMNS = (
@@ -208,6 +214,16 @@ LATER_COLUMNS = (
     ("user", "sso_hash"),
     ("company", "needs_second_factor"),
     ("configuration", "deliver"),
+    ("mapping", "events"),
+    *(("event", name) for name in ("severity", "cleared_cause", "clear_at")),
+    ("rule", "severity"),
+    *(("company", f"retention_{kind}") for kind in ("events", "labels", "commands", "messages", "audit")),
+    *(("rule", name) for name in ("terminal_list", "tags", "group_list", "minutes", "back_minutes", "digest")),
+    ("rule", "digest_at"),
+    *(("rule", name) for name in ("command", "command_value", "command_objects", "command_expiry_s")),
+    *(("rule", name) for name in ("commands_per_hour", "loop_s", "schedule")),
+    ("rule_notice", "noted_us"),
+    ("command", "rule_id"),
 )
 """What revisions since 0013 have added."""
 

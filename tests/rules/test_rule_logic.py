@@ -14,7 +14,7 @@ from terrazzo.domain.happened import Happened
 from terrazzo.messenger.signature import sign
 from terrazzo.metadata.definitions.rules import RULE
 from terrazzo.metadata.repositories.repository import RowChange
-from terrazzo.rules.message_text import compose
+from terrazzo.rules.message_text import Telling, compose
 from terrazzo.rules.notice import Notice
 from terrazzo.rules.quiet_hours import quiet_until_us
 from terrazzo.rules.rule import ActiveRules, rule_of
@@ -93,18 +93,19 @@ def notice(number: int) -> Notice:
 
 def test_a_storm_is_one_message_that_says_how_many() -> None:
     notices = [notice(number) for number in range(100)]
-    draft = compose(rule_of(row()), notices, {7: "Tank"}, count=500, reminder=0, zone=UTC)
+    told = Telling(notices, {each.id: "Tank" for each in notices}, {"event": 500})
+    draft = compose(rule_of(row()), told, zone=UTC)
     assert draft.content["EmailSubject"] == "Tank: High (+499)"
     lines = draft.content["EmailContent"].splitlines()
     assert lines[0] == "Tank: High (HI) = 0 at 1970-01-01 00:00:00"
     assert (len(lines), lines[-1]) == (21, "... and 480 more")
-    webhook = compose(rule_of(row(channel="webhook")), notices, {7: "Tank"}, count=500, reminder=2, zone=UTC)
+    webhook = compose(rule_of(row(channel="webhook")), told._replace(reminder=2), zone=UTC)
     assert (webhook.content["count"], webhook.content["reminder"], len(webhook.content["items"])) == (500, 2, 100)
 
 
 @pytest.mark.parametrize("channel", ["email", "sms", "android", "ios", "wechat"])
 def test_each_channel_says_what_happened(channel: str) -> None:
-    draft = compose(rule_of(row(channel=channel)), [notice(3)], {7: "Tank"}, count=1, reminder=1, zone=UTC)
+    draft = compose(rule_of(row(channel=channel)), Telling([notice(3)], {3: "Tank"}, {"event": 1}, (), 1), zone=UTC)
     text = str(draft.content)
     assert "Reminder 1: " in text
     assert "Tank: High (HI) = 3" in text

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from rule_stand import SECRET, Receiver, add_rule, open_notices, report
 
+from mqtt_bytes import login
 from running import Platform, wait_for
 
 
@@ -103,3 +105,27 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     config.write_text('[[messenger.project]]\nid = 1\nname = "p"\nsms = { url = "http://x.example/", body = "{}" }\n')
     with Platform(folder / "data", arguments=("--config", str(config))) as started:
         yield started.login()
+
+
+@pytest.mark.parametrize("each_database", ["sqlite"], indirect=True)
+def test_a_refused_terminal_is_told_of_and_an_event_gives_a_command(platform: Platform, receiver: Receiver) -> None:
+    row = ["COOL", "Cool", "", "OBJ", "$AdapterID-1.cool", "1"]
+    control = platform.call("create_control", name="c", script=[row])["uid"]
+    item = platform.call("get_object_list")["data"][0]
+    platform.call("update_object", uid=item["uid"], control_id=control)
+    add_rule(platform, name="wrong", kinds=["refused"], window_s=0, **receiver.hook)
+    add_rule(platform, name="cool", kinds=["event"], channel="none", command="COOL")
+    with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
+        client.sendall(login("m1", "u-m1", "not the pin"))
+        assert client.recv(4) == b"\x20\x02\x00\x04"
+    wait_for(lambda: receiver.of("wrong"), "the refusal is told")
+    (told,) = receiver.of("wrong")[0]["items"]
+    assert (told["terminal"], told["label"]) == ("m1", "refused")
+    assert told["value"] == "the user name is right, the password is not the terminal's pin"
+    report(platform, {"t": 90})
+    wait_for(lambda: platform.call("get_command_list")["data"], "the command is in the journal")
+    (command,) = platform.call("get_command_list")["data"]
+    assert (command["command"], command["value"], command["created_by"]) == ("COOL", "1", 0)
+    names = {each["id"]: each["name"] for each in platform.call("get_rule_list")["data"]}
+    assert names[command["rule_id"]] == "cool"
+    assert receiver.faults == []

@@ -177,7 +177,8 @@ def _first_use(found: sa.RowMapping, values: dict[str, Any]) -> Row:
 
 
 def _entry(actor: Actor, row: Row) -> AuditEntry:
-    told = {name: row[name] for name in ("terminal_id", "object_id", "command", "value") if row[name] is not None}
+    names = ("terminal_id", "object_id", "command", "value", "rule_id")
+    told = {name: row[name] for name in names if row[name] is not None}
     return AuditEntry(
         actor=actor,
         company_id=row["company_id"],

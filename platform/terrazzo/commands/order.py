@@ -83,10 +83,16 @@ class CommandOrders:
             "payload": await self._payload(actor, terminal, order),
             "state": CommandState.QUEUED.value,
             "queued_us": now_us,
-            "expires_us": now_us + self._expiry_us,
+            "expires_us": now_us + self._expiry_of(order),
             "created_by": actor.user_id,
             "idempotency_key": key,
+            "rule_id": order.rule_id,
         }
+
+    def _expiry_of(self, order: CommandRequest) -> int:
+        if order.expiry_s is None:
+            return self._expiry_us
+        return min(order.expiry_s * 1_000_000, self._expiry_us)
 
     def _check_upgrade(self, actor: Actor, order: CommandRequest) -> None:
         if order.point is None and needs_firmware(order.command) and not actor.may(self._upgrade_role):

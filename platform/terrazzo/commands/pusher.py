@@ -22,6 +22,8 @@ class ObjectRequest(NamedTuple):
     value: str = ""
     project_id: int | str = DEFAULT_PROJECT
     idempotency_key: str | None = None
+    expiry_s: int | None = None
+    rule_id: int | None = None
 
 
 class Submitter(Protocol):
@@ -72,6 +74,24 @@ class Pusher:
         """
         return await self._commands.submit_all(actor, [await self._plan(actor, request) for request in requests])
 
+    async def send_for_rule(
+        self, actor: Actor, *, rule_id: int, object_id: int, command: str, value: str, key: str, expiry_s: int
+    ) -> None:
+        """Journals a rule's command in the first project, once, however often it is given with the same key.
+
+        Raises:
+            as ``publish``.
+        """
+        request = ObjectRequest(
+            object_id=object_id,
+            command=command,
+            value=value,
+            idempotency_key=key,
+            expiry_s=expiry_s,
+            rule_id=rule_id,
+        )
+        await self.publish(actor, [request])
+
     async def _plan(self, actor: Actor, request: ObjectRequest) -> CommandRequest:
         await self._check_project(actor, request.project_id)
         target = await _item(self._records.objects, actor, request.object_id, "object_id")
@@ -93,6 +113,8 @@ class Pusher:
             object_id=target["id"],
             point=found.point,
             idempotency_key=request.idempotency_key,
+            expiry_s=request.expiry_s,
+            rule_id=request.rule_id,
         )
 
     async def _check_project(self, actor: Actor, key: int | str) -> None:

@@ -59,6 +59,10 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     mosaic_bytes: Bytes = 2**20
     pin_chars: Annotated[int, Meta(ge=1, le=16)] = 1
     company_api_keys: Count = 1_000
+    company_rules: Count = 100
+    company_rule_conditions: Count = 100_000
+    rule_messages_per_hour: Count = 1_000
+    company_rule_commands_per_hour: Count = 10_000
     company_records: Count = 200_000
     company_record_bytes: _StoredBytes = _GIB
     company_files: Count = 100_000

@@ -37,7 +37,8 @@ class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     With a ``point`` that point is set, whatever the command is called. ``firmware``: where ``AXUpgrade`` finds its
     files instead of in the terminal's configuration. A repeated ``idempotency_key`` means the command that was first
-    given with it.
+    given with it. ``expiry_s``: how long it may wait for its terminal, at most as long as any may; ``rule_id``: the
+    rule that gives it.
     """
 
     terminal_id: str
@@ -47,3 +48,5 @@ class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):
     point: str | None = None
     idempotency_key: str | None = None
     firmware: Firmware | None = None
+    expiry_s: int | None = None
+    rule_id: int | None = None

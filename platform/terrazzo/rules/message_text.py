@@ -4,68 +4,111 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import tzinfo
-from typing import Any
+from typing import Any, NamedTuple
 
 from terrazzo.domain.message_draft import WEBHOOKS, MessageDraft
 from terrazzo.domain.template import fill_text
-from terrazzo.rules.notice import Notice
+from terrazzo.metadata.definitions.rules import OUTAGE
+from terrazzo.rules.notice import MISSED, WORDS, Notice
 from terrazzo.rules.rule import Rule
 from terrazzo.times import format_iso, format_spaced
 
 MOST_LINES = 20  # of an e-mail
+MOST_DIGEST_LINES = 200
 MOST_ITEMS = 100  # of a webhook
+MOST_NAMED = MOST_DIGEST_LINES
 MOST_SUBJECT = 255
+_OF_NOBODY = (OUTAGE, MISSED)  # kinds that are about no terminal and no object
+_MOST_NAMES = 3  # in a summary
+_MOST_NAME = 40  # characters of each
 _MOST_SHORT = 480  # characters of an SMS or a push
 
 
-def compose(
-    rule: Rule, notices: Sequence[Notice], names: Mapping[int, str], *, count: int, reminder: int, zone: tzinfo
-) -> MessageDraft:
-    """The message that tells of a rule's notices.
+class Telling(NamedTuple):
+    """What one message tells of.
 
-    Args:
-        names: of their objects, by id.
-        count: how many notices there are in all; ``notices`` may be only the first of them.
+    Attributes:
+        notices: the first of them.
+        names: of what they are about, by the notice's id.
+        kinds: how many there are of each kind.
+        shared: what all of them have in common, in words.
         reminder: 0 where they are told the first time, else the number of the repetition.
-        zone: of the times in the texts.
     """
-    first = notices[0]
-    values = [_values(each, names, count, zone) for each in notices[:MOST_LINES]]
-    again = f"Reminder {reminder}: " if reminder else ""
-    more = f" (+{count - 1})" if count > 1 else ""
-    subject = again + fill_text(rule.subject, values[0])[: MOST_SUBJECT - 40] + more
-    lines = [fill_text(rule.template, each) for each in values]
-    left = count - len(lines)
-    told = _Told(subject, again + lines[0][:_MOST_SHORT] + more, "\n".join([*lines, *_rest(left)]), values[0], first)
+
+    notices: Sequence[Notice]
+    names: Mapping[int, str]
+    kinds: Mapping[str, int]
+    shared: Sequence[str] = ()
+    reminder: int = 0
+
+    @property
+    def total(self) -> int:
+        """How many there are in all."""
+        return sum(self.kinds.values())
+
+
+def compose(rule: Rule, told: Telling, *, zone: tzinfo) -> MessageDraft:
+    """The message that tells of a rule's notices; ``zone``: of the times in the texts."""
     is_webhook = rule.channel == "webhook"
-    content = _webhook(rule, notices, names, count, reminder, zone) if is_webhook else _CONTENTS[rule.channel](told)
+    content = _webhook(rule, told, zone) if is_webhook else _CONTENTS[rule.channel](_texts(rule, told, zone))
     return MessageDraft(
         company_id=rule.company_id,
         project_id=WEBHOOKS if is_webhook else rule.project_id,
         channel=rule.channel,
         recipients=() if is_webhook else rule.recipients,
         content=content,
-        object_id=first.object_id,
+        object_id=told.notices[0].object_id or None,
         rule_id=rule.id,
     )
 
 
-class _Told:
+class _Texts(NamedTuple):
     """The texts of a message, from which each channel takes what it sends."""
 
-    def __init__(self, subject: str, short: str, text: str, values: Mapping[str, str], first: Notice) -> None:
-        self.subject = subject
-        self.short = short
-        self.text = text
-        self.values = values
-        self.first = first
+    subject: str
+    short: str
+    text: str
+    values: Mapping[str, str]
+    first: Notice
 
 
-def _email(told: _Told) -> dict[str, Any]:
+def _texts(rule: Rule, told: Telling, zone: tzinfo) -> _Texts:
+    most = MOST_LINES if rule.digest == "none" else MOST_DIGEST_LINES
+    values = [_values(each, told, zone) for each in told.notices[:most]]
+    lines = [fill_text(rule.template, each) for each in values]
+    again = f"Reminder {told.reminder}: " if told.reminder else ""
+    rest = _rest(told.total - len(lines))
+    first = told.notices[0]
+    if told.total > 1 and not first.is_happening:
+        summary = summarize(rule, told)
+        short = again + summary
+        return _Texts(short[:MOST_SUBJECT], short[:_MOST_SHORT], "\n".join([summary, *lines, *rest]), values[0], first)
+    more = f" (+{told.total - 1})" if told.total > 1 else ""
+    subject = again + fill_text(rule.subject, values[0])[: MOST_SUBJECT - 40] + more
+    return _Texts(subject, again + lines[0][:_MOST_SHORT] + more, "\n".join([*lines, *rest]), values[0], first)
+
+
+def summarize(rule: Rule, told: Telling) -> str:
+    """What has become of how many terminals or objects, the names of the first ones, and what they have in common."""
+    noun = "objects" if rule.is_of_objects else "terminals"
+    parts = [
+        WORDS[kind] if kind in _OF_NOBODY else f"{count:,} {noun if count > 1 else noun[:-1]} {WORDS[kind]}"
+        for kind, count in told.kinds.items()
+    ]
+    first = [each for each in told.notices[:_MOST_NAMES] if each.kind not in _OF_NOBODY]
+    names = list(dict.fromkeys(told.names[each.id] for each in first))
+    left = told.total - sum(told.kinds.get(kind, 0) for kind in _OF_NOBODY) - len(names)
+    more = f" and {left:,} more" if left > 0 else ""
+    shared = f" ({', '.join(told.shared)})" if told.shared else ""
+    listed = ": " + ", ".join(name[:_MOST_NAME] for name in names) if names else ""
+    return f"{', '.join(parts)}{listed}{more}{shared}"
+
+
+def _email(told: _Texts) -> dict[str, Any]:
     return {"EmailSubject": told.subject, "EmailContent": told.text, "EmailFile": []}
 
 
-def _sms(told: _Told) -> dict[str, Any]:
+def _sms(told: _Texts) -> dict[str, Any]:
     values = told.values
     return {
         "msgdata": told.short,
@@ -75,19 +118,19 @@ def _sms(told: _Told) -> dict[str, Any]:
     }
 
 
-def _android(told: _Told) -> dict[str, Any]:
+def _android(told: _Texts) -> dict[str, Any]:
     body = {"Ticker": told.subject, "Title": told.subject, "Text": told.short, "Remark": ""}
     rest = {"AfterOpen": "go_app", "Url": "", "DesText": told.subject}
     return {"Body": body, **rest, "id": told.first.record_id, "type": "alert"}
 
 
-def _ios(told: _Told) -> dict[str, Any]:
+def _ios(told: _Texts) -> dict[str, Any]:
     alert = {"AlertTitle": told.subject, "AlertSubtitle": "", "AlertBody": told.short}
     extra = {"id": told.first.record_id, "type": "alert"}
     return {"APS": alert, "Extra": extra, "DesText": told.subject, "type": "alert"}
 
 
-def _wechat(told: _Told) -> dict[str, Any]:
+def _wechat(told: _Texts) -> dict[str, Any]:
     values = told.values
     texts = {"first": told.subject, "remark": told.short}
     texts |= {f"keyword{n}": values[name] for n, name in enumerate(("object", "label", "value", "time"), 1)}
@@ -95,7 +138,7 @@ def _wechat(told: _Told) -> dict[str, Any]:
     return {"data_msg": data, **data}
 
 
-_CONTENTS: Mapping[str, Callable[[_Told], dict[str, Any]]] = {
+_CONTENTS: Mapping[str, Callable[[_Texts], dict[str, Any]]] = {
     "email": _email,
     "sms": _sms,
     "android": _android,
@@ -104,35 +147,43 @@ _CONTENTS: Mapping[str, Callable[[_Told], dict[str, Any]]] = {
 }
 
 
-def _webhook(
-    rule: Rule, notices: Sequence[Notice], names: Mapping[int, str], count: int, reminder: int, zone: tzinfo
-) -> dict[str, Any]:
-    items = [
-        {
-            "kind": each.kind,
-            "id": each.record_id,
-            "object_id": str(each.object_id),
-            "object": names.get(each.object_id, ""),
-            "code": each.code,
-            "label": each.label,
-            "value": each.value,
-            "time": format_iso(each.time_us, zone),
-        }
-        for each in notices[:MOST_ITEMS]
-    ]
-    return {"rule_id": rule.id, "rule": rule.name, "reminder": reminder, "count": count, "items": items}
+def _webhook(rule: Rule, told: Telling, zone: tzinfo) -> dict[str, Any]:
+    first, whole = told.notices[0], {"rule_id": rule.id, "rule": rule.name, "reminder": told.reminder}
+    if not first.is_happening:
+        whole |= {"summary": summarize(rule, told), "kinds": dict(told.kinds), "shared": list(told.shared)}
+    items = [_item(rule, each, told, zone) for each in told.notices[:MOST_ITEMS]]
+    return {**whole, "count": told.total, "items": items}
 
 
-def _values(notice: Notice, names: Mapping[int, str], count: int, zone: tzinfo) -> dict[str, str]:
+def _item(rule: Rule, notice: Notice, told: Telling, zone: tzinfo) -> dict[str, Any]:
+    item = {
+        "kind": notice.kind,
+        "id": notice.record_id,
+        "object_id": str(notice.object_id),
+        "object": told.names[notice.id],
+        "code": notice.code,
+        "label": notice.label,
+        "value": notice.value,
+        "time": format_iso(notice.time_us, zone),
+    }
+    if notice.is_happening:
+        return item
+    if notice.object_id == 0:
+        item["object_id"] = ""
+    return item if rule.is_of_objects else {**item, "terminal": notice.code}
+
+
+def _values(notice: Notice, told: Telling, zone: tzinfo) -> dict[str, str]:
     return {
-        "object": names.get(notice.object_id) or str(notice.object_id),
+        "object": told.names[notice.id],
         "object_id": str(notice.object_id),
         "kind": notice.kind,
         "code": notice.code,
         "label": notice.label,
         "value": notice.value,
         "time": format_spaced(notice.time_us, zone),
-        "count": str(count),
+        "count": str(told.total),
+        "terminal": "" if notice.is_happening else notice.code,
     }
 
 

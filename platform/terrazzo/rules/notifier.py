@@ -10,16 +10,15 @@ from typing import Protocol
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from terrazzo.database.port import Repository
-from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.happened import Happened
 from terrazzo.domain.message_draft import MessageDraft
-from terrazzo.errors import NotFound
 from terrazzo.metadata.repositories.rules import RuleRepository
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
-from terrazzo.rules.message_text import MOST_ITEMS, compose
-from terrazzo.rules.notice import Notice
-from terrazzo.rules.notice_store import NoticeStore
+from terrazzo.rules import pace
+from terrazzo.rules.hourly import HourlyCounts
+from terrazzo.rules.message_text import MOST_NAMED, Telling, compose
+from terrazzo.rules.names import SubjectNames
+from terrazzo.rules.notice_store import NoticeStore, Taken
 from terrazzo.rules.quiet_hours import quiet_until_us
 from terrazzo.rules.rule import ActiveRules, Rule
 from terrazzo.times import now_us
@@ -53,9 +52,10 @@ class RuleNotifier:
     Args:
         notices_kept: the notices in the database.
         messenger: takes the messages.
-        objects: the objects' records, for their names.
+        names: the names of what notices are about.
         tasks: runs the task.
-        zone: of quiet hours, and of times in messages.
+        zone: of quiet hours and digests, and of times in messages.
+        messages_per_hour: of a rule, without reminders; what comes then waits and is folded.
         clock: UTC microseconds.
     """
 
@@ -63,19 +63,22 @@ class RuleNotifier:
         self,
         notices_kept: NoticeStore,
         messenger: MessageSender,
-        objects: Repository,
+        names: SubjectNames,
         *,
         tasks: Tasks,
         zone: tzinfo,
+        messages_per_hour: int = 1_000,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = NotifierStats()
         self.active_rules = ActiveRules()
         self._notices_kept = notices_kept
         self._messenger = messenger
-        self._objects = objects
+        self._names = names
         self._zone = zone
         self._clock = clock
+        self._messages_per_hour = messages_per_hour
+        self._hourly = HourlyCounts()
         self._wake = asyncio.Event()
         self._forget_us = 0
         self._tasks = tasks
@@ -103,6 +106,10 @@ class RuleNotifier:
 
     def on_happened(self, happened: Sequence[Happened]) -> None:
         """Wakes the task; ``EffectQueue.happened`` tells this after the transaction."""
+        self.wake()
+
+    def wake(self) -> None:
+        """Wakes the task: there are new notices."""
         self._wake.set()
 
     async def _run(self) -> None:
@@ -134,12 +141,13 @@ class RuleNotifier:
     async def _tell_all_fresh(self, now: int) -> list[int]:
         """Tells new notices; returns the times at which rules that have to wait, or to repeat, are due next."""
         later = []
-        for rule_id, told_us in (await self._notices_kept.waiting()).items():
+        for rule_id, waiting in (await self._notices_kept.waiting()).items():
             rule = self.active_rules.get(rule_id)
             if rule is None:
                 await self._notices_kept.end(rule_id)
                 continue
-            due_us = max(told_us + rule.window_s * 1_000_000 if told_us else now, self._spoken_us(rule, now))
+            due_us = max(pace.due_us(rule, zone=self._zone, **waiting._asdict()), self._spoken_us(rule, now))
+            due_us = max(due_us, self._hourly.free_us(rule_id, self._messages_per_hour, now))
             if due_us <= now:
                 await self._tell_fresh(rule, now)
                 due_us = now + rule.repeat_s * 1_000_000
@@ -163,30 +171,31 @@ class RuleNotifier:
 
     async def _tell_fresh(self, rule: Rule, now: int) -> None:
         async with self._notices_kept.database.writing() as connection:
-            notices, count = await self._notices_kept.take_fresh(connection, rule, now)
-            if notices:
-                await self._put(connection, rule, notices, count)
+            taken = await self._notices_kept.take_fresh(connection, rule, now)
+            if taken.notices:
+                await self._put(connection, rule, taken)
                 self.stats.messages += 1
+                self._hourly.note(rule.id, now)
         self._messenger.wake()
 
     async def _tell_again(self, rule: Rule, now: int) -> None:
         async with self._notices_kept.database.writing() as connection:
-            notices, count = await self._notices_kept.take_due(connection, rule, now)
-            if notices:
-                await self._put(connection, rule, notices, count)
+            taken = await self._notices_kept.take_due(connection, rule, now)
+            if taken.notices:
+                await self._put(connection, rule, taken)
                 self.stats.reminders += 1
         self._messenger.wake()
 
-    async def _put(self, connection: AsyncConnection, rule: Rule, notices: Sequence[Notice], count: int) -> None:
-        names = {each.object_id: await self._name(each.object_id) for each in notices[:MOST_ITEMS]}
-        draft = compose(rule, notices, names, count=count, reminder=notices[0].told - 1, zone=self._zone)
-        await self._messenger.put(connection, [draft])
-
-    async def _name(self, object_id: int) -> str:
-        try:
-            return str((await self._objects.item(SYSTEM, object_id))["name"])
-        except NotFound:
-            return str(object_id)
+    async def _put(self, connection: AsyncConnection, rule: Rule, taken: Taken) -> None:
+        notices = taken.notices
+        told = Telling(
+            notices=notices,
+            names=await self._names.of(rule, notices[:MOST_NAMED]),
+            kinds=taken.kinds,
+            shared=await self._names.shared(connection, rule, taken) if taken.total > 1 else (),
+            reminder=notices[0].told - 1,
+        )
+        await self._messenger.put(connection, [compose(rule, told, zone=self._zone)])
 
     def _spoken_us(self, rule: Rule, now: int) -> int:
         return quiet_until_us(now, rule.quiet_start, rule.quiet_end, self._zone)

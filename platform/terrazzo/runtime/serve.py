@@ -35,6 +35,7 @@ from terrazzo.runtime.assembly.logins import open_logins
 from terrazzo.runtime.assembly.memory import share_memory
 from terrazzo.runtime.assembly.metadata import open_metadata
 from terrazzo.runtime.assembly.objects import open_objects
+from terrazzo.runtime.assembly.rules import new_rules
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
@@ -124,6 +125,7 @@ class Platform:
         )
         campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
+        rules = new_rules(config, lifetime, metadata=metadata, objects=objects, messaging=messaging, clock=clock)
         caller = self._ports.new_caller(config.sso)
         logins = open_logins(config, lifetime, metadata=metadata, messenger=messenger, caller=caller, clock=clock)
         self.terminals = await start_terminals(
@@ -148,6 +150,7 @@ class Platform:
             messaging=messaging,
             views=views,
             campaigns=campaigns,
+            rules=rules,
             terminals=self.terminals,
             replays=replays,
             tasks=self.tasks,
@@ -176,6 +179,7 @@ class Platform:
         self._lifetime.callback(self.watch.stop)
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
         self._lifetime.push_async_callback(campaigns.stop)
+        await self.parts.rules.start(self._lifetime)  # from now on terminals can be there
         return addresses
 
     async def _open_store(self) -> TimeSeriesStore:

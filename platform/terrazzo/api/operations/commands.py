@@ -61,6 +61,7 @@ class CommandRecord(msgspec.Struct):
     expires: str
     answer: Any  # what the terminal said, null until then
     created_by: int
+    rule_id: int | None  # of the rule that gave it
 
 
 async def handle_publish_terminal_command(services: Services, actor: Actor, request: TerminalCommand) -> Empty:

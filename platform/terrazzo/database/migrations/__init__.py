@@ -25,5 +25,6 @@ REVISIONS = (
     "0026",
     "0029",
     "0032",
+    "0033",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -63,9 +63,9 @@ RULE_NOTICE = sa.Table(
     sa.Column("id", BIG, primary_key=True, autoincrement=True),
     sa.Column("company_id", BIG, nullable=False),
     sa.Column("rule_id", BIG, nullable=False),
-    sa.Column("kind", sa.String(16), nullable=False),  # event | opened | closed
-    sa.Column("record_id", BIG, nullable=False),  # of the event or the label
-    sa.Column("object_id", BIG, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),  # what happened: a kind of rules
+    sa.Column("record_id", BIG, nullable=False),  # of the event or label, the terminal or object; 0: the platform
+    sa.Column("object_id", BIG, nullable=False),  # 0: none
     sa.Column("code", sa.Text, nullable=False),
     sa.Column("label", sa.Text, nullable=False),
     sa.Column("value", sa.Text, nullable=False),
@@ -74,10 +74,55 @@ RULE_NOTICE = sa.Table(
     sa.Column("told_us", BIG),  # when it was last sent
     sa.Column("again_us", BIG),  # the next repetition
     sa.Column("told", BIG, nullable=False, default=0),  # how often it was sent
+    sa.Column("noted_us", BIG),  # when it was noted; null: by a version that did not write that
     sa.Index(None, "state", "again_us"),
     sa.Index(None, "rule_id", "state", "id"),
     sa.Index(None, "rule_id", "told_us"),
     sqlite_autoincrement=True,
 )
 
-MESSAGES = (MESSAGE, MESSAGE_FILE, RULE_NOTICE)
+RULE_CONDITION = sa.Table(
+    "rule_condition",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("rule_id", BIG, nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),  # offline | silent | refused | clock_off | object_...
+    sa.Column("subject_id", BIG, nullable=False),  # of the terminal or the object
+    sa.Column("since_us", BIG, nullable=False),  # of the condition itself: when it was last well
+    sa.Column("opened_us", BIG, nullable=False),  # when the rule took note
+    sa.Index(None, "rule_id", "kind", "subject_id", unique=True),
+    sqlite_autoincrement=True,
+)
+"""What rules have told of terminals and objects and is not over yet, a row for each."""
+
+HEARTBEAT = sa.Table(
+    "heartbeat",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=False),  # 1
+    sa.Column("time_us", BIG, nullable=False),  # when the platform was last known to run
+)
+
+RULE_COMMAND = sa.Table(
+    "rule_command",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("rule_id", BIG, nullable=False),
+    sa.Column("cause_id", BIG, nullable=False),  # the object that it happened on; 0: none, or a time has come
+    sa.Column("object_id", BIG, nullable=False),  # that is commanded
+    sa.Column("command", sa.String(64), nullable=False),
+    sa.Column("value", sa.String(64), nullable=False),
+    sa.Column("state", sa.String(16), nullable=False),  # waiting | sent
+    sa.Column("noted_us", BIG, nullable=False),
+    sa.Column("expires_us", BIG, nullable=False),
+    sa.Column("run_us", BIG),  # of a schedule: the time that has come
+    sa.Column("sent_us", BIG),
+    sa.Index(None, "state", "id"),
+    sa.Index(None, "rule_id", "sent_us"),
+    sa.Index(None, "run_us"),
+    sqlite_autoincrement=True,
+)
+"""Commands that rules give: written with what they answer to, then handed over; refused ones are gone."""
+
+MESSAGES = (MESSAGE, MESSAGE_FILE, RULE_NOTICE, RULE_CONDITION, HEARTBEAT, RULE_COMMAND)

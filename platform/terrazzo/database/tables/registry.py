@@ -46,6 +46,7 @@ COMMAND = sa.Table(
     sa.Column("answer", sa.Text),
     sa.Column("created_by", BIG, nullable=False),
     sa.Column("idempotency_key", sa.String(128)),
+    sa.Column("rule_id", BIG),  # of the rule that gave it
     sa.Index(None, "terminal_id", "state", "id"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "state", "expires_us"),

@@ -1,4 +1,4 @@
-"""Definition of the entity ``rule``: which events and labels are sent to whom, over which channel, and when."""
+"""Definition of the entity ``rule``: what is told of events, labels, terminals and objects, to whom, how, and when."""
 
 from __future__ import annotations
 
@@ -8,15 +8,34 @@ from urllib.parse import urlsplit
 
 from terrazzo.database.entity import authors, define
 from terrazzo.database.field import Field, flag, number, secret, structure, text
+from terrazzo.domain.command_payload import MAX_TEXT
 from terrazzo.domain.events.definition import SEVERITIES
 
-KINDS = ("event", "opened", "closed")
-CHANNELS = ("email", "sms", "android", "ios", "wechat", "webhook")
-PLACEHOLDERS = ("object", "object_id", "kind", "code", "label", "value", "time", "count")
+HAPPENINGS = ("event", "opened", "closed")
+TERMINAL_KINDS = ("offline", "silent", "refused", "clock_off")
+OBJECT_KINDS = ("object_offline", "object_silent")
+LASTING = (*TERMINAL_KINDS, *OBJECT_KINDS)
+"""The kinds that begin and end: ``back`` tells of their end."""
+
+BACK, OUTAGE, SCHEDULE = "back", "outage", "schedule"
+KINDS = (*HAPPENINGS, *LASTING, BACK, OUTAGE, SCHEDULE)
+BEGINNINGS = frozenset({"event", "opened", *LASTING})
+"""The kinds that a command may answer to."""
+
+NOBODY = "none"
+"""The channel of rules that tell nobody, and only give commands."""
+
+DIGESTS = ("none", "hourly", "daily")
+MOST_MINUTES = 7 * 1_440
+CHANNELS = ("email", "sms", "android", "ios", "wechat", "webhook", NOBODY)
+PLACEHOLDERS = ("object", "object_id", "kind", "code", "label", "value", "time", "count", "terminal")
 """The placeholders that templates of rules may contain."""
 
 MOST_CODES = 1_000
+MOST_COMMANDED = 100
 MOST_RECIPIENTS = 100
+MOST_RUNS = 50  # of a schedule
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 MIN_SECRET = 16
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_.]+)\}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d")
@@ -54,6 +73,41 @@ def check_kinds(kinds: Any) -> None:
     """Checks that a list has one or more of ``KINDS``, and nothing else. Raises ``ValueError``."""
     if not isinstance(kinds, list) or not kinds or any(kind not in KINDS for kind in kinds):
         raise ValueError(f"expected an array of {', '.join(KINDS)}")
+    subjects = [each for each in (HAPPENINGS, TERMINAL_KINDS, OBJECT_KINDS) if not set(each).isdisjoint(kinds)]
+    if len(subjects) > 1:
+        first, second = (next(kind for kind in each if kind in kinds) for each in subjects[:2])
+        raise ValueError(f"{first} and {second} are for two rules: one is about events, terminals or objects")
+    if SCHEDULE in kinds and len(set(kinds)) > 1:
+        raise ValueError(f"{SCHEDULE} stands alone")
+    if BACK in kinds and set(LASTING).isdisjoint(kinds):
+        raise ValueError(f"{BACK} goes with one of {', '.join(LASTING)}")
+    if OUTAGE in kinds and subjects == [HAPPENINGS]:
+        raise ValueError(f"{OUTAGE} stands alone, or with kinds of terminals or objects")
+
+
+def check_schedule(runs: Any) -> None:
+    """Checks a schedule: an array of ``{"at": "HH:MM", "days": ["mon", ...]}``, no days: all. Raises ``ValueError``."""
+    if not isinstance(runs, list) or not 0 < len(runs) <= MOST_RUNS:
+        raise ValueError(f"expected an array of 1 to {MOST_RUNS} objects with at and days")
+    for position, run in enumerate(runs, 1):
+        if not isinstance(run, dict) or not run.keys() <= {"at", "days"}:
+            raise ValueError(f"element {position}: expected an object with at and days")
+        try:
+            _check_run(run)
+        except ValueError as error:
+            raise ValueError(f"element {position}: {error}") from None
+
+
+def _check_run(run: dict[str, Any]) -> None:
+    at, days = run.get("at"), run.get("days", [])
+    if not isinstance(at, str):
+        raise ValueError("at: expected HH:MM")
+    try:
+        check_clock(at)
+    except ValueError as error:
+        raise ValueError(f"at: {error}") from None
+    if not isinstance(days, list) or any(day not in DAYS for day in days):
+        raise ValueError(f"days: expected an array of {', '.join(DAYS)}")
 
 
 def check_texts(most: int) -> Any:
@@ -110,4 +164,18 @@ RULE = define(
     text("quiet_start", 5, check=check_clock),
     text("quiet_end", 5, check=check_clock),
     *authors(),
+    _listed("terminal_list", check_texts(MOST_CODES)),  # uids; of terminals, as tags and group_list: any of them
+    _listed("tags", check_texts(MOST_CODES)),
+    _listed("group_list", check_texts(MOST_CODES)),  # ids of groups of objects
+    number("minutes", default=5, minimum=1, maximum=MOST_MINUTES),  # how long a terminal has to be away
+    number("back_minutes", default=5, maximum=MOST_MINUTES),  # and how long it has to be well again
+    text("digest", 8, default="none", choices=DIGESTS),
+    text("digest_at", 5, default="08:00", check=check_clock),
+    text("command", MAX_TEXT),  # of the objects' control table
+    text("command_value", MAX_TEXT),  # empty: the row's default
+    _listed("command_objects", check_texts(MOST_COMMANDED)),  # ids; none: the object that it happens on
+    number("command_expiry_s", default=3_600, minimum=1, maximum=7 * 86_400),
+    number("commands_per_hour", default=60, minimum=1, maximum=1_000),
+    number("loop_s", default=60, maximum=86_400),  # no second command within it for what the first may have caused
+    structure("schedule", check=check_schedule),
 )

@@ -35,6 +35,7 @@ from terrazzo.runtime.assembly.metadata import Metadata
 from terrazzo.runtime.assembly.mqtt_listeners import bound, listen_mqtt
 from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
+from terrazzo.runtime.assembly.rules import Rules
 from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollector
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
@@ -71,6 +72,7 @@ class GatewayParts:
     messaging: TerminalMessaging
     views: Views
     campaigns: CampaignRunner
+    rules: Rules
     terminals: Terminals
     replays: ReplayRunner
     tasks: Supervisor
@@ -204,6 +206,8 @@ class GatewayServers:
                 campaigns=parts.campaigns.stats,
                 messenger=parts.messenger.stats,
                 rules=objects.notifier.stats,
+                rule_watch=parts.rules.watch.stats,
+                rule_commands=parts.rules.commander.stats,
                 analysis=objects.analysis.stats,
                 live=parts.views.live.stats,
                 flags=parts.views.flag_watch.stats,

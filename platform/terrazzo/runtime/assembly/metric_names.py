@@ -110,6 +110,21 @@ RULES = {
     "terrazzo_rules_reminders_total": "reminders",
 }
 
+RULE_WATCH = {
+    "terrazzo_rules_looks_total": "looks",
+    "terrazzo_rules_watched": "watched",
+    "terrazzo_rules_conditions": "open",
+    "terrazzo_rules_conditions_refused_total": "unopened",
+    "terrazzo_rules_refusals_untold_total": "untold_refusals",
+}
+
+RULE_COMMANDS = {
+    "terrazzo_rules_commands_total": "commands",
+    "terrazzo_rules_commands_refused_total": "commands_refused",
+    "terrazzo_rules_runs_total": "runs",
+    "terrazzo_rules_runs_missed_total": "runs_missed",
+}
+
 CAMPAIGNS = {
     "terrazzo_campaigns_running": "running",
 }

@@ -17,6 +17,7 @@ from terrazzo.mapping.report_mapper import ReportMapper
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
+from terrazzo.rules.names import SubjectNames
 from terrazzo.rules.notice_store import NoticeStore
 from terrazzo.rules.notifier import RuleNotifier
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -79,9 +80,14 @@ def mapping_limits(config: Config) -> MappingLimits:
 async def _open_notifier(
     config: Config, lifetime: Lifetime, metadata: Metadata, messenger: Messenger, clock: Callable[[], int]
 ) -> RuleNotifier:
-    notices = NoticeStore(metadata.database)
     notifier = RuleNotifier(
-        notices, messenger, metadata.entities.objects, tasks=lifetime.tasks, zone=config.zone, clock=clock
+        NoticeStore(metadata.database, clock=clock),
+        messenger,
+        SubjectNames(metadata.entities.objects, metadata.registry),
+        tasks=lifetime.tasks,
+        zone=config.zone,
+        messages_per_hour=config.limits.rule_messages_per_hour,
+        clock=clock,
     )
     await notifier.load(metadata.entities.rules)
     notifier.start()

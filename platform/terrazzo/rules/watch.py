@@ -1,0 +1,365 @@
+"""The watch over terminals and objects: what rules tell of them, looked at when it may have changed.
+
+Each terminal or object that a rule is about has one time at which it is looked at next. Who is connected needs none:
+the end of the connection sets it. A report costs nothing: who reports is found to have done so at the next look.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+
+import msgspec
+
+from terrazzo.database.database import Database
+from terrazzo.domain.refusals.entry import ToldRefusal
+from terrazzo.domain.refusals.reasons import CLOCK_OFF, REASONS
+from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
+from terrazzo.loop_pauses import LoopPauses
+from terrazzo.metadata.definitions.rules import OUTAGE
+from terrazzo.metadata.repositories.repository import RowChange
+from terrazzo.ports.bus import MessageBus, Presence
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.rules.condition import CONDITIONS
+from terrazzo.rules.condition_store import ConditionChanges, ConditionStore
+from terrazzo.rules.looks import Looks, Sight
+from terrazzo.rules.notice import condition_notice
+from terrazzo.rules.open_conditions import ConditionKey, OpenConditions, Subject
+from terrazzo.rules.rule import MINUTE_US, ActiveRules, Rule
+from terrazzo.rules.scope import Scopes, WatchedRule
+from terrazzo.rules.timers import Timers
+from terrazzo.sparse_log import SparseLog
+from terrazzo.times import now_us
+from terrazzo_broker.hooks import Client
+
+BEAT_S = 10.0  # how exactly an outage of the platform's own is known
+_AT_ONCE = 500  # subjects that are looked at in a turn of the loop, and whose changes one transaction has
+_LEAST_NAP_S, _MOST_NAP_S = 0.2, 30.0
+_SETTLE_US = 2 * 1_000_000  # how long changes of terminals, objects and groups are gathered before rules follow
+_RETRY_US = 5 * 1_000_000
+_MOST_REFUSED = 20_000  # terminals whose refusals wait to be looked at
+
+_log = SparseLog(logging.getLogger(__name__))
+
+Refusals = Mapping[tuple[Subject, str], tuple[str, int]]
+"""By terminal and kind of rules: why it was refused, and when."""
+
+
+class WatchStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    looks: int = 0
+    watched: int = 0  # terminals and objects that are looked at when their time comes, now
+    open: int = 0  # conditions that are not over, now
+    unopened: int = 0  # conditions that were not noted, because a company has as many as it may
+    untold_refusals: int = 0
+
+
+class ConditionWatch:
+    """Follows terminals and objects by the rules about them. ``start`` when the platform listens, then ``stop``.
+
+    Args:
+        active_rules: the rules that are started.
+        database: has tags, groups, what is open, and the heartbeat.
+        registry: the terminals and objects.
+        bus: knows who is connected, and when each was heard of last.
+        on_notices: is called when there is something to tell.
+        tasks: runs the watch.
+        most_of_company: conditions of a company that may be open.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        active_rules: ActiveRules,
+        database: Database,
+        registry: Registry,
+        bus: MessageBus,
+        *,
+        on_notices: Callable[[], object],
+        tasks: Tasks,
+        most_of_company: int,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = WatchStats()
+        self._active_rules = active_rules
+        self._store = ConditionStore(database)
+        self._scopes = Scopes(database, registry)
+        self._registry = registry
+        self._sight = Sight(registry, bus)
+        self._on_notices = on_notices
+        self._supervisor = tasks
+        self._most_of_company = most_of_company
+        self._clock = clock
+        self._listening_us = 0
+        self._ran_us = 0  # the last beat
+        self._open = OpenConditions()
+        self._timers: Timers[Subject] = Timers()
+        self._watched: dict[int, dict[int, WatchedRule]] = {}  # by company and rule
+        self._stale: dict[int, int] = {}  # rule id -> when it has to be looked up again
+        self._refused: dict[tuple[Subject, str], tuple[str, int]] = {}
+        self._wake = asyncio.Event()
+        self._tasks: list[Task] = []
+
+    # What others tell
+
+    def on_rule(self, changed: RowChange) -> None:
+        """``RuleRepository.changes`` tells this, after ``ActiveRules``."""
+        self._stale[changed.record_id] = self._clock()
+        self._wake.set()
+
+    def on_presence(self, client: Client, presence: Presence) -> None:
+        """``PresenceRegister.changes`` tells this."""
+        terminal = self._registry.terminal(client.client_id)
+        if terminal is not None and terminal.company_id in self._watched:
+            self._look_soon(terminal, is_there=presence.online)
+
+    def on_refusals(self, refusals: Sequence[ToldRefusal]) -> None:
+        """``RefusalJournal.changes`` tells this."""
+        for terminal, entry in refusals:
+            reason = REASONS[entry.reason]
+            if terminal is None or reason.is_ordinary or terminal.company_id not in self._watched:
+                continue
+            if len(self._refused) >= _MOST_REFUSED:
+                self.stats.untold_refusals += 1
+                continue
+            text = f"{reason.text}: {entry.detail}" if entry.detail else reason.text
+            for kind in ("refused", "clock_off") if reason is CLOCK_OFF else ("refused",):
+                self._refused[terminal.id, kind] = text, entry.last_us
+        if self._refused:
+            self._wake.set()
+
+    def on_terminal(self, before: Terminal | None, after: Terminal | None) -> None:
+        """``Registry.terminal_changes`` tells this."""
+        for each in (before, after):
+            if each is not None and each.company_id in self._watched:
+                self._look_soon(each, is_there=False)
+
+    def on_terminal_record(self, changed: RowChange) -> None:
+        """A terminal's record was created, changed or deleted: its tags may be others."""
+        terminal = self._registry.terminal_by_id(changed.record_id)
+        for company_id in self._watched if terminal is None else (terminal.company_id,):
+            self._follow(company_id)
+
+    def on_object(self, changed: RowChange) -> None:
+        """An object was created, changed or deleted; called after the registry knows it."""
+        subject, company_id = -changed.record_id, self._registry.object_company(changed.record_id)
+        if self._watched and (company_id is None or company_id in self._watched):
+            self._timers.hasten(subject, self._clock())
+            for each in self._watched if company_id is None else (company_id,):
+                self._follow(each)
+
+    def on_group(self, _changed: RowChange) -> None:
+        """An object came into a group, or left one."""
+        for company_id in self._watched:
+            self._follow(company_id)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether any rule is about terminals or objects."""
+        return bool(self._watched)
+
+    def _look_soon(self, terminal: Terminal, *, is_there: bool) -> None:
+        """Has a terminal and its objects looked at, unless it has come and nobody waited for it."""
+        now = self._clock()
+        for subject in (terminal.id, *(-each for each in self._registry.terminal_objects(terminal.uid))):
+            if not is_there or self._open.has(subject):
+                self._timers.hasten(subject, now)
+        self._wake.set()
+
+    def _follow(self, company_id: int) -> None:
+        """Has the company's rules that select some terminals or objects look up which they are."""
+        due_us = self._clock() + _SETTLE_US
+        for rule_id, watched in self._watched.get(company_id, {}).items():
+            if watched.members is not None:
+                self._stale.setdefault(rule_id, due_us)
+        self._wake.set()
+
+    # Life
+
+    async def start(self) -> int | None:
+        """Takes up what is open, tells of an outage of the platform's own, and starts: minutes count from now on.
+
+        Returns when the platform was last known to run, UTC microseconds; None at its first start.
+        """
+        self._listening_us = self._ran_us = now = self._clock()
+        for key, condition in await self._store.every():
+            self._open.put(key, condition)
+        gone = [each for each in self._open.rules() if self._active_rules.get(each) is None]
+        await self._forget_rules(gone)
+        last_us = await self._store.last_beat_us()
+        await self._tell_outage(last_us, now)
+        for rule in self._active_rules.every():
+            self._stale[rule.id] = now
+        self._tasks = [
+            self._supervisor.spawn("rules about terminals", self._run, OnFailure.RESTART),
+            self._supervisor.repeat("heartbeat", BEAT_S, self._beat, OnFailure.RESTART),
+        ]
+        return last_us
+
+    async def stop(self) -> None:
+        """Stops, and notes when the platform was last there."""
+        for task in self._tasks:
+            await task.stop()
+        if self._tasks:
+            await self._beat()
+
+    async def _beat(self) -> None:
+        """Notes that the platform runs; one that stood still meanwhile was away, and listens again from now on."""
+        last_us, self._ran_us = self._ran_us, self._clock()
+        if self._ran_us - last_us >= MINUTE_US:
+            self._listening_us = self._ran_us
+            await self._tell_outage(last_us, self._ran_us)
+        else:
+            await self._store.beat(self._ran_us)
+
+    async def _tell_outage(self, last_us: int | None, now: int) -> None:
+        """Notes for each rule that counts minutes that nobody was heard for so long, as the platform was away."""
+        notices = []
+        if last_us is not None and now - last_us >= MINUTE_US:
+            for rule in self._active_rules.every():
+                if rule.tells and _counts(rule) and now - last_us >= rule.away_us:
+                    notices.append(_outage(rule, last_us, now))
+        await self._store.beat(now, notices)
+        if notices:
+            self._on_notices()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            next_us = await self.work()
+            nap_s = _MOST_NAP_S if next_us is None else (next_us - self._clock()) / 1e6
+            try:
+                async with asyncio.timeout(min(max(nap_s, _LEAST_NAP_S), _MOST_NAP_S)):
+                    await self._wake.wait()
+                await asyncio.sleep(_LEAST_NAP_S)  # many go at once: they are looked at together
+            except TimeoutError:
+                continue
+
+    async def work(self) -> int | None:
+        """Looks at all whose time has come; returns the next time (UTC microseconds), None where there is none."""
+        await self._look_up_rules()
+        while True:
+            now = self._clock()
+            taken = self._timers.take(now, _AT_ONCE)
+            refused = dict(islice(self._refused.items(), _AT_ONCE))
+            if not taken and not refused:
+                break
+            await self._look_at(taken, refused, now)
+            await asyncio.sleep(0)
+        self.stats.watched, self.stats.open = len(self._timers), self._open.count
+        return min((each for each in (self._timers.next, *self._stale.values()) if each is not None), default=None)
+
+    async def _look_at(self, taken: Sequence[Subject], refused: Refusals, now: int) -> None:
+        looks = Looks(self._open, listening_us=self._listening_us, most_of_company=self._most_of_company)
+        due: dict[Subject, int | None] = {}
+        self._look_at_refused(looks, refused, now)
+        for subject in taken:
+            due[subject] = self._look(looks, subject, now)
+        try:
+            if any(looks.changes):
+                await self._store.apply(looks.changes)
+        except BaseException:
+            for subject in taken:
+                self._timers.hasten(subject, now + _RETRY_US)
+            raise
+        for key, told in refused.items():
+            if self._refused.get(key) == told:
+                del self._refused[key]
+        self._take_over(looks, due, now)
+
+    def _look(self, looks: Looks, subject: Subject, now: int) -> int | None:
+        self.stats.looks += 1
+        seen = self._sight.of(subject)
+        rules = {} if seen is None else self._watched.get(seen.company_id, {})
+        opened = [*self._open.of_subject(subject)]
+        looks.end(key for key in opened if key.rule_id not in rules or not rules[key.rule_id].is_about(subject))
+        return None if seen is None else looks.look(subject, seen, rules.values(), now)
+
+    def _look_at_refused(self, looks: Looks, refused: Refusals, now: int) -> None:
+        for (subject, kind), (text, time_us) in refused.items():
+            seen = self._sight.of(subject)
+            for watched in () if seen is None else self._watched.get(seen.company_id, {}).values():
+                if seen is not None and kind in watched.rule.kinds and watched.is_about(subject):
+                    looks.refuse(subject, seen, watched.rule, kind, text=text, time_us=time_us, now=now)
+
+    def _take_over(self, looks: Looks, due: dict[Subject, int | None], now: int) -> None:
+        """What the database has is so in memory from now on."""
+        for key, condition in looks.changes.opened:
+            self._open.put(key, condition)
+            self._timers.hasten(key.subject, now + _SETTLE_US)
+        for key in looks.changes.ended:
+            self._open.drop(key)
+        for subject, next_us in due.items():
+            if next_us is not None:
+                self._timers.hasten(subject, max(next_us, now + 1))
+        self.stats.unopened += looks.refused
+        if looks.refused:
+            _log.warning("%d conditions are not noted: limits.company_rule_conditions", looks.refused)
+        if looks.changes.notices or looks.changes.commands:
+            self._on_notices()
+
+    # Which rules there are
+
+    async def _look_up_rules(self) -> None:
+        now = self._clock()
+        for rule_id in [each for each, due_us in self._stale.items() if due_us <= now]:
+            del self._stale[rule_id]
+            try:
+                await self._look_up(rule_id)
+            except BaseException:
+                self._stale.setdefault(rule_id, now + _RETRY_US)
+                raise
+
+    async def _look_up(self, rule_id: int) -> None:
+        rule = self._active_rules.get(rule_id)
+        if rule is not None and rule.is_about_more:
+            await self._put(await self._scopes.resolve(rule))
+        else:
+            await self._forget_rules([rule_id])
+
+    async def _put(self, watched: WatchedRule) -> None:
+        """Follows a rule from now on, and looks at all that it is about, and at what is open and it was about."""
+        rule, now = watched.rule, self._clock()
+        self._watched.setdefault(rule.company_id, {})[rule.id] = watched
+        pauses = LoopPauses()
+        strays = [key for key in self._open.of_rule(rule.id) if key.kind not in rule.kinds]
+        await self._end(strays)
+        open_subjects = [key.subject for key in self._open.of_rule(rule.id)]
+        for subject in (*self._scopes.all_of(watched), *open_subjects):
+            self._timers.hasten(subject, now)
+            await pauses.pause()
+
+    async def _forget_rules(self, rule_ids: Iterable[int]) -> None:
+        gone = [*rule_ids]
+        for company_id, rules in [*self._watched.items()]:
+            for rule_id in gone:
+                rules.pop(rule_id, None)
+            if not rules:
+                del self._watched[company_id]
+        known = [each for each in gone if self._open.of_rule(each)]
+        if known:
+            await self._store.end_of_rules(known)
+            for rule_id in known:
+                for key in [*self._open.of_rule(rule_id)]:
+                    self._open.drop(key)
+
+    async def _end(self, keys: Sequence[ConditionKey]) -> None:
+        if keys:
+            await self._store.apply(ConditionChanges([], list(keys), [], []))
+            for key in keys:
+                self._open.drop(key)
+
+
+def _counts(rule: Rule) -> bool:
+    """Whether a rule counts minutes, or is about outages."""
+    return OUTAGE in rule.kinds or any(kind in CONDITIONS for kind in rule.kinds)
+
+
+def _outage(rule: Rule, last_us: int, now: int) -> dict[str, object]:
+    return condition_notice(
+        rule, OUTAGE, record_id=0, object_id=0, code="platform", text="", since_us=last_us, until_us=now, now=now
+    )

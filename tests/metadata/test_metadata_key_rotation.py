@@ -214,6 +214,7 @@ LATER_COLUMNS = (
     ("user", "sso_hash"),
     ("company", "needs_second_factor"),
     ("configuration", "deliver"),
+    ("configuration", "payload"),
     ("mapping", "events"),
     *(("event", name) for name in ("severity", "cleared_cause", "clear_at")),
     ("rule", "severity"),

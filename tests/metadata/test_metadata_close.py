@@ -90,6 +90,25 @@ def test_no_thread_outlives_a_statement_that_was_under_way(tmp_path: Path, block
     ends_quietly(cancel_and_close)
 
 
+async def test_nobody_opens_a_connection_who_may_be_cancelled_meanwhile(tmp_path: Path) -> None:
+    """However many ask at once, and take each other's."""
+    database = await Database.open("", data_dir=seed(tmp_path))
+    openers: list[str] = []
+
+    def note(*_: object) -> None:
+        task = asyncio.current_task()
+        openers.append(task.get_name() if task else "")
+
+    async def ask() -> None:
+        async with database.reading() as connection:
+            await connection.execute(sa.select(1))
+
+    sa.event.listen(database.engine.sync_engine, "do_connect", note)
+    await asyncio.gather(*(ask() for _ in range(KEPT_OPEN + MORE_IN_NEED)))
+    await database.close()
+    assert set(openers) == {"database: open a connection"}
+
+
 async def test_who_waits_for_a_connection_waits_once(tmp_path: Path) -> None:
     database = await Database.open("", data_dir=seed(tmp_path))
     async with AsyncExitStack() as stack:

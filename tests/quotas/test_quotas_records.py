@@ -16,6 +16,7 @@ from sqlalchemy import event
 from api.api_rig import Rig, config_fields, open_rig, terminal_fields
 from metadata.registry_stand import make_stand
 from terrazzo.database.database import Database
+from terrazzo.database.migration import WRITING
 from terrazzo.database.tables.usage import COMPANY_USAGE
 from terrazzo.database.usage import Holder, Use, add_use, count_missing, measure, use_of
 from terrazzo.errors import QuotaExceeded
@@ -166,10 +167,12 @@ async def test_what_no_start_has_counted_is_counted_once(database: Database, tmp
 async def test_a_start_that_has_nothing_to_count_asks_once_and_writes_nothing(database: Database) -> None:
     await count_missing(database, ALL_COUNTED)
     asked: list[str] = []
+    begun: list[dict[str, Any]] = []
     event.listen(database.engine.sync_engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    event.listen(database.engine.sync_engine, "begin", lambda given: begun.append(given.get_execution_options()))
     assert await count_missing(database, ALL_COUNTED) == []
-    assert [each.split(maxsplit=1)[0] for each in asked if not each.startswith("BEGIN")] == ["SELECT"]
-    assert "BEGIN IMMEDIATE" not in asked
+    assert [each.split(maxsplit=1)[0] for each in asked] == ["SELECT"]
+    assert [options.keys() & WRITING.keys() for options in begun] == [set()], "one transaction, which reads"
 
 
 def test_every_entity_of_a_company_is_counted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
@@ -106,23 +107,28 @@ class Database:
     async def _have_idle(self) -> None:
         """SQLite: opens a connection where none is idle, out of reach of whoever cancels the caller.
 
-        A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for.
+        A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for. Another
+        may take the one that was opened before the caller goes on: it looks again.
         """
-        pool = self.engine.pool
-        if not self._is_sqlite or (isinstance(pool, sa.QueuePool) and pool.checkedin()):
-            return
-        if self._in_use() >= KEPT_OPEN + MORE_IN_NEED:
-            return  # none will be opened: the caller waits for one that is given back
-        opening = asyncio.create_task(self._open_one(), name="database: open a connection")
-        self._ending.add(opening)
-        opening.add_done_callback(self._ending.discard)
-        await asyncio.shield(opening)
+        while self._is_sqlite and not self._has_idle():
+            if self._in_use() >= KEPT_OPEN + MORE_IN_NEED:
+                return  # none will be opened: the caller waits for one that is given back
+            opening = asyncio.create_task(self._open_one(), name="database: open a connection")
+            self._ending.add(opening)
+            opening.add_done_callback(self._ending.discard)
+            if not await asyncio.shield(opening):
+                return
 
-    async def _open_one(self) -> None:
-        """What goes wrong is found by whoever asks for the connection."""
+    def _has_idle(self) -> bool:
+        pool = self.engine.pool
+        return isinstance(pool, sa.QueuePool) and pool.checkedin() > 0
+
+    async def _open_one(self) -> bool:
+        """Whether it could be; what goes wrong is found by whoever asks for the connection."""
         with suppress(SQLAlchemyError, OSError):
             async with self.engine.connect():
-                pass
+                return True
+        return False
 
     def _note_end(self, connection: Any, _record: Any) -> None:
         """Notes when the connection's thread has ended: a cancelled task's connection is stopped and not waited for."""
@@ -298,5 +304,10 @@ def _roll_back(connection: Any, _record: Any, _error: Any) -> None:
 
 def _begin(connection: sa.Connection) -> None:
     """SQLite: begins writing transactions as IMMEDIATE; a reader that becomes a writer fails if another was faster."""
-    writing = connection.get_execution_options().get("terrazzo_writing")
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
+    statement = "BEGIN IMMEDIATE" if connection.get_execution_options().get("terrazzo_writing") else "BEGIN"
+    raw: Any = connection.connection
+    try:
+        # not by a cursor of SQLAlchemy's, which asks the connection's thread three times: all transactions begin so
+        raw.run_async(lambda driver: driver.execute(statement))
+    except sqlite3.OperationalError as error:
+        raise OperationalError(statement, None, error) from error

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import cache
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -93,7 +94,8 @@ class EntityRepository:
         self._entities = {other.name: other for other in entities}
         self._referenced = {each.name: self._entities[each.references or ""] for each in entity.references}
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
-        self._rows = self._rows_query()
+        referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
+        self._rows = _rows_query(entity.table, referenced)
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
@@ -367,15 +369,6 @@ class EntityRepository:
 
     # Reading
 
-    def _rows_query(self) -> sa.Select[Any]:
-        source: sa.FromClause = self.table
-        columns: list[sa.ColumnElement[Any]] = list(self.table.c)
-        for name, other in self._referenced.items():
-            named = other.table.alias(name)
-            source = source.outerjoin(named, named.c.id == self.table.c[name])
-            columns.append(named.c[other.uid_name].label(f"{name.removesuffix('_id')}_uid"))
-        return sa.select(*columns).select_from(source)
-
     def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
         return [] if actor.is_super else [self.table.c[self.entity.company] == actor.company_id]
 
@@ -404,6 +397,21 @@ class EntityRepository:
     async def _require(self, connection: AsyncConnection, record_id: int) -> Row:
         found = await connection.execute(self._rows.where(self.table.c.id == record_id))
         return self._codec.decode(found.mappings().one())
+
+
+@cache
+def _rows_query(table: sa.Table, referenced: tuple[tuple[str, sa.Table, str], ...]) -> sa.Select[Any]:
+    """All records of an entity with the uids of what they refer to: by name of the reference, table, column of its uid.
+
+    Kept for each declared entity: what they are made of is many objects, and every repository of it asks the same.
+    """
+    source: sa.FromClause = table
+    columns: list[sa.ColumnElement[Any]] = list(table.c)
+    for name, other, uid_name in referenced:
+        named = other.alias(name)
+        source = source.outerjoin(named, named.c.id == table.c[name])
+        columns.append(named.c[uid_name].label(f"{name.removesuffix('_id')}_uid"))
+    return sa.select(*columns).select_from(source)
 
 
 def _check_page(page_index: int, page_size: int) -> None:

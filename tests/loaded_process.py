@@ -9,9 +9,11 @@ makes the copy, tells its id, waits for its end, and tells its exit status. It e
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import runpy
@@ -26,13 +28,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Self
 
 from support import shared_modules
 
 _LOADED = (
-    *("terrazzo.cli.serve", "terrazzo.runtime.process"),
-    *("sqlalchemy.dialects.sqlite.aiosqlite", "terrazzo_adapters.bridge"),
+    *("terrazzo.cli", "terrazzo.cli.serve", "terrazzo.runtime.allocator", "terrazzo.runtime.process"),
+    *("aiosqlite", "sqlalchemy.dialects.sqlite.aiosqlite", "terrazzo_adapters.bridge", "uvloop"),
+    *("terrazzo_broker.listeners.bounded_reading", "terrazzo_broker.listeners.websocket_transport"),
     *("terrazzo.access.key_rotation", "terrazzo.client", "rich.console", "rich.progress", "rich.table"),
     *("terrazzo.demo", "terrazzo_simulators.fleet"),
 )
@@ -139,16 +142,47 @@ def run_loaded_text(program: list[str], *, env: Mapping[str, str], given: str = 
 @contextmanager
 def loaded_child(program: Path, *arguments: str) -> Iterator[tuple[LoadedProcess, IO[str]]]:
     """A file as a program that may import what tests share, and its output; ended by ``kill -9`` after the block."""
-    read, write = os.pipe()
-    with open(read, encoding="utf-8") as said:
-        with open(write, "wb") as output, open(os.dup(2), "wb") as errors:
-            child = LoadedProcess([str(program), *arguments], output, shared_modules(), errors=errors)
+    child, output = _started(program, *arguments)
+    with io.TextIOWrapper(output, encoding="utf-8") as said:
         try:
             yield child, said
         finally:
             child.kill()
             ended = child.wait()
     assert ended == -signal.SIGKILL, f"it ended by itself, with {ended}"
+
+
+class LoadedChild:
+    """The same for who waits in a loop: ``stdout`` is what the program says. Made by ``start``."""
+
+    def __init__(self, process: LoadedProcess, stdout: asyncio.StreamReader, pipe: asyncio.BaseTransport) -> None:
+        self.stdout = stdout
+        self._process, self._pipe = process, pipe
+
+    @classmethod
+    async def start(cls, program: Path, *arguments: str) -> Self:
+        process, output = _started(program, *arguments)
+        stdout, loop = asyncio.StreamReader(), asyncio.get_running_loop()
+        pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(stdout), output)
+        return cls(process, stdout, pipe)
+
+    def kill(self) -> None:
+        """``kill -9``."""
+        self._process.kill()
+
+    async def wait(self) -> int:
+        """The exit status, when it has ended and all that it said has come."""
+        status = await asyncio.to_thread(self._process.wait)
+        while not self._pipe.is_closing():  # noqa: ASYNC110 - it closes itself at its end
+            await asyncio.sleep(0.002)
+        return status
+
+
+def _started(program: Path, *arguments: str) -> tuple[LoadedProcess, IO[bytes]]:
+    read, write = os.pipe()
+    with open(write, "wb") as output, open(os.dup(2), "wb") as errors:
+        child = LoadedProcess([str(program), *arguments], output, shared_modules(), errors=errors)
+    return child, open(read, "rb")
 
 
 @cache
@@ -213,15 +247,33 @@ def _become(program: list[str], env: Mapping[str, str], folder: str) -> None:
     os.environ.update(env)
     time.tzset()
     os.chdir(folder)
-    if program[0] == "-m":
-        sys.path[0], sys.argv = folder, program[1:]
-        runpy.run_module(program[1], run_name="__main__", alter_sys=True)
-    else:
-        others = [each for each in env.get("PYTHONPATH", "").split(os.pathsep) if each]
-        sys.path[:1], sys.argv = [str(Path(program[0]).parent), *others], program
-        runpy.run_path(program[0], run_name="__main__")
+    try:
+        if program[0] == "-m":
+            sys.path[0], sys.argv = folder, program[1:]
+            runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+        else:
+            others = [each for each in env.get("PYTHONPATH", "").split(os.pathsep) if each]
+            sys.path[:1], sys.argv = [str(Path(program[0]).parent), *others], program
+            runpy.run_path(program[0], run_name="__main__")
+        _statuses.append(0)
+    except SystemExit as error:
+        if isinstance(error.code, int | None):
+            _statuses.append(error.code or 0)
+        raise
+
+
+_statuses: list[int] = []  # with which the copy ends, as soon as that is known
+
+
+def _leave() -> None:
+    """The last that is called at the end: what was loaded is not taken apart, which takes longer than most commands."""
+    if _statuses:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        os._exit(_statuses[0])
 
 
 if __name__ == "__main__":
+    atexit.register(_leave)
     _load()
     _become(**_next_request(socket.socket(fileno=int(sys.argv[1]))))

@@ -119,7 +119,7 @@ def test_what_was_open_to_others_is_closed_at_the_start(tmp_path: Path) -> None:
 
 
 def test_sigterm_commits_acknowledges_and_ends_with_0(tmp_path: Path) -> None:
-    with Platform(tmp_path / "data") as running:
+    with Platform(tmp_path / "data", fresh=True) as running:
         running.login()
         running.add_terminal("load-1", running.add_config())
         acknowledged: set[int] = set()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,17 +10,15 @@ from notes_child import BATCH, NOTES, SERIES
 from store_locations import InfluxLocation
 
 from influx_gate import Gate
-from support import shared_modules
+from loaded_process import LoadedChild
 from waiting import until
 
 
 async def killed_at(gate: Gate, location: InfluxLocation, number: int, *, after: bool) -> bool:
     """Whether a process that appends came to its n-th request, where it was killed."""
     gate.stop_at(number, after=after)
-    command = [sys.executable, str(Path(__file__).with_name("notes_child.py")), gate.url, location.database]
-    child = await asyncio.create_subprocess_exec(
-        *command, str(location.spool), stdout=subprocess.PIPE, env=shared_modules()
-    )
+    program = Path(__file__).with_name("notes_child.py")
+    child = await LoadedChild.start(program, gate.url, location.database, str(location.spool))
     said = asyncio.create_task(child.stdout.readline(), name="child")
     stopped = asyncio.create_task(gate.stopped.wait(), name="gate")
     async with asyncio.timeout(30):

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,10 +12,11 @@ from replace_child import DAY, INSIDE, REPORTS, SERIES, T0, generation, outside
 from store_locations import InfluxLocation
 
 from influx_gate import Gate
-from support import shared_modules
+from loaded_process import LoadedChild, loaded_child
 from terrazzo.ports.store import NotReplaceable, Record, Seen, StoreUnavailable
 from waiting import until
 
+CHILD = Path(__file__).with_name("replace_child.py")
 NOTHING = Seen([REPORTS], 0)
 END = 2**62
 
@@ -41,10 +40,7 @@ async def prepared(location: InfluxLocation) -> None:
 async def killed_at(gate: Gate, location: InfluxLocation, number: int, *, after: bool) -> bool:
     """Whether a process that replaces by generation 1 came to its n-th request, where it was killed."""
     gate.stop_at(number, after=after)
-    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), gate.url, location.database]
-    child = await asyncio.create_subprocess_exec(
-        *command, str(location.spool), "1", stdout=subprocess.PIPE, env=shared_modules()
-    )
+    child = await LoadedChild.start(CHILD, gate.url, location.database, str(location.spool), "1")
     reading = asyncio.create_task(_until_done(child), name="child")
     stopped = asyncio.create_task(gate.stopped.wait(), name="gate")
     async with asyncio.timeout(30):
@@ -58,7 +54,7 @@ async def killed_at(gate: Gate, location: InfluxLocation, number: int, *, after:
     return not is_done
 
 
-async def _until_done(child: asyncio.subprocess.Process) -> None:
+async def _until_done(child: LoadedChild) -> None:
     while (line := await child.stdout.readline()) and line != b"done 1\n":
         continue
 
@@ -90,15 +86,12 @@ async def test_a_kill_at_any_request_leaves_the_old_or_ends_as_the_new(new_influ
 
 def last_done(location: InfluxLocation, first: int, alive_s: float) -> int:
     """The last generation that a process had done when it was killed."""
-    command = [sys.executable, str(Path(__file__).with_name("replace_child.py")), location.url, location.database]
-    with subprocess.Popen(
-        [*command, str(location.spool), f"{first}"], stdout=subprocess.PIPE, text=True, env=shared_modules()
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "open\n"
+    given = (location.url, location.database, str(location.spool), f"{first}")
+    with loaded_child(CHILD, *given) as (child, said):
+        assert said.readline() == "open\n"
         time.sleep(alive_s)  # how long it lives is the point of the round, not a wait for something
         child.kill()
-        lines = [line.split() for line in child.stdout.read().splitlines(keepends=True) if line.endswith("\n")]
+        lines = [line.split() for line in said.read().splitlines(keepends=True) if line.endswith("\n")]
     return int(lines[-1][1]) if lines else first - 1
 
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 from mosaic_child import BUCKET_US, SERIES, record
 
+from loaded_process import LoadedChild
 from open_stores import make_columns, open_rocks
-from support import shared_modules
 from terrazzo.ports.store import MOST_BUCKETS, Record, TooManyBuckets
 from terrazzo_adapters.rocksdb import RocksStore
 from waiting import until
@@ -148,11 +146,7 @@ async def check(store: RocksStore, expected: list[Record]) -> None:
 
 
 async def write_and_be_killed(folder: Path, until_batch: int) -> int:
-    script = str(Path(__file__).with_name("mosaic_child.py"))
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, script, str(folder), stdout=subprocess.PIPE, env=shared_modules()
-    )
-    assert child.stdout is not None
+    child = await LoadedChild.start(Path(__file__).with_name("mosaic_child.py"), str(folder))
     acknowledged = 0
     try:
         async with asyncio.timeout(60):

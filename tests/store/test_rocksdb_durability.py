@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rocksdb_child import SERIES, stored_batches
 
+from loaded_process import LoadedChild
 from open_stores import open_rocks
 from support import shared_modules
 
@@ -33,9 +34,7 @@ async def test_acknowledged_batches_survive_kill_9_again_and_again(tmp_path):
 
 
 async def append_and_be_killed(folder: Path, until: int) -> int:
-    child = await asyncio.create_subprocess_exec(
-        *CHILD, "for-ever", str(folder), stdout=subprocess.PIPE, env=shared_modules()
-    )
+    child = await LoadedChild.start(Path(CHILD[1]), "for-ever", str(folder))
     acknowledged = 0
     try:
         async with asyncio.timeout(60):

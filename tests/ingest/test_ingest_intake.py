@@ -145,7 +145,15 @@ async def test_rejects_are_kept_with_their_bytes_and_reason_and_stop_nobody():
         "payload": b"\xff\x00",
     }
     assert shelf.records[3].time_us == ARRIVED_US
-    assert ingest.stats.rejects == {"malformed": 2, "shape": 0, "time": 0, "clock_ahead": 1, "sealed": 0, "series": 0}
+    assert ingest.stats.rejects == {
+        "malformed": 2,
+        "shape": 0,
+        "time": 0,
+        "clock_ahead": 1,
+        "sealed": 0,
+        "decoder": 0,
+        "series": 0,
+    }
 
 
 async def test_a_clock_that_was_never_set_is_counted():

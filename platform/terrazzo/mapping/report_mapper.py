@@ -128,7 +128,7 @@ class ReportMapper:
         """A mapping was made, changed or deleted."""
         row = changed.row
         self.engine.catalogue.put_mapping(changed.record_id, row["script"] if row and row["is_available"] else None)
-        self.engine.catalogue.put_events(changed.record_id, row["events"] if row else None)
+        self.engine.catalogue.put_events(changed.record_id, row.get("events") if row else None)
         self.maker.on_changed()
 
     def on_object(self, changed: RowChange) -> None:

@@ -8,19 +8,24 @@ from collections.abc import Sequence
 from functools import partial
 
 import mqtt5
+from mqtt5 import DisconnectReasonCode
 
 from .codec.writer import encode_packet
 from .connection_state import ConnectionState, Withheld
 from .core import BrokerCore
 from .delivery.connection_port import Origin
 from .delivery.encoder import PublishEncoder, Rendered, plain_encoder
+from .delivery.read_pace import ReadPace
 from .delivery.retained_delivery import RetainedDelivery
 from .delivery.session import Session
 from .hooks import Client
+from .limited_log import limited_logger
 from .message import ApplicationMessage
 from .refusals import TOLD, Cause
+from .storage import StorageError
 
 log = logging.getLogger("terrazzo_broker.connection")
+storage_log = limited_logger("terrazzo_broker.persistence")
 
 _QUEUED_BYTES = 1 << 20  # with more of them waiting for the client, retained messages are not added
 FLUSH_BYTES = 64 << 10  # more than this is written at once instead of at the end of the loop's turn
@@ -39,6 +44,7 @@ class ConnectionWriter(asyncio.Protocol):
         "handed_bytes",
         "out",
         "out_bytes",
+        "read_pace",
         "retained",
         "session",
         "state",
@@ -66,6 +72,7 @@ class ConnectionWriter(asyncio.Protocol):
         self.write_paused = False
         self.withheld = Withheld.NOTHING
         self.retained: RetainedDelivery | None = None  # what new subscriptions have found
+        self.read_pace: ReadPace | None = None  # of payloads that are on disk
 
     # Bytes out
 
@@ -241,8 +248,35 @@ class ConnectionWriter(asyncio.Protocol):
         if session is None or self.is_stuck or not (session.queue or session.redeliver):
             return
         before = len(self.out)
-        session.pump(self.encoder, self.out, self.core.now_us())
+        try:
+            session.pump(self.encoder, self.out, self.core.now_us(), self._may_read)
+        except StorageError as error:
+            self._cannot_read(session, error)
+            return
         self._sent(before)
+
+    def _may_read(self, size: int) -> bool:
+        """Whether a stored payload is read and sent now: after CONNACK, in the owner's turn, if the socket has room."""
+        if self.withheld is Withheld.CONNACK:
+            return False
+        if self.read_pace is None:
+            session = self.session
+            assert session is not None
+            self.read_pace = ReadPace(self._takes_more, self.pump, turns=self.core.turns, owner=session.owner)
+        return self.read_pace.may_read(size)
+
+    def _takes_more(self) -> bool:
+        """Whether the socket has room for more than what waits."""
+        return not ((self.write_paused or self.withheld) and self.out_bytes > FLUSH_BYTES)
+
+    def _cannot_read(self, session: Session, error: StorageError) -> None:
+        """Ends the connection, as its messages can't be sent in their order; they stay for the next one."""
+        self.core.stats.storage_failures += 1
+        storage_log.error("%s: what waits for it can't be read: %s", self, error)
+        connection = session.connection
+        if connection is not None:
+            connection.tell_refused(Cause.STORAGE_UNAVAILABLE, DisconnectReasonCode.QUOTA_EXCEEDED)
+            connection.close("messages can't be read", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
 
     def deliver_retained(self, patterns: Sequence[str]) -> None:
         """Sends what new subscriptions find retained, as fast as the client takes it."""
@@ -271,7 +305,7 @@ class ConnectionWriter(asyncio.Protocol):
         session = self.session
         if session is None or self.is_closed:
             return False
-        if (self.write_paused or self.withheld) and self.out_bytes > FLUSH_BYTES:
+        if not self._takes_more():
             return False
         settings = self.core.settings
         most_bytes = min(_QUEUED_BYTES, settings.queued_bytes // 2)

@@ -75,7 +75,7 @@ class BrokerCore:
         self.loop_mark = b""  # the encoded user property of messages that have left over a bridge
         self._loop_name = ""
         self.retained.ledger.limits = _retained_limits(settings)
-        storage.restore(settings, self.stats, self.tree, owners)
+        storage.restore(settings, self.stats, self.tree, owners, self.turns)
         self._subscribed: Counter[str] = Counter()  # subscriptions by owner
         for session in self.sessions.values():
             self._subscribed[session.owner] += len(session.subscriptions)

@@ -39,16 +39,25 @@ class ApplicationMessage(msgspec.Struct, frozen=True, gc=False):
         """The bytes of it that are in memory: all, unless the payload is on disk."""
         return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES
 
+    @property
+    def disk_bytes(self) -> int:
+        """The length of a payload that is on disk alone; ``payload`` is empty then."""
+        return 0
 
-class PayloadOnDisk(ApplicationMessage, frozen=True, gc=False, kw_only=True):
-    """A retained message whose payload is in the storage alone: ``payload`` is empty, ``payload_bytes`` its length."""
 
-    payload_bytes: int
+class StoredMessage(ApplicationMessage, frozen=True, gc=False, kw_only=True):
+    """A message with a record in the storage, which may have its payload alone: that is all that changes of it.
+
+    ``key``: of the queue entry of a persistent session; empty for a retained message, whose owner and topic say it.
+    """
+
+    key: bytes = b""
+    disk_bytes: int = 0
 
     @property
     def size(self) -> int:
         """About how many bytes the message takes with its payload."""
-        return self.memory_bytes + self.payload_bytes
+        return len(self.topic) + len(self.payload) + len(self.properties) + _OVERHEAD_BYTES + self.disk_bytes
 
 
 class TrackedMessage(ApplicationMessage, frozen=True, gc=True, kw_only=True):

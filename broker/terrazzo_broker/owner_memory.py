@@ -13,7 +13,7 @@ from mqtt5 import DisconnectReasonCode
 
 from .connections import NetworkConnection
 from .core import BrokerCore
-from .delivery.encoder import LONG_BYTES
+from .delivery.sent_messages import counted_bytes
 from .delivery.session import Session
 from .limited_log import limited_logger
 from .message import ApplicationMessage
@@ -42,8 +42,8 @@ class OwnerMemory:
         self._partial = Round(self._connections)
 
     def queued(self) -> Mapping[str, Waiting]:
-        """Messages that wait in sessions."""
-        return {share.owner: Waiting(share.bytes, share.messages) for share in self._core.storage.queues}
+        """Messages that wait in sessions, as far as they are in memory."""
+        return {share.owner: Waiting(share.memory_bytes, share.messages) for share in self._core.storage.queues}
 
     def inflight(self) -> Mapping[str, Waiting]:
         """Messages that were sent and are not acknowledged, but for long ones, which count among those that wait.
@@ -63,12 +63,12 @@ class OwnerMemory:
         for session in list(self._core.sessions.values()):
             size = count = 0
             for message in session.inflight.values():
-                if message is None or len(message.payload) > LONG_BYTES:
+                if message is None or counted_bytes(message):
                     continue
                 count += 1
-                if id(message.payload) not in payloads:
+                if message.disk_bytes or id(message.payload) not in payloads:
                     payloads.add(id(message.payload))
-                    size += message.size
+                    size += message.memory_bytes
             yield session.owner, size, count
 
     def _connections(self) -> Iterator[tuple[str, int, int]]:

@@ -13,6 +13,7 @@ from .delivery.session import Session
 from .hooks import Client, FormerOwners
 from .message import ApplicationMessage
 from .scheduling.deadlines import Deadlines
+from .scheduling.turns import Turns
 from .settings import BrokerSettings
 from .stats import Stats
 from .topics.retained import RetainedMessages
@@ -46,8 +47,10 @@ class Storage(Protocol):
         stats: Stats,
         tree: SubscriptionTree[MessageReceiver],
         owners: FormerOwners,
+        turns: Turns,
     ) -> None:
         """Loads what was stored; called once, before anything else. ``owners`` says whose it is where that isn't kept.
+        ``turns``: the loop's, for work that takes long.
 
         Raises:
             StorageError: it can't be read.
@@ -96,6 +99,7 @@ class MemoryStorage:
         stats: Stats,
         tree: SubscriptionTree[MessageReceiver],
         owners: FormerOwners,
+        turns: Turns,
     ) -> None:
         """Does nothing: memory starts empty."""
 

@@ -215,7 +215,8 @@ class Publisher(Peer):
                 self._stop.wait(0.0005)
                 continue
             topic = next(self._topics)
-            payload = f"{self.client_id} {next(self._numbers)} ".encode().ljust(110, b".")
+            number = next(self._numbers)
+            payload = f"{self.client_id} {number} ".encode().ljust(110 if number % 5 else 3_000, b".")
             self.by_topic[topic].add(payload)
             self.publish(topic, payload, self.qos)
 

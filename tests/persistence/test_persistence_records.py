@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo_broker.hooks import Client
-from terrazzo_broker.message import ApplicationMessage
+from terrazzo_broker.message import ApplicationMessage, StoredMessage
 from terrazzo_broker.persistence import keys
 from terrazzo_broker.persistence.changes import SHARED_BYTES, UncommittedChanges
 from terrazzo_broker.persistence.image import read_image
 from terrazzo_broker.persistence.records import (
     RecordError,
-    StoredMessage,
     StoredSession,
     decode_entry,
     decode_session,

@@ -11,15 +11,15 @@ log = limited_logger("terrazzo_broker.queues")
 
 
 class QueueShare:
-    """Messages that wait in all sessions of one owner, and their bytes."""
+    """Messages that wait in all sessions of one owner, and their bytes; ``disk_bytes`` of them are on disk alone."""
 
-    __slots__ = ("bytes", "is_closed", "messages", "most_bytes", "most_messages", "owner")
+    __slots__ = ("bytes", "disk_bytes", "is_closed", "messages", "most_bytes", "most_messages", "owner")
 
     def __init__(self, owner: str, *, most_messages: int = NO_LIMIT, most_bytes: int = NO_LIMIT) -> None:
         self.owner = owner
         self.most_messages = most_messages
         self.most_bytes = most_bytes
-        self.messages = self.bytes = 0
+        self.messages = self.bytes = self.disk_bytes = 0
         self.is_closed = False  # the owner has enough in memory: no message of it waits anew
 
     def tell_full(self) -> None:
@@ -31,10 +31,16 @@ class QueueShare:
         self.messages += 1
         self.bytes += size
 
-    def take(self, size: int) -> None:
-        """Counts off a message that waits no longer."""
+    def take(self, size: int, disk_bytes: int = 0) -> None:
+        """Counts off a message that waits no longer; ``disk_bytes``: those of its size that are on disk alone."""
         self.messages -= 1
         self.bytes -= size
+        self.disk_bytes -= disk_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """The bytes that are in memory."""
+        return self.bytes - self.disk_bytes
 
     @property
     def is_over(self) -> bool:

@@ -17,14 +17,22 @@ from .connection_port import Origin, SessionConnection
 from .encoder import LONG_BYTES, PublishEncoder, Rendered, Wire
 from .qos import Received, SenderStep, SenderSteps, Sent
 from .queue_share import QueueShare
+from .sent_messages import MessageJournal, SentMessages
 
 _HIGHEST_ID = 65_535
 _UNKNOWN: Any = object()
 _FREE, _PUBCOMP_DUE = int(Sent.FREE), int(Sent.PUBCOMP_DUE)
 _DONE, _RELEASE = SenderStep.DONE, SenderStep.RELEASE
 
+MayRead = Callable[[int], bool]
+"""Whether a payload of so many bytes may be read from the disk now; if not, somebody calls ``Session.pump`` again."""
 
-class SessionJournal(Protocol):
+
+def _always(size: int) -> bool:
+    return True
+
+
+class SessionJournal(MessageJournal, Protocol):
     """Makes the changes of one session durable.
 
     ``origin``: the connection whose packet caused the change; ``connection``: the session's own. Where the protocol
@@ -55,35 +63,9 @@ class SessionJournal(Protocol):
     def released(self, identifier: int, connection: Origin | None) -> None:
         """The client has released a QoS 2 publish (PUBREL); PUBCOMP follows."""
 
-    def storable(self, message: ApplicationMessage) -> ApplicationMessage:
-        """The message in the form in which the session keeps it: with a key, if it is to be stored."""
-        ...
 
-    def queued(self, message: ApplicationMessage, origin: Origin | None) -> None:
-        """A message, as ``storable`` returned it, was queued."""
-
-    def sent(
-        self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
-    ) -> ApplicationMessage:
-        """A message is sent with a packet identifier; returns the message in the form in which the session keeps it."""
-        ...
-
-    def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
-        """PUBREC has come for a QoS 2 message: only its identifier is kept."""
-
-    def done(self, message: ApplicationMessage | None, identifier: int) -> None:
-        """The message is acknowledged in full; None: it was ``confirmed`` before."""
-
-    def lost(self, message: ApplicationMessage) -> None:
-        """The message won't be delivered: its record is deleted."""
-
-
-class Session:
+class Session(SentMessages):
     """One client's session. It does no I/O: what is to be sent goes into the list that a method is given.
-
-    ``inflight`` keeps, in the order of sending, what the client hasn't acknowledged; None stands for a QoS 2 message
-    that it has received, so that only PUBREL and PUBCOMP are left. ``quota`` is how many more may be on the way.
-    [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5]; [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
 
     ``owner`` is whose client it belongs to, ``share`` what may wait in all of the owner's sessions. ``journal`` makes
     changes durable; None: the session is in memory only. ``origin``, where a method takes it, is the connection whose
@@ -99,21 +81,13 @@ class Session:
         "expiry_s",
         "has_ended",
         "incoming",
-        "inflight",
-        "inflight_bytes",
         "journal",
-        "last_id",
         "owner",
         "queue",
         "queued_bytes",
         "queued_qos0",
-        "quota",
-        "redeliver",
-        "settings",
-        "share",
         "stats",
         "subscriptions",
-        "window",
     )
 
     def __init__(
@@ -126,26 +100,20 @@ class Session:
         owner: str = "",
         share: QueueShare | None = None,
     ) -> None:
+        super().__init__(settings, share or QueueShare(owner))
         self.client_id = client_id
         self.owner = owner
-        self.share = share or QueueShare(owner)
-        self.settings = settings
         self.stats = stats
         self.journal = journal
         self.connection: SessionConnection | None = None
         self.expiry_s = 0
         self.expires_us = 0  # while offline; 0 is never
         self.subscriptions: dict[str, TopicSubscription] = {}
-        self.inflight: dict[int, ApplicationMessage | None] = {}
-        self.inflight_bytes = 0  # of those with long payloads; the number of the others bounds them
         self.incoming: dict[int, object | None] = {}  # QoS 2 publishes not yet released; the batch that stores them
         self.queue: deque[ApplicationMessage] | None = None
         self.queued_bytes = 0
         self.queued_qos0 = 0
-        self.redeliver: deque[int] | None = None  # identifiers to be sent again when the quota allows
         self.has_ended = False  # it takes nothing any more
-        self.last_id = 0
-        self.window = self.quota = 0
 
     @property
     def is_persistent(self) -> bool:
@@ -245,24 +213,6 @@ class Session:
             return True
         return self.share.bytes + message.size <= self.share.most_bytes and self._has_window(message)
 
-    def _has_window(self, message: ApplicationMessage) -> bool:
-        """Whether what the client hasn't acknowledged leaves room for it; the first long one always goes."""
-        size = message.size if len(message.payload) > LONG_BYTES else 0
-        return not self.inflight_bytes or self.inflight_bytes + size <= self.settings.queued_bytes
-
-    def _add_inflight(self, message: ApplicationMessage | None, sign: int) -> None:
-        """Counts the bytes of a message that is on its way from now on, or no longer."""
-        if message is not None and len(message.payload) > LONG_BYTES:
-            size = sign * message.size
-            self.inflight_bytes += size
-            self.share.bytes += size
-
-    def restore_inflight(self, messages: dict[int, ApplicationMessage | None]) -> None:
-        """Sets what the client hasn't acknowledged, as it was stored."""
-        self.inflight = messages
-        for message in messages.values():
-            self._add_inflight(message, 1)
-
     def _send(
         self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
     ) -> None:
@@ -285,16 +235,10 @@ class Session:
         if self.journal is not None:
             message = self.journal.sent(message, identifier, self.connection, origin)
         self.inflight[identifier] = message
-        self._add_inflight(message, 1)
+        if len(message.payload) > LONG_BYTES:
+            self._add_inflight(message, 1)
         self.last_id = identifier
         self.quota -= 1
-
-    def _next_id(self) -> int:
-        identifier = self.last_id % 65_535 + 1
-        # [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]; [MQTT-2.3.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1] of 3.1.1
-        while identifier in self.inflight:
-            identifier = identifier % 65_535 + 1
-        return identifier
 
     def enqueue(self, message: ApplicationMessage, origin: Origin | None) -> bool:
         """Queues a message; a full queue drops its oldest QoS 0 message first. False: no room.
@@ -346,24 +290,30 @@ class Session:
     def open(self, window: int) -> None:
         """Continues on a new connection; ``window``: how many unacknowledged messages the client takes at a time."""
         self.window = self.quota = window  # [MQTT-4.9.0-1]
+        self.kept_quota = 0
         self.expires_us = 0
         self.redeliver = deque(self.inflight) if self.inflight else None
         if self.journal is not None:
             self.journal.opened(self)
 
-    def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int) -> int:
+    def pump(self, encoder: PublishEncoder, out: list[bytes], now_us: int, may_read: MayRead = _always) -> int:
         """Sends what the quota allows, unacknowledged messages first and in their order; how many were sent.
 
         [MQTT-4.4.0-1] [MQTT-4.6.0-1] of both
+
+        Raises:
+            StorageError: a payload can't be read; its message stays where it is.
         """
         before = len(out)
-        while self.redeliver:
-            if self.quota <= 0 and self.inflight.get(self.redeliver[0]) is not None:
-                return len(out) - before
-            self._redeliver(self.redeliver.popleft(), encoder, out, now_us)
+        if self.redeliver and not self._send_again(encoder, out, now_us, may_read):
+            return len(out) - before
         queue = self.queue
-        while queue and (not queue[0].qos or (self.quota > 0 and self._has_window(queue[0]))):
-            message = queue.popleft()
+        while queue and (not (message := queue[0]).qos or (self.quota > 0 and self._has_window(message))):
+            if not message.payload and message.disk_bytes:
+                if not self._send_stored(queue, encoder, out, now_us, may_read):
+                    break
+                continue
+            queue.popleft()
             size = message.size
             self.queued_bytes -= size
             self.share.take(size)
@@ -376,17 +326,68 @@ class Session:
             self.queue = None
         return len(out) - before
 
-    def _redeliver(self, identifier: int, encoder: PublishEncoder, out: list[bytes], now_us: int) -> None:
-        if identifier not in self.inflight:
-            return
-        message = self.inflight[identifier]
-        if message is None:  # [MQTT-4.3.3-6]; [MQTT-4.3.3-1] of 3.1.1
+    def _send_stored(
+        self,
+        queue: deque[ApplicationMessage],
+        encoder: PublishEncoder,
+        out: list[bytes],
+        now_us: int,
+        may_read: MayRead,
+    ) -> bool:
+        """Sends the first queued message, whose payload is on disk and stays there alone; False: not now."""
+        message = queue[0]
+        is_over = 0 < message.expires_us <= now_us  # [MQTT-3.3.2-5]
+        whole = message if is_over else self._read(message, may_read)
+        if whole is None:
+            return False
+        queue.popleft()
+        self.queued_bytes -= message.size
+        self.share.take(message.size, message.disk_bytes)
+        identifier = self._next_id()
+        packet = None if is_over else encoder.encode(whole, identifier, now_us)
+        if packet is None:
+            self.lose(message, "expired" if is_over else "too large for the client")
+            return True
+        self._note_sent(message, identifier, None)
+        self._add_inflight(message, 1)
+        out.append(packet)
+        return True
+
+    def _read(self, message: ApplicationMessage, may_read: MayRead) -> ApplicationMessage | None:
+        """A message with its payload; None where that isn't to be read now."""
+        if not message.disk_bytes or self.journal is None:
+            return message
+        return self.journal.read(message) if may_read(message.disk_bytes) else None
+
+    def _send_again(self, encoder: PublishEncoder, out: list[bytes], now_us: int, may_read: MayRead) -> bool:
+        """Sends what former connections have left unacknowledged; False: not all of it now."""
+        self.quota, self.kept_quota = min(self.window, self.quota + self.kept_quota), 0
+        while self.redeliver:
+            identifier = self.redeliver[0]
+            message = whole = self.inflight.get(identifier)
+            if message is not None:
+                if self.quota <= 0:
+                    return False
+                whole = message if message.payload else self._read(message, may_read)
+                if whole is None:  # nothing new overtakes it meanwhile
+                    self.quota, self.kept_quota = 0, self.quota
+                    return False
+            self.redeliver.popleft()
+            if identifier in self.inflight:
+                self._redeliver(identifier, whole, encoder, out, now_us)
+        return True
+
+    def _redeliver(
+        self, identifier: int, whole: ApplicationMessage | None, encoder: PublishEncoder, out: list[bytes], now_us: int
+    ) -> None:
+        if whole is None:  # [MQTT-4.3.3-6]; [MQTT-4.3.3-1] of 3.1.1
             out.append(ack(PUBREL, identifier, 0, encoder.version))
             return
         # Even if it has expired by now [MQTT-4.3.3-7].
-        packet = encoder.encode(message, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1] of both
+        packet = encoder.encode(whole, identifier, now_us, duplicate=True)  # [MQTT-3.3.1-1] of both
         if packet is None:
-            del self.inflight[identifier]
+            message = self.inflight.pop(identifier)
+            assert message is not None
             self._add_inflight(message, -1)
             self.lose(message, "too large for the client")
             return
@@ -443,7 +444,7 @@ class Session:
             (kept if may_receive(each.topic) else forbidden).append(each)
         if forbidden:
             for each in forbidden:
-                self.share.take(each.size)
+                self.share.take(each.size, each.disk_bytes)
             self.queue = kept or None
             self.queued_bytes = sum(each.size for each in kept)
             self.queued_qos0 = sum(not each.qos for each in kept)
@@ -461,11 +462,11 @@ class Session:
         if self.journal is not None:
             self.journal.ended(origin)
         waiting = [message for message in self.inflight.values() if message is not None]
-        self.share.bytes -= self.inflight_bytes
-        self.inflight_bytes = 0
+        for sent in waiting:
+            self._add_inflight(sent, -1)
         for queued in self.queue or ():
             waiting.append(queued)
-            self.share.take(queued.size)
+            self.share.take(queued.size, queued.disk_bytes)
         self.inflight.clear()
         self.queue = None
         self.queued_bytes = self.queued_qos0 = 0

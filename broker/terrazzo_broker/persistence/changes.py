@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from ..message import StoredMessage
 from . import keys
-from .records import StoredMessage, encode_entry
+from .records import encode_entry
 
 SHARED_BYTES = 512  # a longer payload that waits in several sessions is stored once
 _OVERHEAD_BYTES = 200  # of the Python objects that hold one change

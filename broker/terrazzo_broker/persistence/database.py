@@ -77,10 +77,11 @@ class StateDatabase:
         Raises:
             StorageError: it can't be read.
         """
-        if self._db is None:
+        db = self._db  # which a commit that fails on its thread takes away
+        if db is None:
             raise StorageError(f"the broker's storage in {self.folder} is closed")
         with self._worded():
-            value: bytes | None = self._db.get(key)
+            value: bytes | None = db.get(key)
         return value
 
     def commit(self, values: KeyValues, ranges: KeyRanges = ()) -> None:

@@ -16,6 +16,7 @@ from ..delivery.session import Session
 from ..hooks import Client, FormerOwners
 from ..message import ApplicationMessage
 from ..scheduling.deadlines import Deadlines
+from ..scheduling.turns import Turns
 from ..settings import BrokerSettings
 from ..stats import Stats
 from ..storage import StorageError
@@ -72,6 +73,7 @@ class DiskStorage:
         stats: Stats,
         tree: SubscriptionTree[MessageReceiver],
         owners: FormerOwners,
+        turns: Turns,
     ) -> None:
         """Opens the folder, and loads its sessions, retained messages and wills.
 
@@ -79,7 +81,7 @@ class DiskStorage:
             StorageError: another process has it, or it can't be read.
         """
         image = self._read(owners)
-        self._commits.stats = stats
+        self._commits.stats, self._commits.turns = stats, turns
         self._commits.on_health = tree.forget_matches
         now_us = self._alive_us = self._now_us()
         last_seen_us = min(image.alive_us or now_us, now_us)

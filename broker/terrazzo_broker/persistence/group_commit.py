@@ -13,6 +13,7 @@ from ..connection_state import ReadHold
 from ..delivery.connection_port import Origin
 from ..limited_log import limited_logger
 from ..refusals import Cause
+from ..scheduling.turns import Steps, Turns
 from ..stats import Stats
 from ..storage import StorageError
 from . import keys
@@ -28,11 +29,12 @@ GROUP_BYTES = 8 << 20  # with more than this uncommitted, whoever adds to it isn
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A commit under way, and the withheld output of each connection that waits for it."""
+    """A commit under way, the withheld output of each connection that waits for it, and the work that follows it."""
 
     batch: CommitBatch
     withheld: list[tuple[Origin, list[bytes]]]
     written: asyncio.Future[None]
+    then: list[Steps[None]]
 
 
 class GroupCommit:
@@ -44,12 +46,14 @@ class GroupCommit:
     def __init__(self, database: StateDatabase, *, now_us: Callable[[], int]) -> None:
         self.changes = UncommittedChanges()
         self.stats = Stats()
+        self.turns = Turns(self.stats)
         self.is_failing = False
         self.on_health: Callable[[], None] = lambda: None
         self._database = database
         self._now_us = now_us
         self._waiting: dict[Origin, None] = {}
         self._unread: set[Origin] = set()
+        self._then: list[Steps[None]] = []
         self._group: _Group | None = None
         self._next: asyncio.Handle | None = None  # the start of the next commit
         self._is_urgent = False  # that it is to start at once
@@ -76,6 +80,10 @@ class GroupCommit:
         """Commits the last changes within ``LAZY_S``; no answer waits for that."""
         self._hold(connection)
         self._start(at_once=False)
+
+    def then(self, steps: Steps[None]) -> None:
+        """Has work done after the commit of the last changes, when a commit of them succeeds."""
+        self._then.append(steps)
 
     def read(self, key: bytes) -> bytes | None:
         """A record as the next commit leaves it; None: there is none.
@@ -119,7 +127,8 @@ class GroupCommit:
             written = self._write(batch)
         except Exception as error:  # noqa: BLE001 - a fault of ours is answered like one of the disk, and tried again
             written.set_exception(error)
-        self._group = _Group(batch, withheld, written)
+        self._group = _Group(batch, withheld, written, self._then)
+        self._then = []
         written.add_done_callback(self._end)
         return None
 
@@ -155,6 +164,8 @@ class GroupCommit:
             self.on_health()
             log.warning("the storage takes writes again")
         self._let_go(group.withheld)
+        if group.then:
+            self.turns.start("", _one_after_the_other(group.then))
 
     def _let_go(self, withheld: list[tuple[Origin, list[bytes]]]) -> None:
         for connection, packets in withheld:
@@ -170,6 +181,7 @@ class GroupCommit:
         """Closes the waiting connections unanswered, as nothing is stored; the clients come back and try again."""
         self.stats.storage_failures += 1
         self.changes.put_back(group.batch)
+        self._then = group.then + self._then
         if not self.is_failing:
             self.is_failing = True
             self.on_health()
@@ -201,3 +213,8 @@ class GroupCommit:
             log.error("the last changes are lost: the storage takes no writes")
         await asyncio.get_running_loop().run_in_executor(self._thread, self._database.close)
         self._thread.shutdown()
+
+
+def _one_after_the_other(works: list[Steps[None]]) -> Steps[None]:
+    for steps in works:
+        yield from steps

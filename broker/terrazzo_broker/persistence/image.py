@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ..message import ApplicationMessage
+from ..message import ApplicationMessage, StoredMessage
 from ..storage import StorageError
 from ..topics.tree import TopicSubscription
 from . import keys
+from .payloads import kept_of, without_payload
 from .records import (
     RecordError,
     StoredEntry,
-    StoredMessage,
     StoredSession,
     StoredWill,
     decode_entry,
@@ -23,7 +23,6 @@ from .records import (
     decode_subscription,
     decode_will,
 )
-from .retained_records import without_payload
 
 FORMAT = b"3"
 _READABLE = (FORMAT, b"2", b"1")  # 2 has no owners, 1 no publisher in its retained messages either
@@ -72,7 +71,7 @@ class Image:
     retained: list[ApplicationMessage] = field(default_factory=list)
     unowned: list[ApplicationMessage] = field(default_factory=list)  # retained, the owner not kept
     wills: dict[str, StoredWill] = field(default_factory=dict)
-    bodies: dict[int, bytes] = field(default_factory=dict)
+    bodies: dict[int, tuple[bytes, int]] = field(default_factory=dict)  # what is kept in memory, the length of the rest
     body_of: dict[bytes, int] = field(default_factory=dict)  # by the entry's key
 
     @property
@@ -111,7 +110,7 @@ def _read_alive(image: Image, key: bytes, value: bytes) -> None:
 
 
 def _read_body(image: Image, key: bytes, value: bytes) -> None:
-    image.bodies[decode_number(key[1:], 8)] = value
+    image.bodies[decode_number(key[1:], 8)] = kept_of(value)
 
 
 def _read_retained(image: Image, key: bytes, value: bytes) -> None:
@@ -161,14 +160,16 @@ def _read_queued(image: Image, session: SessionImage, key: bytes, value: bytes) 
     entry = decode_entry(value)
     if entry.body is not None:
         image.body_of[key] = entry.body
+    payload, disk_bytes = _payload(image, entry)
     message = StoredMessage(
         entry.topic,
-        _payload(image, entry),
+        payload,
         entry.qos,
         entry.retain,
         entry.properties,
         entry.expires_us,
         key=key,
+        disk_bytes=disk_bytes,
     )
     session.queue.append((session.assigned.get(place, entry.packet_id), message))
     image.last_place = max(image.last_place, decode_number(place, 8))
@@ -193,9 +194,9 @@ _SESSION_READERS: dict[bytes, Callable[[Image, SessionImage, bytes, bytes], None
 }
 
 
-def _payload(image: Image, entry: StoredEntry) -> bytes:
+def _payload(image: Image, entry: StoredEntry) -> tuple[bytes, int]:
     if entry.body is None:
-        return entry.payload
+        return kept_of(entry.payload)
     if entry.body not in image.bodies:
         raise RecordError(f"its payload, number {entry.body}, is missing")
     return image.bodies[entry.body]

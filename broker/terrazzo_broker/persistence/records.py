@@ -22,12 +22,6 @@ class RecordError(ValueError):
     """A record can't be decoded."""
 
 
-class StoredMessage(ApplicationMessage, frozen=True, gc=False, kw_only=True):
-    """A message in the queue of a persistent session; ``key`` is that of its queue entry."""
-
-    key: bytes
-
-
 class StoredEntry(NamedTuple):
     """A decoded queue entry or retained message; ``body``: the number of the shared record that has the payload."""
 

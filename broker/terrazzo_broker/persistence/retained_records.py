@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from ..delivery.connection_port import Origin
 from ..limited_log import limited_logger
-from ..message import ApplicationMessage, PayloadOnDisk
+from ..message import ApplicationMessage
 from ..storage import StorageError
 from . import keys
 from .group_commit import GroupCommit
-from .records import decode_retained, encode_entry
+from .payloads import whole, without_payload
+from .records import encode_entry
 
 log = limited_logger("terrazzo_broker.persistence")
-
-MEMORY_BYTES = 1_024  # a longer payload is not kept in memory
-
-
-def without_payload(message: ApplicationMessage) -> ApplicationMessage:
-    """A stored message as it is kept in memory."""
-    size = len(message.payload)
-    if size <= MEMORY_BYTES or _is_own(message.topic):
-        return message
-    return PayloadOnDisk(**{**msgspec.structs.asdict(message), "payload": b""}, payload_bytes=size)
 
 
 class RetainedRecords:
@@ -45,18 +34,15 @@ class RetainedRecords:
 
     def storable(self, message: ApplicationMessage) -> ApplicationMessage:
         """The message without a long payload, which is read again when somebody wants it."""
-        return without_payload(message)
+        return message if _is_own(message.topic) else without_payload(message)
 
     def read(self, message: ApplicationMessage) -> ApplicationMessage | None:
         """The message with its payload, committed or not yet; None, and a log line: it can't be read."""
-        if not isinstance(message, PayloadOnDisk):
-            return message
         try:
-            value = self._commits.read(keys.retained_key(message.owner, message.topic))
+            return whole(message, keys.retained_key(message.owner, message.topic), self._commits.read)
         except StorageError as error:
             log.warning("a retained message can't be read: %s", error)
             return None
-        return None if value is None else decode_retained(value, message.owner)
 
     def removed(self, topic: str, owner: str, origin: Origin | None) -> None:
         """Deletes a topic's record; the answer to the publisher that removed it waits for the commit."""

@@ -7,12 +7,14 @@ from collections.abc import Iterator
 
 from ..delivery.connection_port import Origin
 from ..delivery.session import Session
-from ..message import ApplicationMessage, TrackedMessage
+from ..message import ApplicationMessage, StoredMessage, TrackedMessage
 from ..topics.tree import TopicSubscription
 from . import keys
+from .absence import Absence
 from .group_commit import GroupCommit
 from .image import SessionImage
-from .records import StoredMessage, StoredSession, encode_session, encode_subscription
+from .payloads import MEMORY_BYTES, whole
+from .records import StoredSession, encode_session, encode_subscription
 
 
 class SessionRecords:
@@ -24,13 +26,14 @@ class SessionRecords:
     ``number`` is the session's in its keys; ``places`` counts the queue entries of all sessions.
     """
 
-    __slots__ = ("_commits", "_places", "number", "prefix")
+    __slots__ = ("_absence", "_commits", "_places", "number", "prefix")
 
     def __init__(self, commits: GroupCommit, *, number: int, places: Iterator[int]) -> None:
         self.number = number
         self.prefix = keys.session_prefix(number)
         self._commits = commits
         self._places = places
+        self._absence: Absence | None = None  # while the client is away
 
     def restore(self, session: Session, image: SessionImage) -> None:
         """Fills a new session from its stored records."""
@@ -45,13 +48,16 @@ class SessionRecords:
         session.queued_bytes = sum(message.size for message in waiting)
         for message in waiting:
             session.share.add(message.size)
+            session.share.disk_bytes += message.disk_bytes
         for place in image.assigned:
             self._commits.changes.note_assigned(self.prefix + keys.QUEUED + place)
+        self._absence = Absence(session)
 
     # The session itself
 
     def opened(self, session: Session) -> None:
         """Stores the head record; CONNACK waits for the commit."""
+        self._end_absence()
         self._write(session)
         self._commits.wait(session.connection)
 
@@ -59,6 +65,10 @@ class SessionRecords:
         """Stores the head record; nothing waits, as after a crash the connection counts as ended with the broker."""
         self._write(session)
         self._commits.later()
+        self._end_absence()
+        absence = self._absence = Absence(session)
+        self._commits.then(absence.letting_go(list(session.inflight.values()), are_sent=True))
+        self._commits.then(absence.letting_go(list(session.queue or ()), are_sent=False))
 
     def expiry_set(self, session: Session, origin: Origin | None) -> None:
         """Stores the head record; the answer to the client's CONNECT or DISCONNECT waits for the commit."""
@@ -67,8 +77,14 @@ class SessionRecords:
 
     def ended(self, origin: Origin | None) -> None:
         """Deletes all records of the session; the answer to whoever ended it waits, as it must not come back."""
+        self._end_absence()
         self._commits.changes.end(self.number)
         self._commits.wait(origin)
+
+    def _end_absence(self) -> None:
+        if self._absence is not None:
+            self._absence.is_over = True
+            self._absence = None
 
     def _write(self, session: Session) -> None:
         is_connected = session.connection is not None
@@ -119,6 +135,8 @@ class SessionRecords:
         if isinstance(message, StoredMessage):
             self._commits.changes.keep(message, 0)
             self._commits.wait(origin)
+            if self._absence is not None and len(message.payload) > MEMORY_BYTES:
+                self._commits.then(self._absence.letting_go((message,), are_sent=False))
 
     def sent(
         self, message: ApplicationMessage, identifier: int, connection: Origin | None, origin: Origin | None
@@ -139,6 +157,10 @@ class SessionRecords:
         if stored.qos == 2:
             self._commits.wait(connection)
         return stored
+
+    def read(self, message: ApplicationMessage) -> ApplicationMessage:
+        """The message with its payload, committed or not yet. Raises StorageError."""
+        return whole(message, message.key, self._commits.read) if isinstance(message, StoredMessage) else message
 
     def confirmed(self, message: ApplicationMessage, identifier: int, connection: Origin | None) -> None:
         """Replaces a QoS 2 message by its identifier; PUBREL waits for the commit."""

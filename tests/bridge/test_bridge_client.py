@@ -282,6 +282,19 @@ def test_what_no_client_may_publish_is_refused(remote: Remote, platform: Platfor
     assert metric(platform, "refused_here") == len(bad) + 1
 
 
+def test_a_topic_that_is_no_text_is_refused_and_ends_nothing(remote: Remote, platform: Platform) -> None:
+    remote.accept()
+    remote.subscribed()
+    head = b"" if remote.protocol == "3.1.1" else b"\0"
+    bad = [b"g/t2/r/\xff", b"g/t2/\xed\xa0\x80", b"\xc0\x80"]
+    for number, topic in enumerate(bad, 1):
+        remote.send(frame(0x32, field(topic), number.to_bytes(2), head, b'{"a": 1}'))
+    remote.publish("g/t2/r", b'{"good": 1}', qos=1, packet_id=19)
+    assert [remote.published().packet_id for _ in range(len(bad) + 1)] == [1, 2, 3, 19], "on the same connection"
+    wait_for(lambda: metric(platform, "received") == 1, "the good one")
+    assert metric(platform, "refused_here") == len(bad)
+
+
 def test_a_packet_of_any_length_costs_no_more_memory_than_one_may(remote: Remote, platform: Platform) -> None:
     remote.accept()
     remote.subscribed()

@@ -39,13 +39,18 @@ class Receiver:
         return self._untaken_bytes
 
     def _on_message(self, incoming: MQTTMessage) -> None:
-        topic = self._local_name(incoming.topic)
-        message = _read_message(incoming, topic or incoming.topic)
+        try:
+            given = incoming.topic
+        except UnicodeDecodeError as error:  # paho decodes it when it is asked for
+            self._refuse(incoming, error.object, "its topic is not UTF-8")
+            return
+        topic = self._local_name(given)
+        message = _read_message(incoming, topic or given)
         if message.has_left(self._broker.id):
             self._status.looped += 1
             self._link.acknowledge(incoming)
         elif topic is None:
-            self._refuse(incoming, "no rule names this topic")
+            self._refuse(incoming, given, "no rule names this topic")
         else:
             self._take(incoming, message)
 
@@ -61,7 +66,7 @@ class Receiver:
             )
         except BridgeRefused as error:
             self._count(-1, -size)
-            self._refuse(incoming, str(error))
+            self._refuse(incoming, incoming.topic, str(error))
         if self._untaken > _UNTAKEN_MOST or self._untaken_bytes > _UNTAKEN_BYTES:
             self._link.pause_reading()
 
@@ -76,10 +81,10 @@ class Receiver:
         if self._untaken <= _UNTAKEN_MOST // 2 and self._untaken_bytes <= _UNTAKEN_BYTES // 2:
             self._link.resume_reading()
 
-    def _refuse(self, incoming: MQTTMessage, why: str) -> None:
+    def _refuse(self, incoming: MQTTMessage, topic: str | bytes, why: str) -> None:
         """Logs and counts a message that can't be taken; it is acknowledged, or it would be sent again and again."""
         self._status.refused_here += 1
-        self._status.last_error = f"{incoming.topic!r:.100} from the remote broker is refused: {why}"
+        self._status.last_error = f"{topic!r:.100} from the remote broker is refused: {why}"
         self._log.warning("bridge %s: %s", self._name, self._status.last_error)
         self._link.acknowledge(incoming)
 

@@ -47,26 +47,26 @@ class Authority:
         self.ca = folder / "ca.pem"
         self.ca.write_bytes(certificate.public_bytes(Encoding.PEM))
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePrivateKey, days: float = 2) -> x509.CertificateBuilder:
         now = datetime.datetime.now(datetime.UTC)
         public = key.public_key()
         return (
             x509.CertificateBuilder(subject_name=subject, issuer_name=self._name, public_key=public)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(days=1))
-            .not_valid_after(now + datetime.timedelta(days=2))
+            .not_valid_before(now - datetime.timedelta(days=1 + abs(days)))
+            .not_valid_after(now + datetime.timedelta(days=days))
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
         )
 
-    def issue(self, name: str, *, passphrase: bytes | None = None) -> Pair:
-        """A certificate with this common name, good for loopback servers and for clients."""
+    def issue(self, name: str, *, passphrase: bytes | None = None, days: float = 2) -> Pair:
+        """A certificate with this common name, good for loopback servers and for clients, for so many days yet."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         names = x509.SubjectAlternativeName(
             [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
         )
-        certificate = self._builder(subject, key).add_extension(names, critical=False)
+        certificate = self._builder(subject, key, days).add_extension(names, critical=False)
         pair = Pair(self.folder / f"{name}.pem", self.folder / f"{name}.key")
         pair.cert.write_bytes(certificate.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM))
         encryption = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()

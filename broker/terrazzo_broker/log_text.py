@@ -14,12 +14,14 @@ from typing import TextIO
 
 FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
-_HIDDEN = re.compile(
+HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: line ends and escape sequences
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"  # not to be seen
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # nothing, line ends, directions
     "\ud800-\udfff\U000e0000-\U000e0fff]"  # unpaired surrogates, tags
 )
+"""Characters that a reader would not see, or a terminal would obey."""
+
 _MARGIN = "    "
 _MOST_WAITING = 10_000  # records; more are counted and dropped
 _FLUSH_S = 2.0
@@ -27,7 +29,7 @@ _FLUSH_S = 2.0
 
 def visible(text: str) -> str:
     """The text with characters that a reader would not see, or a terminal would obey, written as escapes."""
-    return _HIDDEN.sub(_escaped, text)
+    return HIDDEN.sub(_escaped, text)
 
 
 def _escaped(found: re.Match[str]) -> str:
@@ -117,7 +119,7 @@ class LogThread(logging.Handler):
         """Writes what waits; what can't be written is lost, as there is nobody to tell."""
         lines = [self._waiting.popleft() for _ in range(len(self._waiting))]
         if self.dropped > self._told:
-            lines.append(f"{self.dropped - self._told} more lines were not written: too many waited")
+            lines.append(self.format(_dropped(self.dropped - self._told)))
             self._told = self.dropped
         try:
             self._stream.write("".join(f"{line}\n" for line in lines))
@@ -126,8 +128,13 @@ class LogThread(logging.Handler):
             self.dropped += len(lines)
 
 
-def log_to(stream: TextIO, level: int | str) -> None:
-    """Has all loggers write to a stream (``sys.stderr``) in this format, on a thread."""
+def _dropped(count: int) -> logging.LogRecord:
+    told = "%d more lines were not written: too many waited"
+    return logging.LogRecord("terrazzo_broker.log", logging.WARNING, "", 0, told, (count,), None)
+
+
+def log_to(stream: TextIO, level: int | str, formatter: logging.Formatter | None = None) -> None:
+    """Has all loggers write to a stream (``sys.stderr``) on a thread, in this format or another one."""
     handler = LogThread(stream)
-    handler.setFormatter(VisibleFormatter())
+    handler.setFormatter(formatter or VisibleFormatter())
     logging.basicConfig(level=level, handlers=[handler])

@@ -273,7 +273,7 @@ async def test_long_answers_and_failures_have_whole_heads(site: Site) -> None:
         assert statuses[-1] == "HTTP/1.1 429 Too Many Requests"
 
 
-async def _no_answer(body: bytes, caller: Caller) -> Answer:
+async def _no_answer(body: bytes, caller: Caller, action: str) -> Answer:
     raise AssertionError("nobody asks")
 
 

@@ -11,7 +11,7 @@ from api_rig import Rig
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from terrazzo.api.openapi.document import GATEWAY_PATH, build_document, load_examples
+from terrazzo.api.openapi.document import GATEWAY_PATH, action_path, build_document, load_examples
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.http import build_apps
@@ -44,7 +44,12 @@ def test_every_action_has_a_request_and_an_answer(document: dict[str, Any]) -> N
         assert at in request["oneOf"]
         assert {"$ref": f"#/components/schemas/{operation.name}.answer"} in answers
         described = schemas[f"{operation.name}.request"]
-        assert described["properties"].keys() == {"action", "actionid", *operation.request.__struct_encode_fields__}
+        assert described["properties"].keys() == {
+            "action",
+            "actionid",
+            "strict",
+            *operation.request.__struct_encode_fields__,
+        }
         for name in (operation.name, *operation.aliases):
             assert request["discriminator"]["mapping"][name] == at["$ref"]
             assert name in described["properties"]["action"]["enum"]
@@ -61,6 +66,23 @@ def test_every_component_path_is_there_with_its_parameters(document: dict[str, A
             body = described["requestBody"]["content"]["application/json"]["schema"]
             given = {name: name in body["required"] for name in body["properties"]}
         assert given == {field.encode_name: field.required for field in fields}, path.path
+
+
+def test_every_action_has_an_address_of_its_own_named_after_it(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for operation in TABLE:
+        described = document["paths"][action_path(operation.name)]["post"]
+        assert described["operationId"] == operation.name
+        body = described["requestBody"]["content"]["application/json"]
+        assert body["schema"] == {"$ref": f"#/components/schemas/{operation.name}.fields"}
+        asked, fields = schemas[f"{operation.name}.request"], schemas[f"{operation.name}.fields"]
+        assert asked["properties"].keys() - fields["properties"].keys() == {"action"}
+        assert set(asked["required"]) - set(fields["required"]) == {"action"}
+        if "example" in body:
+            errors = [error.message for error in validator(document, body["schema"]).iter_errors(body["example"])]
+            assert errors == [], operation.name
+    names = [of["operationId"] for methods in document["paths"].values() for of in methods.values()]
+    assert len(names) == len(set(names))
 
 
 async def test_every_route_is_described(rig: Rig, document: dict[str, Any]) -> None:

@@ -41,6 +41,7 @@ from scope_components import COMPONENTS, FILE_ROUTES, fill_components
 from scope_world import MARK, NeedsAnEntry, Special, World, ask_path, ask_socket, build_world, rows_of
 
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.openapi.document import action_path
 from terrazzo.api.operations.table import TABLE
 from terrazzo.api.paths.table import PATHS
 from terrazzo.api.transports.http import GATEWAY_PATH, RETAINER_PATH, build_apps
@@ -216,6 +217,7 @@ ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_fact
 """Operations that need no token."""
 
 OPEN_ROUTES = {GATEWAY_PATH, RETAINER_PATH, "/healthz", "/readyz", "/metrics", "/openapi.json", "/{path}"}
+OPEN_ROUTES |= {action_path(operation.name) for operation in TABLE}  # and see test_api_action_paths.py
 OPEN_ROUTES |= {"/docs", "/docs/docs.css", "/docs/docs.js", "/docs/schema.js"}
 """Routes that are no component paths: the gateway, which checks by itself, and what needs no token (and is below)."""
 

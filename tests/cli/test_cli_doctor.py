@@ -21,26 +21,32 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from certificate_authority import Authority
 from loaded_process import run_loaded_text
 from support import free_port
 from terrazzo.access.users import ensure_admin
-from terrazzo.cli import checks
+from terrazzo.cli import checks, running
 from terrazzo.cli.checks import (
     MODULES,
-    Finding,
-    Level,
     check_bridges,
-    check_data_dir,
+    check_certificates_in_use,
     check_decoders,
     check_dependencies,
-    check_disk,
-    check_listeners,
     check_metrics,
     check_origins,
+    check_permissions,
     examine,
-    listeners,
 )
 from terrazzo.cli.doctor import _print_table
+from terrazzo.cli.finding import Finding, Level
+from terrazzo.cli.start_checks import (
+    check_bridge_files,
+    check_certificates,
+    check_data_dir,
+    check_disk,
+    check_listeners,
+    listeners,
+)
 from terrazzo.config.sections import Config, load_config
 from terrazzo.crypto.secrets import KEY_FILE, OLD_KEY_FILE, Secrets
 from terrazzo.database.database import Database
@@ -140,7 +146,8 @@ def test_taken_port_fails_with_its_key(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", config.mqtt.port)):
         found = of(check_listeners(config), "mqtt.port")
     assert found.level is Level.FAIL
-    assert "set mqtt.port to another port" in found.advice
+    assert "set mqtt.port (--mqtt-port N, TERRAZZO_MQTT__PORT) to another port" in found.advice
+    assert f"(process {os.getpid()})" in found.found
 
 
 def test_ports_of_the_running_platform_are_fine(tmp_path: Path) -> None:
@@ -160,7 +167,10 @@ def test_one_port_for_two_listeners_and_a_strange_address_fail(tmp_path: Path) -
     assert of(check_listeners(config), "websocket.port").found == "40123 is http.port too"
     config = make_config(tmp_path, TERRAZZO_MQTT__HOST="203.0.113.7")
     found = of(check_listeners(config), "mqtt.port")
-    assert (found.level, found.advice) == (Level.FAIL, "set mqtt.host to an address of this machine")
+    assert (found.level, found.advice) == (
+        Level.FAIL,
+        "set mqtt.host (TERRAZZO_MQTT__HOST) to an address of this machine",
+    )
 
 
 def test_listeners_are_those_that_are_switched_on(tmp_path: Path) -> None:
@@ -171,12 +181,57 @@ def test_listeners_are_those_that_are_switched_on(tmp_path: Path) -> None:
     assert keys == {"http.port", "websocket.port", "tcp.port"}
 
 
+def test_a_listener_that_is_off_is_none() -> None:
+    off = {"TERRAZZO_MQTT__PORT": "off", "TERRAZZO_WEBSOCKET__PORT": "off", "TERRAZZO_MQTT__WEBSOCKET_PORT": "0"}
+    assert {each.key for each in listeners(load_config(None, off))} == {"http.port", "mqtt.websocket_port"}
+
+
+def test_tls_files_are_looked_at(tmp_path: Path) -> None:
+    pair, short = Authority(tmp_path / "a").issue("server", days=90), Authority(tmp_path / "b").issue("server", days=3)
+    other = Authority(tmp_path / "c").issue("other")
+
+    def found(cert: Path, key: Path, section: str = "HTTP") -> Finding:
+        environ = {f"TERRAZZO_{section}__TLS_CERT": str(cert), f"TERRAZZO_{section}__TLS_KEY": str(key)}
+        environ |= {"TERRAZZO_MQTT__TLS_PORT": "0"} if section == "MQTT" else {}
+        (finding,) = check_certificates(make_config(tmp_path / "data", **environ))
+        return finding
+
+    for section in ("HTTP", "MQTT"):
+        assert found(pair.cert, pair.key, section).level is Level.OK
+        assert ", in 89 days" in found(pair.cert, pair.key, section).found
+        assert found(short.cert, short.key, section).level is Level.WARN
+        wrong = found(pair.cert, other.key, section)
+        assert (wrong.level, wrong.part) == (Level.FAIL, f"{section.lower()}.tls_key")
+        assert "is not the key of" in wrong.found
+        assert found(tmp_path / "none", pair.key, section).part == f"{section.lower()}.tls_cert"
+
+
+def test_tls_files_of_bridges_are_looked_at(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("no PEM")
+    keys = {"TERRAZZO_BRIDGE__1__NAME": "hq", "TERRAZZO_BRIDGE__1__URL": "mqtts://h"}
+    keys |= {"TERRAZZO_BRIDGE__1__OUT": '[{ filter = "g/#" }]'}
+    assert list(check_bridge_files(make_config(tmp_path, **keys))) == []
+    keys["TERRAZZO_BRIDGE__1__TLS_CA"] = str(tmp_path / "ca.pem")
+    (found,) = check_bridge_files(make_config(tmp_path, **keys))
+    assert (found.level, found.part) == (Level.FAIL, "bridge[1].tls_ca")
+
+
+def test_a_certificate_that_the_running_platform_can_not_use_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = '# TYPE terrazzo_certificate_stale gauge\nterrazzo_certificate_stale{listener="mqtt"} %d\n'
+    config = make_config(tmp_path, TERRAZZO_HTTP__TLS_CERT="c", TERRAZZO_HTTP__TLS_KEY="k")
+    for stale in (0, 1):
+        monkeypatch.setattr(running, "ask", lambda *_, stale=stale: (metrics % stale).encode())
+        assert [each.part for each in check_certificates_in_use(config)] == ["mqtt.tls_cert"] * stale
+
+
 def test_open_permissions_are_warned_of(tmp_path: Path) -> None:
     data = tmp_path / "data"
     asyncio.run(fill(data))
     (data / KEY_FILE).chmod(0o644)
     data.chmod(0o755)
-    warnings = [finding for finding in check_data_dir(data) if finding.level is Level.WARN]
+    warnings = [finding for finding in check_permissions(data) if finding.level is Level.WARN]
     assert [finding.advice for finding in warnings] == [
         f"chmod 700 {data}; the next start does it too",
         f"chmod 600 {data / KEY_FILE}; the next start does it too",
@@ -190,7 +245,7 @@ def test_many_open_files_are_counted(tmp_path: Path) -> None:
         (tmp_path / "series" / f"{number}.sst").chmod(0o644)
     tmp_path.chmod(0o700)
     (tmp_path / "series").chmod(0o755)
-    warnings = [finding for finding in check_data_dir(tmp_path) if finding.level is Level.WARN]
+    warnings = [finding for finding in check_permissions(tmp_path) if finding.level is Level.WARN]
     assert len(warnings) == 11
     assert warnings[-1].found == "11 more files and folders are open"
 
@@ -443,7 +498,7 @@ terrazzo_memory_tight 1
 
 def test_who_has_how_much_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"/healthz": b'{"status":"ok"}', "/metrics": METRICS.encode()}
-    monkeypatch.setattr(checks, "_ask", lambda config, path: answers.get(path, b""))
+    monkeypatch.setattr(running, "ask", lambda config, path: answers.get(path, b""))
     config = Config()
     ceiling, use = checks.check_memory(config)
     assert (ceiling.level, ceiling.part) == (Level.OK, "memory")

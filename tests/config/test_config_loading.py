@@ -136,6 +136,8 @@ def test_other_variables_are_nobodys_business() -> None:
 
 @pytest.mark.parametrize("off", ["off", ""])
 def test_a_port_can_be_off(tmp_path: Path, off: str) -> None:
+    assert load_config(None, {"TERRAZZO_MQTT__PORT": off}).mqtt.port is None
+    assert load(tmp_path, f'[websocket]\nport = "{off}"').websocket.port is None
     assert load_config(None, {"TERRAZZO_MQTT__WEBSOCKET_PORT": off}).mqtt.websocket_port is None
     assert load(tmp_path, f'[mqtt]\nwebsocket_port = "{off}"').mqtt.websocket_port is None
 
@@ -186,6 +188,9 @@ BAD_FILES = [
     ('[store]\nkind = "influxdb"', "store.url: is required with store.kind = influxdb"),
     ('[broker]\nkind = "external"', "broker.url: is required with broker.kind = external"),
     ("[mqtt]\ntls_port = 8883", "mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),
+    ('[http]\ntls_cert = "c"', "http.tls_cert: expected http.tls_key beside it"),
+    ('[http]\ntls_key = "k"', "http.tls_key: expected http.tls_cert beside it"),
+    ('[mqtt]\nport = "off"\nwebsocket_port = "off"', "mqtt.port: is off, and so are mqtt.tls_port and mqtt.websocket"),
     ("[auth]\ntoken_hours = 0", "auth.token_hours: expected more than 0 and at most 87600, got 0"),
     ("[auth]\ntoken_hours = nan", "auth.token_hours: expected more than 0 and at most 87600, got nan"),
     ('[auth]\ntoken_key = "hush"', "auth.token_key: expected at least 32 characters"),
@@ -215,7 +220,8 @@ def test_bad_file_names_the_key(tmp_path: Path, toml: str, message: str) -> None
     [
         ("TERRAZZO_MQTT__PORT", "99999", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 99999"),
         ("TERRAZZO_MQTT__PORT", "x", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got 'x'"),
-        ("TERRAZZO_MQTT__PORT", "", "TERRAZZO_MQTT__PORT: mqtt.port: expected 0..65535, got ''"),
+        ("TERRAZZO_HTTP__PORT", "", "TERRAZZO_HTTP__PORT: http.port: expected 0..65535, got ''"),
+        ("TERRAZZO_HTTP__PORT", "off", "TERRAZZO_HTTP__PORT: http.port: expected 0..65535, got 'off'"),
         ("TERRAZZO_MQTT__PROT", "1", "TERRAZZO_MQTT__PROT: mqtt.prot: unknown key; did you mean mqtt.port?"),
         ("TERRAZZO_MQQT__PORT", "1", "TERRAZZO_MQQT__PORT: mqqt: unknown section; did you mean mqtt?"),
         ("TERRAZZO_TCP__ENABLED", "maybe", "TERRAZZO_TCP__ENABLED: tcp.enabled: expected true or false, got 'maybe'"),
@@ -409,6 +415,8 @@ def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_
     variables = {f"TERRAZZO_{section}__{name}".upper(): sample}
     if name == "tls_port":
         variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
+    if key in ("http.tls_cert", "http.tls_key"):
+        variables |= {"TERRAZZO_HTTP__TLS_CERT": "something", "TERRAZZO_HTTP__TLS_KEY": "something"}
     if name == "issuer":
         variables |= {"TERRAZZO_SSO__CLIENT_ID": "c", "TERRAZZO_SSO__REDIRECT_URL": "https://x/back"}
     if name == "reset_project":

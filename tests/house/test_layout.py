@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,16 @@ def test_platform_is_the_standard_librarys() -> None:
     path = Path(found.stdout.splitlines()[0])
     assert ROOT not in path.parents
     assert path.name == "platform.py"
+
+
+def test_the_license_is_apache_2_whole_and_in_the_metadata() -> None:
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert "Version 2.0, January 2004" in text
+    for number, title in ((1, "Definitions"), (3, "Grant of Patent License"), (9, "Accepting Warranty")):
+        assert f"   {number}. {title}" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
 
 
 def test_no_registry_address_is_committed() -> None:

@@ -22,6 +22,7 @@ ALLOWED = {
     ("api/transports/conversation.py", 2): "one connection: whoever reads from it gets what answering raised",
     ("api/transports/tcp.py", 1): "one connection, as long as it lasts",
     ("api/transports/connection.py", 1): "one request, whose connection waits for it",
+    ("api/transports/tls.py", 1): "one handshake, until its connection is there or it is given up",
 }
 
 

@@ -380,7 +380,7 @@ PARSERS_OF_TEXT: list[Parser[str]] = [
         samples=("192.0.2.1, 10.0.0.2", "[2001:db8::1]:80", "fe80::1%eth0", "::ffff:192.0.2.1"),
     ),
     Parser(
-        covers=("terrazzo_broker.log_text:_HIDDEN",),
+        covers=("terrazzo_broker.log_text:HIDDEN",),
         run=visible,
         worst=(lambda n: "\x1b" * n, lambda n: "a" * n, lambda n: "\u202e" * n),
         samples=("text\x1b[2J", "\u202eabc\ud800"),

@@ -12,7 +12,7 @@ bridge      ``MqttBridge``: connects again and again, status, shutdown
 =========== ==========================================================================
 """
 
-from terrazzo_adapters.bridge.bridge import MqttBridge
+from terrazzo_adapters.bridge.bridge import MqttBridge, tls_context
 from terrazzo_adapters.bridge.settings import BridgeSettings, TopicRule
 
-__all__ = ["BridgeSettings", "MqttBridge", "TopicRule"]
+__all__ = ["BridgeSettings", "MqttBridge", "TopicRule", "tls_context"]

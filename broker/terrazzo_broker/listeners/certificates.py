@@ -43,6 +43,14 @@ class Certificates:
         self._protocol = protocol
         self.context = self.read()
 
+    def reload(self) -> None:
+        """Reads the files again, for connections still to come.
+
+        Raises:
+            CertificateError: as at the start; then nothing has changed.
+        """
+        self.context = self.read()
+
     def read(self) -> ssl.SSLContext:
         """Makes a context of what the files hold now.
 

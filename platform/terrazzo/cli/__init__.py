@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from typing import Annotated
 
 import typer
 
@@ -31,13 +32,26 @@ def make_app() -> typer.Typer:
 
 
 def main() -> None:
-    """Runs the command line; expected failures print one line and exit with 2."""
+    """Runs the command line; expected failures print a line each and exit with 2."""
     try:
         make_app()()
     except (ConfigError, OperationError) as error:
-        print(f"terrazzo: {visible(str(error))}", file=sys.stderr)
+        for line in getattr(error, "lines", [str(error)]):
+            print(f"terrazzo: {visible(line)}", file=sys.stderr)
         raise SystemExit(2) from None
 
 
-def _describe() -> None:
+def _show_version(is_wanted: bool) -> None:
+    if is_wanted:
+        from terrazzo.runtime.build_info import build_info
+
+        print(build_info())
+        raise typer.Exit
+
+
+def _describe(
+    version: Annotated[  # shown and done with
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_show_version, is_eager=True)
+    ] = False,
+) -> None:
     """An MQTT-centric device platform: acknowledged means stored."""

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import importlib
 import os
-import shutil
-import socket
-import sqlite3
-import sys
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from terrazzo.cli import running
+from terrazzo.cli.finding import Finding, Level
+from terrazzo.cli.start_checks import MIB, START_CHECKS
 from terrazzo.config.http import is_loopback
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
@@ -31,13 +28,7 @@ if TYPE_CHECKING:
     from terrazzo.crypto.secrets import Secrets
     from terrazzo.database.database import Database
 
-MIB = 2**20
-FREE_FAIL = 100 * MIB
-FREE_WARN = 1024 * MIB
-PROBE_TIMEOUT_S = 3.0
-_MOST_BYTES = 16 * MIB  # of an answer
 _MOST_NAMED = 10  # files, terminals
-SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
 MODULES = {
     "aiohttp": "aiohttp",
@@ -68,38 +59,13 @@ MODULES = {
 _OPTIONAL = {"uvloop": "the platform runs without it, at about half the speed"}
 
 
-class Level(Enum):
-    """How serious a finding is."""
-
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-class Finding(NamedTuple):
-    """The result of one check: a line of the table."""
-
-    level: Level
-    part: str
-    found: str
-    advice: str = ""
-
-
-class Listener(NamedTuple):
-    """An address that the platform will listen on."""
-
-    key: str
-    host: str
-    port: int
-
-
 def examine(config: Config) -> Iterator[Finding]:
     """Runs all checks on a configuration that could be read."""
-    yield from check_versions()
+    for check in START_CHECKS:
+        yield from check.run(config, running.is_running)
     yield from check_dependencies(config)
-    yield from check_data_dir(config.data_dir)
-    yield check_disk(config.data_dir)
-    yield from check_listeners(config)
+    yield from check_permissions(config.data_dir)
+    yield from check_certificates_in_use(config)
     yield check_descriptors(config)
     yield from check_metrics(config)
     yield from check_origins(config)
@@ -109,18 +75,6 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
-
-
-def check_versions() -> Iterator[Finding]:
-    """Checks the versions of Python and of SQLite."""
-    version = ".".join(map(str, sys.version_info[:3]))
-    enough = sys.version_info >= (3, 11)
-    yield Finding(
-        Level.OK if enough else Level.FAIL, "python", version, "" if enough else "install Python 3.11 or newer"
-    )
-    enough = sqlite3.sqlite_version_info >= SQLITE_NEEDED
-    advice = "" if enough else "use a Python that is built with SQLite 3.35 or newer, or set database.url to PostgreSQL"
-    yield Finding(Level.OK if enough else Level.FAIL, "sqlite", sqlite3.sqlite_version, advice)
 
 
 def check_dependencies(config: Config) -> Iterator[Finding]:
@@ -140,25 +94,10 @@ def check_dependencies(config: Config) -> Iterator[Finding]:
     yield Finding(Level.OK, "packages", f"{len(wanted) - missing} of {len(wanted)} can be imported")
 
 
-def check_data_dir(folder: Path) -> Iterator[Finding]:
-    """Checks the data folder, and the modes of the secret files in it."""
-    if not folder.exists():
-        parent = _existing(folder)
-        if os.access(parent, os.W_OK | os.X_OK):
-            yield Finding(Level.OK, "data.dir", f"{folder} will be made at the first start")
-        else:
-            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", "set data.dir, or change its owner")
+def check_permissions(folder: Path) -> Iterator[Finding]:
+    """Names what others than the owner may open in the data folder, the first few one by one."""
+    if not folder.is_dir():
         return
-    if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        what = "is not writable" if folder.is_dir() else "is not a folder"
-        yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", "set data.dir, or change its owner or mode")
-        return
-    yield Finding(Level.OK, "data.dir", str(folder))
-    yield from _check_modes(folder)
-
-
-def _check_modes(folder: Path) -> Iterator[Finding]:
-    """Names what others than the owner may open, the first few one by one."""
     count = 0
     for exposed in find_exposed(folder):
         count += 1
@@ -178,85 +117,15 @@ def _check_modes(folder: Path) -> Iterator[Finding]:
         yield Finding(Level.WARN, "permissions", found, "run the platform, and this, as the user whose folder it is")
 
 
-def check_disk(folder: Path) -> Finding:
-    """Checks the free space where the data folder is or will be."""
-    free = shutil.disk_usage(_existing(folder)).free
-    level = Level.FAIL if free < FREE_FAIL else Level.WARN if free < FREE_WARN else Level.OK
-    advice = (
-        "" if level is Level.OK else "free some, or set store.retention_days: a full disk stops all acknowledgements"
-    )
-    return Finding(level, "disk", f"{free / MIB:,.0f} MiB free", advice)
-
-
-def listeners(config: Config) -> list[Listener]:
-    """All addresses that this configuration listens on."""
-    found = [
-        Listener("http.port", config.http.host, config.http.port),
-        Listener("websocket.port", config.websocket.host, config.websocket.port),
-    ]
-    if config.tcp.enabled:
-        found.append(Listener("tcp.port", config.tcp.host, config.tcp.port))
-    if config.broker.kind == "embedded":
-        for key in ("port", "tls_port", "websocket_port"):
-            port = getattr(config.mqtt, key)
-            if port is not None:
-                found.append(Listener(f"mqtt.{key}", config.mqtt.host, port))
-    return found
-
-
-def check_listeners(config: Config) -> Iterator[Finding]:
-    """Checks that each port is free, or used by this platform itself."""
-    running = _is_running(config)
-    taken: dict[tuple[str, int], str] = {}
-    for listener in listeners(config):
-        address = listener.host, listener.port
-        if listener.port and address in taken:
-            yield Finding(
-                Level.FAIL, listener.key, f"{listener.port} is {taken[address]} too", f"set {listener.key} to another"
-            )
-            continue
-        taken[address] = listener.key
-        yield _check_listener(listener, running=running)
-
-
-def _check_listener(listener: Listener, *, running: bool) -> Finding:
-    key, host, port = listener
-    if port == 0:
-        return Finding(Level.OK, key, "any free port")
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind, protocol) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE and running:
-            return Finding(Level.OK, key, f"{host}:{port} is in use by the running Terrazzo")
-        advice = {
-            errno.EADDRINUSE: f"stop what listens there, or set {key} to another port",
-            errno.EACCES: f"ports below 1024 need a privilege: set {key} to a higher one",
-        }.get(error.errno or 0, f"set {key.split('.', maxsplit=1)[0]}.host to an address of this machine")
-        return Finding(Level.FAIL, key, f"{host}:{port}: {error.strerror}", advice)
-    return Finding(Level.OK, key, f"{host}:{port} is free")
-
-
-def _is_running(config: Config) -> bool:
-    """Whether a Terrazzo answers on the HTTP port."""
-    return _ask(config, "/healthz") == b'{"status":"ok"}'
-
-
-def _ask(config: Config, path: str) -> bytes:
-    """What answers on the HTTP port, with status 200; empty where nothing does."""
-    if not config.http.port:
-        return b""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.http.host, config.http.host)  # is asked  # nosec B104
-    host = f"[{host}]" if ":" in host else host
-    try:
-        headers = {"Authorization": f"Bearer {config.metrics.token}"} if config.metrics.token else {}
-        request = urllib.request.Request(f"http://{host}:{config.http.port}{path}", headers=headers)
-        with urllib.request.urlopen(request, timeout=PROBE_TIMEOUT_S) as answer:  # http  # nosec B310
-            return bytes(answer.read(_MOST_BYTES))
-    except (OSError, ValueError):
-        return b""
+def check_certificates_in_use(config: Config) -> Iterator[Finding]:
+    """Whether the platform that runs, if one does, goes on with former certificates because it can't use the files."""
+    if not config.http.tls_cert and config.mqtt.tls_port is None:
+        return
+    for labels, value in _samples(config)["terrazzo_certificate_stale"]:
+        if value:
+            found = "the running platform can't use the files as they are, and goes on with the former certificate"
+            advice = "see its log; put a certificate and the key that belongs to it in their place"
+            yield Finding(Level.WARN, f"{labels['listener']}.tls_cert", found, advice)
 
 
 def check_metrics(config: Config) -> Iterator[Finding]:
@@ -318,7 +187,11 @@ def check_memory(config: Config) -> Iterator[Finding]:
         yield Finding(Level.WARN, "memory", found, advice)
     else:
         yield Finding(Level.OK, "memory", found)
-    use = memory_use_of(_ask(config, "/metrics").decode("utf-8", "replace")) if _is_running(config) else None
+    use = (
+        memory_use_of(running.ask(config, "/metrics").decode("utf-8", "replace"))
+        if running.is_running(config)
+        else None
+    )
     if use is not None:
         advice = "find out what the largest company does, or raise limits.memory_mib" if use.is_tight else ""
         yield Finding(Level.WARN if use.is_tight else Level.OK, "memory in use", str(use), advice)
@@ -326,9 +199,9 @@ def check_memory(config: Config) -> Iterator[Finding]:
 
 def check_tasks(config: Config) -> Iterator[Finding]:
     """The long-lived tasks of the platform that runs, if one does: which are down, and which have failed."""
-    if not _is_running(config):
+    if not running.is_running(config):
         return
-    figures = _task_figures(_ask(config, "/metrics").decode("utf-8", "replace"))
+    figures = _samples(config)
     errors = {task["task"]: task["error"] for task, _ in figures["terrazzo_task_last_error_info"]}
     failures = {task["task"]: count for task, count in figures["terrazzo_task_failures_total"]}
     up = {task["task"]: value for task, value in figures["terrazzo_task_up"]}
@@ -337,20 +210,19 @@ def check_tasks(config: Config) -> Iterator[Finding]:
             found = f"{name} failed {count:.0f} times, the last by {errors.get(name, 'an unknown error')}"
             state = "runs again" if up.get(name) else "is down"
             yield Finding(Level.WARN, "tasks", f"{found}; it {state}", "see the log of the platform")
-    running = sum(up.values())
-    level = Level.OK if running == len(up) else Level.WARN
-    yield Finding(level, "tasks", f"{running:.0f} of {len(up)} long-lived tasks are up")
+    count_up = sum(up.values())
+    level = Level.OK if count_up == len(up) else Level.WARN
+    yield Finding(level, "tasks", f"{count_up:.0f} of {len(up)} long-lived tasks are up")
 
 
-def _task_figures(metrics: str) -> dict[str, list[tuple[dict[str, str], float]]]:
-    """The samples of tasks by metric: labels and value."""
+def _samples(config: Config) -> dict[str, list[tuple[dict[str, str], float]]]:
+    """What ``/metrics`` of the platform that runs says, by metric: labels and value."""
     from prometheus_client.parser import text_string_to_metric_families
 
     found: defaultdict[str, list[tuple[dict[str, str], float]]] = defaultdict(list)
-    for family in text_string_to_metric_families(metrics):
+    for family in text_string_to_metric_families(running.ask(config, "/metrics").decode("utf-8", "replace")):
         for sample in family.samples:
-            if sample.name.startswith("terrazzo_task_"):
-                found[sample.name].append((sample.labels, sample.value))
+            found[sample.name].append((sample.labels, sample.value))
     return found
 
 
@@ -480,16 +352,10 @@ def check_store(config: Config) -> Finding:
     try:
         if not ping.startswith(("http://", "https://")):
             raise ValueError("expected http:// or https://")
-        with urllib.request.urlopen(ping, timeout=PROBE_TIMEOUT_S) as answer:  # HTTP, see above  # nosec B310
+        with urllib.request.urlopen(ping, timeout=running.PROBE_TIMEOUT_S) as answer:  # HTTP, see above  # nosec B310
             version = answer.headers.get("X-Influxdb-Version", "of unknown version")
             return Finding(Level.OK, "store", f"InfluxDB {version} answers at {without_userinfo(config.store.url)}")
     except (urllib.error.URLError, OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
         advice = "start InfluxDB, or correct store.url"
         return Finding(Level.FAIL, "store", f"{without_userinfo(config.store.url)}: {reason}", advice)
-
-
-def _existing(path: Path) -> Path:
-    """The nearest parent of ``path``, or itself, that exists."""
-    path = path.absolute()
-    return path if path.exists() else _existing(path.parent)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import typer
 
-from terrazzo.cli.checks import Finding, Level, examine
+from terrazzo.cli.checks import examine
+from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.cli.shown import cell
-from terrazzo.config.broker import check_is_served
 from terrazzo.config.sections import ConfigError
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "bold red"}
@@ -29,7 +29,6 @@ def doctor(config: ConfigOption = None, data: DataOption = None) -> None:
 def _examine(config: ConfigOption, data: DataOption) -> list[Finding]:
     try:
         loaded = read_config(config, data)
-        check_is_served(loaded)
     except ConfigError as error:
         return [Finding(Level.FAIL, "configuration", str(error), "correct it, then run this again for the rest")]
     source = str(config) if config is not None else "defaults and environment"

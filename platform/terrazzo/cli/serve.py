@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from terrazzo.cli.json_log import JsonFormatter
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
-from terrazzo.config.sections import Config, ConfigError
+from terrazzo.cli.start_checks import check_start
+from terrazzo.config.sections import Config, ConfigError, LoggingSection
 from terrazzo_broker.log_text import log_to
 
 if TYPE_CHECKING:
@@ -31,16 +33,29 @@ def register(app: typer.Typer) -> None:
 def serve(
     config: ConfigOption = None,
     data: DataOption = None,
+    http_port: Annotated[
+        int | None, typer.Option(help="Instead of http.port.", min=0, max=65_535, show_default=False)
+    ] = None,
+    mqtt_port: Annotated[
+        int | None, typer.Option(help="Instead of mqtt.port.", min=0, max=65_535, show_default=False)
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "warning",
+    log_level: Annotated[
+        str, typer.Option(help="debug, info, warning or error, instead of logging.level.", show_default=False)
+    ] = "",
 ) -> None:
     """Serve the platform until SIGTERM or Ctrl-C."""
-    level = logging.getLevelNamesMapping().get(log_level.upper())
-    if level is None:
+    if log_level.upper() not in logging.getLevelNamesMapping() and log_level:
         raise typer.BadParameter(f"{log_level!r} is none of debug, info, warning, error", param_hint="--log-level")
-    log_to(sys.stderr, level)
+    loaded = read_config(config, data).with_ports(http=http_port, mqtt=mqtt_port)
+    _log_as(loaded.logging, log_level)
     os.umask(PRIVATE_UMASK)
-    raise typer.Exit(_run(read_config(config, data), demo=demo))
+    raise typer.Exit(_run(loaded, demo=demo))
+
+
+def _log_as(section: LoggingSection, level: str) -> None:
+    log_to(sys.stderr, (level or section.level).upper(), JsonFormatter() if section.format == "json" else None)
+    logging.captureWarnings(True)
 
 
 def _run(config: Config, *, demo: bool) -> int:
@@ -50,6 +65,9 @@ def _run(config: Config, *, demo: bool) -> int:
     from terrazzo.runtime.allocator import settle_allocator
     from terrazzo.runtime.process import new_event_loop, run
 
+    if demo and config.mqtt.port is None:
+        raise ConfigError("mqtt.port: is off, and the simulated fleet of --demo needs it: set it, or leave --demo out")
+    check_start(config)
     settle_allocator()
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -61,7 +79,7 @@ def _run(config: Config, *, demo: bool) -> int:
 async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints all addresses, and once where the first administrator's password is."""
     print("Terrazzo is ready.")
-    print(f"  gateway    {addresses.http}/apiproxy/api  {addresses.websocket}/apiproxy/api")
+    print("  gateway    " + "  ".join(f"{each}/apiproxy/api" for each in (addresses.http, addresses.websocket) if each))
     if addresses.tcp:
         print(f"             {addresses.tcp}")
     print(f"  terminals  {'  '.join(addresses.mqtt)}")

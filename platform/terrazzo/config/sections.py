@@ -47,6 +47,8 @@ class HttpSection(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Host = "127.0.0.1"
     port: Port = 31507
+    tls_cert: str = ""
+    tls_key: str = ""
     public_url: Annotated[str, Meta(pattern=r"^(https?://[^\s?#]+)?$")] = ""
     trusted_proxies: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
@@ -56,7 +58,7 @@ class WebsocketSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[websocket]``: the gateway's WebSocket port."""
 
     host: Host = "127.0.0.1"
-    port: Port = 31503
+    port: Port | None = 31503
 
 
 class TcpSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,7 +73,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[mqtt]``: the embedded broker's listeners."""
 
     host: Host = "127.0.0.1"
-    port: Port = 1883
+    port: Port | None = 1883
     tls_port: Port | None = None
     tls_cert: str = ""
     tls_key: str = ""
@@ -151,6 +153,13 @@ class TimeSection(msgspec.Struct, frozen=True, kw_only=True):
     zone: Host = "UTC"
 
 
+class LoggingSection(msgspec.Struct, frozen=True, kw_only=True):
+    """``[logging]``: the log, which goes to standard error."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+
+
 class MetricsSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[metrics]``: who may read ``/metrics``."""
 
@@ -206,6 +215,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     retention: RetentionSection = RetentionSection()
     ingest: IngestSection = IngestSection()
     time: TimeSection = TimeSection()
+    logging: LoggingSection = LoggingSection()
     metrics: MetricsSection = MetricsSection()
     command: CommandSection = CommandSection()
     api: ApiSection = ApiSection()
@@ -232,6 +242,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def with_data_dir(self, folder: Path) -> Config:
         """A copy with another data folder (``--data``)."""
         return msgspec.structs.replace(self, data=DataSection(dir=str(folder)))
+
+    def with_ports(self, *, http: int | None = None, mqtt: int | None = None) -> Config:
+        """A copy with other values of ``http.port`` and ``mqtt.port``; None leaves a port as it is."""
+        changed: dict[str, Any] = {}
+        if http is not None:
+            changed["http"] = msgspec.structs.replace(self.http, port=http)
+        if mqtt is not None:
+            changed["mqtt"] = msgspec.structs.replace(self.mqtt, port=mqtt)
+        return msgspec.structs.replace(self, **changed)
 
     def with_connections(self, connections: int) -> Config:
         """A copy with another ``limits.connections``."""
@@ -364,8 +383,7 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
         raise ConfigError(
             f"{source}: expected a time zone such as Europe/Berlin, got {config.time.zone!r:.100}{near}"
         ) from None
-    if config.mqtt.tls_port is not None and not (config.mqtt.tls_cert and config.mqtt.tls_key):
-        raise ConfigError("mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it")
+    _check_listeners(config.http, config.mqtt)
     if config.broker.kind == "external" and not config.broker.url:
         raise ConfigError("broker.url: is required with broker.kind = external")
     if config.store.kind == "influxdb" and not config.store.url:
@@ -375,3 +393,15 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     check_messenger(config.messenger)
     check_users(config.users, config.messenger)
     check_sso(config.sso)
+
+
+def _check_listeners(http: HttpSection, mqtt: MqttSection) -> None:
+    """Refuses half a pair of TLS files, a TLS port without one, and a broker that no terminal could reach."""
+    for name, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
+        if getattr(http, name) and not getattr(http, other):
+            raise ConfigError(f"http.{name}: expected http.{other} beside it")
+    if mqtt.tls_port is not None and not (mqtt.tls_cert and mqtt.tls_key):
+        raise ConfigError("mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it")
+    if mqtt.port is None and mqtt.tls_port is None and mqtt.websocket_port is None:
+        others = "mqtt.tls_port and mqtt.websocket_port"
+        raise ConfigError(f"mqtt.port: is off, and so are {others}: no terminal could connect; turn one of them on")

@@ -23,6 +23,7 @@ from terrazzo.domain.payload import (
     flatten,
     shorten,
 )
+from terrazzo.durations import Durations
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.report_tag import ReportTag
 from terrazzo.ingest.sealing import Seal
@@ -120,6 +121,8 @@ class IngestStats(msgspec.Struct):
     commits: int = 0
     commit_seconds: float = 0.0
     commit_seconds_max: float = 0.0
+    commit_times: Durations = msgspec.field(default_factory=Durations)
+    waits: Durations = msgspec.field(default_factory=Durations)  # of each message, that of the oldest of its commit
     store_failures: int = 0
     store_refused: int = 0  # records that the store never takes (older than its retention, say); kept as rejects
     shaping_failures: int = 0  # messages that are stored, but whose mapping failed
@@ -127,6 +130,19 @@ class IngestStats(msgspec.Struct):
     pauses: int = 0
     backlog: int = 0  # publishes taken and not yet settled
     backlog_bytes: int = 0
+
+    def count_commit(self, group: CommitGroup, seconds: float, waited_s: float) -> None:
+        """Counts a commit: how long it took, and since when the oldest of its arrivals waited for it."""
+        self.messages += group.messages
+        self.bytes += group.size
+        self.backlog -= group.messages
+        self.backlog_bytes -= group.size
+        self.commits += 1
+        self.commit_seconds += seconds
+        self.commit_seconds_max = max(self.commit_seconds_max, seconds)
+        self.commit_times.add(seconds)
+        if group.messages:
+            self.waits.add(waited_s, group.messages)
 
 
 class RecordSpan(NamedTuple):

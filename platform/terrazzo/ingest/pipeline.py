@@ -374,8 +374,9 @@ class IngestPipeline:
                 records, notes = left, NO_NOTES
 
     def _answer(self, group: CommitGroup, seconds: float) -> None:
-        self._count(group, seconds)
         self._waited_us = now_us() - group.arrivals[0].batch.arrived_us if group.arrivals else 0
+        self.stats.count_commit(group, seconds, self._waited_us / 1e6)
+        self.taken.remove_all(group.arrivals)
         group.settle()
         self._tell(group)
         self._committed.set()
@@ -425,17 +426,6 @@ class IngestPipeline:
         self._failing = True
         self._pause()
         return records
-
-    def _count(self, group: CommitGroup, seconds: float) -> None:
-        stats = self.stats
-        stats.messages += group.messages
-        stats.bytes += group.size
-        stats.backlog -= group.messages
-        stats.backlog_bytes -= group.size
-        self.taken.remove_all(group.arrivals)
-        stats.commits += 1
-        stats.commit_seconds += seconds
-        stats.commit_seconds_max = max(stats.commit_seconds_max, seconds)
 
     def _tell(self, group: CommitGroup) -> None:
         self.records.tell(group.all_records())

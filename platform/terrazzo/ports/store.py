@@ -27,6 +27,8 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
+from terrazzo.durations import Durations
+
 Value = float | int | str | bool | None
 
 Fn = Literal["mean", "min", "max", "sum", "last"]
@@ -89,7 +91,7 @@ class Seen(NamedTuple):
 class StoreStats(msgspec.Struct, kw_only=True):
     """The status of a store for operators; counters since the start of the process.
 
-    All but ``memory`` are 0 for a store that keeps everything itself and has no spool.
+    All numbers but those of ``memory`` are 0 for a store that keeps everything itself and has no spool.
     """
 
     spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
@@ -97,6 +99,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     spool_batches: int = 0  # waiting now
     spool_bytes: int = 0  # waiting now
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
+    query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 
 
 class RecordsTooLarge(ValueError):

@@ -152,7 +152,9 @@ class LoopWatch(Collector):
         delay.add_metric([], buckets, self._sum_s)
         held = CounterMetricFamily("terrazzo_loop_held_total", "Delays of the event loop of more than 50 ms")
         held.add_metric([], self.held)
-        longest = GaugeMetricFamily("terrazzo_loop_delay_max_seconds", "The longest of them since the start")
+        longest = GaugeMetricFamily(
+            "terrazzo_loop_delay_max_seconds", "The longest delay of the event loop since the start"
+        )
         longest.add_metric([], self.longest_s)
         cpu = GaugeMetricFamily(
             "terrazzo_loop_cpu_max_seconds", "The most processor time between two looks at the event loop, 10 ms apart"
@@ -163,9 +165,9 @@ class LoopWatch(Collector):
         )
         collection.add_metric([], self.longest_collection_s)
         collections = CounterMetricFamily(
-            "terrazzo_loop_collection_seconds_total", "Processor time of the garbage collector"
+            "terrazzo_loop_collection_seconds_total", "Processor time that the garbage collector took"
         )
         collections.add_metric([], self.collection_s)
-        tasks = GaugeMetricFamily("terrazzo_loop_tasks", "Tasks of the event loop")
+        tasks = GaugeMetricFamily("terrazzo_loop_tasks", "Tasks of asyncio that exist now")
         tasks.add_metric([], 0 if self._loop is None else len(asyncio.all_tasks(self._loop)))
         return delay, held, longest, cpu, collection, collections, tasks

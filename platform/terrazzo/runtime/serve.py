@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -28,6 +28,7 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo.runtime.assembly.certificates import open_tls
 from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
@@ -39,19 +40,21 @@ from terrazzo.runtime.assembly.rules import new_rules
 from terrazzo.runtime.assembly.terminal_messaging import new_messaging
 from terrazzo.runtime.assembly.terminals import start_terminals
 from terrazzo.runtime.assembly.views import start_views
+from terrazzo.runtime.certificate_watch import LOOK_S
 from terrazzo.runtime.data_folder import close_to_others
 from terrazzo.runtime.descriptors import prepare_descriptors
 from terrazzo.runtime.lifetime import Lifetime, NewSupervisor, new_supervisor
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
+from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.times import DAY_US, now_us
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_broker.listeners.certificates import CertificateError
+
+if TYPE_CHECKING:
+    from terrazzo_adapters.bridge import BridgeSettings
 
 __all__ = ["ListenAddresses", "Platform", "Ports", "new_bridge", "new_caller", "new_mailer"]
-
-_log = logging.getLogger(__name__)
 
 _RETENTION_S = 3_600.0
 
@@ -93,12 +96,7 @@ class Platform:
 
     def reload_certificates(self) -> None:
         """Reads the TLS files again, for connections still to come; files that can't be used change nothing."""
-        try:
-            self.terminals.broker.reload_certificates()
-        except CertificateError as error:
-            _log.error("mqtt.%s; the old certificate stays in use", error)
-        else:
-            _log.info("TLS files read again")
+        self.parts.tls.watch.reload()
 
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
@@ -157,6 +155,7 @@ class Platform:
             former=former,
             watch=watch,
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
+            tls=open_tls(config, self.terminals.broker),
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
         return await self._listen(campaigns)
@@ -175,12 +174,20 @@ class Platform:
         addresses = await self.gateway.listen(self._lifetime)
         if not self.config.http.public_url:
             self.messaging.links.base_url = addresses.http
+        self._watch_certificates()
         self.watch.start()  # before that nobody is waiting
         self._lifetime.callback(self.watch.stop)
         await campaigns.start()  # last, so that what terminals are told to fetch can be fetched
         self._lifetime.push_async_callback(campaigns.stop)
         await self.parts.rules.start(self._lifetime)  # from now on terminals can be there
         return addresses
+
+    def _watch_certificates(self) -> None:
+        watch = self.parts.tls.watch
+        if watch:
+            watch.begin()
+            watching = self.tasks.repeat("certificates", LOOK_S, watch.look, OnFailure.RESTART)
+            self._lifetime.push_async_callback(watching.stop)
 
     async def _open_store(self) -> TimeSeriesStore:
         store, clock = await self._ports.open_store(self.config, self.tasks), self._ports.clock
@@ -234,18 +241,19 @@ class Platform:
 
 
 async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
-    """The store that the section ``store`` names.
+    """The store that the section ``store`` names, its queries timed.
 
     Raises:
         StoreUnavailable: it can't be opened; says why.
     """
     if config.store.kind == "embedded":
-        return await RocksStore.open(config.store_dir, tasks=tasks, cache_bytes=config.store.cache_mib * MIB)
+        store = await RocksStore.open(config.store_dir, tasks=tasks, cache_bytes=config.store.cache_mib * MIB)
+        return TimedStore(store)
     from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
 
     given = msgspec.structs.asdict(config.store)
     settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
-    return await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks)
+    return TimedStore(await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks))
 
 
 def new_bridge(
@@ -256,13 +264,36 @@ def new_bridge(
     Raises:
         ConfigError: a TLS file can't be used; names the key, which starts with ``key``.
     """
-    from terrazzo_adapters.bridge import BridgeSettings, MqttBridge, TopicRule  # paho takes a while to load
+    from terrazzo_adapters.bridge import MqttBridge
 
-    given = bridge_settings(section, local.id) | {"packet_bytes": packet_bytes}
+    try:
+        settings = _bridge_settings(section, broker_id=local.id, packet_bytes=packet_bytes)
+        return MqttBridge(settings, local, tasks=tasks, folder=folder / section.name)
+    except ValueError as error:
+        raise ConfigError(f"{key}.{error}") from None
+
+
+def _bridge_settings(section: BridgeSection, *, broker_id: str, packet_bytes: int) -> BridgeSettings:
+    from terrazzo_adapters.bridge import BridgeSettings, TopicRule  # paho takes a while to load
+
+    given = bridge_settings(section, broker_id) | {"packet_bytes": packet_bytes}
     for way in ("outgoing", "incoming"):
         given[way] = tuple(TopicRule(**topic) for topic in given[way])
+    return BridgeSettings(**given)
+
+
+def check_bridge(section: BridgeSection, *, key: str) -> None:
+    """Reads the TLS files of a bridge, as its start does.
+
+    Raises:
+        ConfigError: one can't be used; names the key, which starts with ``key``.
+    """
+    from terrazzo_adapters.bridge import tls_context
+
     try:
-        return MqttBridge(BridgeSettings(**given), local, tasks=tasks, folder=folder / section.name)
+        settings = _bridge_settings(section, broker_id="", packet_bytes=0)
+        if settings.tls:
+            tls_context(settings)
     except ValueError as error:
         raise ConfigError(f"{key}.{error}") from None
 

@@ -41,6 +41,7 @@ class Head(msgspec.Struct):
     action: Any = msgspec.UNSET
     actionid: msgspec.Raw = EMPTY_TEXT
     authorization: Any = msgspec.field(default=msgspec.UNSET, name="Authorization")
+    strict: Any = False
 
 
 _heads = msgspec.json.Decoder(Head)
@@ -139,27 +140,38 @@ class Gateway:
         """Checks the token that a connection that stays was opened with."""
         await self._performer.recognize(caller)
 
-    async def answer(self, message: bytes | str, caller: Caller) -> Answer:
-        """Answers one request; never raises for what a client can send."""
-        asked = self.read(message)
+    async def answer(self, message: bytes | str, caller: Caller, action: str = "") -> Answer:
+        """Answers one request; never raises for what a client can send.
+
+        ``action`` is what the address names, where it does: then the message need not, and may be empty.
+        """
+        asked = self.read(message, action)
         return asked if isinstance(asked, Answer) else await self.perform(asked, caller)
 
-    def read(self, message: bytes | str) -> GatewayRequest | Answer:
+    def read(self, message: bytes | str, action: str = "") -> GatewayRequest | Answer:
         """What a message asks for, or the answer to one that asks for nothing."""
         try:
             body = message if isinstance(message, str) else message.decode()
-            head = _heads.decode(body)
+            head = _heads.decode(body or "{}" if action else body)
         except (UnicodeDecodeError, msgspec.MsgspecError, RecursionError) as error:
-            return self._unreadable("", EMPTY_TEXT, _why_unreadable(error, message))
+            return self._unreadable(action, EMPTY_TEXT, _why_unreadable(error, message))
+        if action and head.action is msgspec.UNSET:
+            head.action = action
         name = head.action
         if not isinstance(name, str):
             missing = name is msgspec.UNSET
             reason = "action: is required" if missing else f"action: expected str, got {kind(name)}"
-            return self._unreadable("", head.actionid, reason)
+            return self._unreadable(action, head.actionid, reason)
+        if action and name != action:
+            return self._unreadable(
+                action, head.actionid, f"action: the address says {action}, the body {name[:100]!r}"
+            )
+        if not isinstance(head.strict, bool):
+            return self._unreadable(name, head.actionid, f"strict: expected bool, got {kind(head.strict)}")
         operation = self._table.find(name)
         if operation is None:
             return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
-        return GatewayRequest(operation, head, body)
+        return GatewayRequest(operation, head, body or "{}")
 
     async def perform(self, asked: GatewayRequest, caller: Caller) -> Answer:
         """Does what was asked.
@@ -172,7 +184,7 @@ class Gateway:
         return await self._performer.perform(
             asked.operation,
             caller,
-            lambda: self._validator.from_json(asked.operation, asked.body),
+            lambda: self._validator.from_json(asked.operation, asked.body, strict=head.strict),
             GatewayReply(head.action, head.actionid),
         )
 

@@ -11,6 +11,7 @@ import msgspec
 
 from terrazzo.api.kernel.fields import decode_hook
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.strictness import refuse_unknown
 from terrazzo.errors import BadParameter
 
 SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
@@ -26,13 +27,15 @@ class Validator:
         self._hook = decode_hook(zone)
         self._decoders: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {}
 
-    def from_json(self, operation: Operation, body: str) -> Any:
+    def from_json(self, operation: Operation, body: str, *, strict: bool = False) -> Any:
         """The request in a JSON object, strictly typed.
 
         Raises:
-            BadParameter: with every missing and every mistyped field.
+            BadParameter: with every missing and every mistyped field, or with ``strict`` every unknown one.
         """
         body = _spelled(operation.request, body)
+        if strict:
+            refuse_unknown(operation.request, body)
         try:
             return self._decoder(operation.request).decode(body)
         except (msgspec.ValidationError, RecursionError) as error:

@@ -24,10 +24,18 @@ GATEWAY_PATH = "/apiproxy/api"
 RETAINER_PATH = PREFIXES["retainer_base"]
 """The same gateway at the address that section 1 documents retainers' labels against, unless configured otherwise."""
 JSON = "application/json"
+
+
+def action_path(action: str) -> str:
+    """The address of one action alone, which is the gateway's request without ``action``."""
+    return f"{GATEWAY_PATH}/{action}"
+
+
 _SECURITY: list[Schema] = [{"token": []}]
 
 _DESCRIPTION = """An MQTT-centric device platform. One address serves all actions: the field `action` of the body says
-which. Component paths serve the same operations with query strings.
+which. Each action has an address of its own too, `/apiproxy/api/<action>`, for clients that are generated. Component
+paths serve the same operations with query strings.
 
 **Tokens.** `login` gives one. Send it as `Authorization: Bearer <token>`. An API key goes wherever a token goes.
 
@@ -82,10 +90,11 @@ def build_document(
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "info": {"title": "Terrazzo", "version": version("terrazzo"), "description": _DESCRIPTION},
         "servers": [{"url": "/"}],
-        "tags": [{"name": "gateway"}, {"name": "components"}, {"name": "operators"}],
+        "tags": [{"name": "gateway"}, {"name": "actions"}, {"name": "components"}, {"name": "operators"}],
         "paths": {
             GATEWAY_PATH: {"post": _gateway(operations, _GATEWAY)},
             prefixes.get("retainer_base", RETAINER_PATH): {"post": _gateway(of_labels, _RETAINER)},
+            **{action_path(each.name): {"post": _action(each)} for each in operations},
             **_component_paths(paths, prefixes, schemas),
             **describe_uploads(schemas, prefixes, _SECURITY, _refused("404", "405", "413", "503")),
             **describe_files(schemas, _SECURITY, _refused("404", "405", "413", "503")),
@@ -144,6 +153,36 @@ def _gateway(operations: Iterable[Operation], texts: Schema) -> Schema:
                 },
             },
             **_refused("404", "405", "413", "415", "429", "503"),
+        },
+    }
+
+
+def _action(operation: Operation) -> Schema:
+    """An action at an address of its own, named after it."""
+    example = load_examples().get(operation.name)
+    fields = {} if example is None else {name: each for name, each in example.request.items() if name != "action"}
+    answer = {"oneOf": [reference(f"{operation.name}.answer"), reference(GATEWAY_FAILURE)]}
+    return {
+        "operationId": operation.name,
+        "tags": ["actions"],
+        "summary": operation.summary,
+        "description": permission_text(operation),
+        "security": [{}] if operation.permission is None else _SECURITY,
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {
+                    "schema": reference(f"{operation.name}.fields"),
+                    **({} if example is None else {"example": fields}),
+                }
+            },
+        },
+        "responses": {
+            "200": {
+                "description": "Reached the action, or could not be read; `code` says what became of it",
+                "content": {JSON: {"schema": answer, **({} if example is None else {"example": example.answer})}},
+            },
+            **_refused("405", "413", "415", "429", "503"),
         },
     }
 

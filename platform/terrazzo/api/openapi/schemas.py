@@ -25,6 +25,7 @@ Schema = dict[str, Any]
 _AT = "#/components/schemas/"
 
 ACTIONID: Schema = {"description": "any JSON value; comes back unchanged"}
+STRICT: Schema = {"type": "boolean", "default": False, "description": "whether fields that nothing reads are refused"}
 NOTHING: Schema = {"type": "object", "maxProperties": 0, "description": "empty"}
 
 
@@ -92,6 +93,7 @@ class Schemas:
         answers = [self._answer_of(operation) for operation in self._operations]
         for operation, request, answer in zip(self._operations, gateway, answers, strict=True):
             self.components[f"{operation.name}.request"] = request
+            self.components[f"{operation.name}.fields"] = _without_action(request)
             self.components[f"{operation.name}.answer"] = answer
         result = {"anyOf": [NOTHING, self.result(Report)]}
         self.components[GATEWAY_FAILURE] = failure_of("gateway", GATEWAY_CODES, result)
@@ -105,7 +107,7 @@ class Schemas:
             "title": operation.name,
             "description": operation.summary,
             "type": "object",
-            "properties": {"action": action, "actionid": ACTIONID, **_besides(fields["properties"])},
+            "properties": {"action": action, "actionid": ACTIONID, "strict": STRICT, **_besides(fields["properties"])},
             "required": ["action", *fields.get("required", ())],
         }
 
@@ -147,7 +149,16 @@ def reference(name: str) -> Schema:
 
 def _besides(properties: Schema) -> Schema:
     """Without what all requests have; some repeat it, to return it in their result."""
-    return {name: schema for name, schema in properties.items() if name not in ("action", "actionid")}
+    return {name: schema for name, schema in properties.items() if name not in ("action", "actionid", "strict")}
+
+
+def _without_action(request: Schema) -> Schema:
+    """What a request carries where the address names the action."""
+    return {
+        **request,
+        "properties": {name: schema for name, schema in request["properties"].items() if name != "action"},
+        "required": [name for name in request["required"] if name != "action"],
+    }
 
 
 def without_null(schema: Schema) -> Schema:

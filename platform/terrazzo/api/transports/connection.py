@@ -68,6 +68,7 @@ class HttpConnection(asyncio.Protocol):
         "_bounds",
         "_connections",
         "_frames",
+        "_give_up_handshake",
         "_head_timer",
         "_held",
         "_idle",
@@ -110,9 +111,24 @@ class HttpConnection(asyncio.Protocol):
         self._writable: asyncio.Event | None = None  # set: the peer takes what it is sent
         self._bounds = RequestBounds()
         self._head_timer: asyncio.TimerHandle | None = None
+        self._give_up_handshake: Callable[[], object] | None = None
         # A request that aiohttp doesn't see, and what came after it:
         self._answering: asyncio.Task[None] | None = None
         self._held = b""
+
+    def begin_handshake(self, address: str, give_up: Callable[[], object]) -> bool:
+        """TLS comes before HTTP: takes a place for the time of the handshake, and after; whether there is one.
+
+        ``give_up`` ends the handshake, when another address needs the place.
+        """
+        self._address, self._give_up_handshake = address, give_up
+        return self._enter() is None
+
+    def end_handshake(self) -> None:
+        """Gives the place back of a handshake that led nowhere."""
+        self._give_up_handshake = None
+        if self._transport is None:
+            self._leave()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Admits the peer, or tells it that there are too many."""
@@ -120,7 +136,7 @@ class HttpConnection(asyncio.Protocol):
         peer = opened.get_extra_info("peername")
         self._address = str(peer[0]) if peer else ""
         self.is_proxied = self._address in self._port.proxies
-        full = self._enter()
+        full = self._enter() if self._own_slot is None else None
         if full is not None:
             self._refuse(opened, self._port.connection_limiter.why(full))
             return
@@ -153,6 +169,13 @@ class HttpConnection(asyncio.Protocol):
     def _give_way(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+        elif self._give_up_handshake is not None:
+            self._give_up_handshake()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it has its transport, after the handshake where there is one."""
+        return self._transport is not None
 
     @property
     def slot(self) -> ConnectionSlot | None:
@@ -284,7 +307,7 @@ class HttpConnection(asyncio.Protocol):
             if refusal := self.refusal:
                 await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
             else:
-                await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot)))
+                await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot), known.action))
         except ConnectionError:
             pass  # the peer is gone, and with it whoever would want to know
         finally:
@@ -335,10 +358,10 @@ class HttpConnection(asyncio.Protocol):
         if stays:
             self._bounds.end_request(request.content_length or 0)
 
-    def learn_head(self, request: web.BaseRequest, token: str | None) -> None:
+    def learn_head(self, request: web.BaseRequest, token: str | None, action: str) -> None:
         """The gateway has answered this request: with the same head it need not be read again."""
         if self._port.heads is not None and self._bounds.first_read:
-            self._port.heads.learn(self._bounds.first_read, request, token)
+            self._port.heads.learn(self._bounds.first_read, request, token, action)
 
     def count_late_body(self) -> None:
         """The application waited for the rest of a body in vain."""
@@ -385,11 +408,14 @@ class HttpConnection(asyncio.Protocol):
         if self._writable is not None:
             self._writable.set()
         self._connections.discard(self)
+        self._leave()
+        if self._reader is not None:
+            self._reader.connection_lost(exc)
+
+    def _leave(self) -> None:
         if self._own_slot is not None:
             self._port.connection_limiter.leave(self._port.name, self._own_slot)
             self._own_slot = None  # which knows how to end this connection
-        if self._reader is not None:
-            self._reader.connection_lost(exc)
 
     def _stop_head_timer(self) -> None:
         if self._head_timer is not None:
@@ -449,5 +475,8 @@ def _hang_up(transport: asyncio.Transport, status: int, info: str) -> None:
     body = encode_refusal(status, info)
     head = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
     transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    transport.write_eof()
+    if transport.can_write_eof():
+        transport.write_eof()
+    else:  # TLS ends as a whole
+        transport.close()
     asyncio.get_running_loop().call_later(GOODBYE_S, transport.abort)

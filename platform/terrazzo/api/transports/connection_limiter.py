@@ -35,6 +35,7 @@ class Cut(Enum):
     UNREAD = "unread"  # the peer does not take its answers
     MEMORY = "memory"  # the peer does not take its answers, and its company has most of limits.memory_mib
     MALFORMED = "malformed"  # not HTTP
+    TLS = "tls"  # the TLS handshake failed, or took too long
 
 
 class ConnectionLimiter(Collector):
@@ -136,16 +137,23 @@ class ConnectionLimiter(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
-        connections = GaugeMetricFamily("terrazzo_api_connections", "Open connections, by port", labels=["port"])
+        connections = GaugeMetricFamily(
+            "terrazzo_api_connections", "Connections of the APIs open now, by port", labels=["port"]
+        )
         for port, count in self._by_port.items():
             connections.add_metric([port], count)
         waiting = GaugeMetricFamily(
             "terrazzo_api_unauthenticated_connections", "Connections on which no good token has come"
         )
         waiting.add_metric([], self._shares.unproven)
-        cuts = CounterMetricFamily("terrazzo_api_cut_total", "Connections that the server ended", labels=["reason"])
+        cuts = CounterMetricFamily(
+            "terrazzo_api_cut_total", "Connections of the APIs that the server ended, by reason", labels=["reason"]
+        )
         for why, count in self._cuts.items():
             cuts.add_metric([why.value], count)
-        pauses = CounterMetricFamily("terrazzo_api_pipeline_pauses_total", "Waits for limits.pipelined_requests")
+        pauses = CounterMetricFamily(
+            "terrazzo_api_pipeline_pauses_total",
+            "Times that a connection was not read because limits.pipelined_requests were under way",
+        )
         pauses.add_metric([], self.pauses)
         return connections, waiting, cuts, pauses

@@ -21,7 +21,7 @@ from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
 from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
-from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, build_document
+from terrazzo.api.openapi.document import GATEWAY_PATH, RETAINER_PATH, action_path, build_document
 from terrazzo.api.operations.history.export import EXPORTS, Export
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.operations.table import TABLE
@@ -82,6 +82,9 @@ def build_apps(services: Services) -> Apps:
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
     apps.http[HEADS] = KnownHeads(_sure(gateway))
     routes.add("POST", GATEWAY_PATH, handle_gateway, upgrade=sockets.handle)
+    for operation in TABLE:
+        of_one = _gateway_handler(gateway, bodies, services.limits, operation.name)
+        routes.add("POST", action_path(operation.name), of_one)
     routes.add("POST", services.prefixes.get("retainer_base", RETAINER_PATH), handle_gateway)
     for address, methods in _component_routes(services, components, bodies).items():
         routes.add_methods(address, methods)
@@ -188,20 +191,22 @@ def _with_place(handler: Handler) -> Handler:
     return handle
 
 
-def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits) -> Handler:
+def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits, action: str = "") -> Handler:
+    """Answers at the gateway's address, or at that of one ``action``, whose request may have no body."""
     bound = BodyBound(limits.body_bytes)
 
     async def handle_gateway(request: web.Request) -> web.StreamResponse:
-        _check_media_type(request)
+        if request.can_read_body or not action:
+            _check_media_type(request)
         caller = _caller(request)
         token = caller.token  # as it came: what is asked may change the caller's
         async with bodies.whole(request, caller, bound) as body:
-            answer = await gateway.answer(body, caller)
+            answer = await gateway.answer(body, caller, action)
         connection = connection_of(request)
         if connection is None or not _is_plain(request):
             return _respond(answer)
         if answer.status == HTTPStatus.OK:
-            connection.learn_head(request, token)
+            connection.learn_head(request, token, action)
         with suppress(ConnectionError):  # aiohttp notices itself that the peer is gone
             await connection.send(answer)
         return SentResponse()
@@ -227,10 +232,10 @@ async def _sent(request: web.Request, response: web.StreamResponse) -> web.Strea
     return SentResponse(stays=bool(response.keep_alive)) if isinstance(response, web.FileResponse) else response
 
 
-def _sure(gateway: Gateway) -> Callable[[bytes, Caller], Awaitable[Answer]]:
-    async def answer_always(body: bytes, caller: Caller) -> Answer:
+def _sure(gateway: Gateway) -> Callable[[bytes, Caller, str], Awaitable[Answer]]:
+    async def answer_always(body: bytes, caller: Caller, action: str) -> Answer:
         try:
-            return await gateway.answer(body, caller)
+            return await gateway.answer(body, caller, action)
         except Exception as error:  # noqa: BLE001 - explain() logs it
             return _unexpected(error)
 

@@ -31,16 +31,17 @@ class KnownHead(NamedTuple):
     token: str | None
     body_bytes: int
     forwarded_for: tuple[str, ...] = ()  # by whom is told by the connection that it comes on
+    action: str = ""  # that the address names
 
 
 class KnownHeads:
     """The heads of the gateway's requests on all connections, and who answers them.
 
     Args:
-        answer: never raises.
+        answer: of a body, for a caller, at the address of an action or of all; never raises.
     """
 
-    def __init__(self, answer: Callable[[bytes, Caller], Awaitable[Answer]]) -> None:
+    def __init__(self, answer: Callable[[bytes, Caller, str], Awaitable[Answer]]) -> None:
         self.answer = answer
         self._heads: dict[bytes, KnownHead] = {}
 
@@ -56,7 +57,7 @@ class KnownHeads:
             return None
         return known, data[end:]
 
-    def learn(self, data: bytes, request: web.BaseRequest, token: str | None) -> None:
+    def learn(self, data: bytes, request: web.BaseRequest, token: str | None, action: str = "") -> None:
         """Remembers the head of an answered request; ``data`` is all of it and nothing else."""
         body_bytes = request.content_length or 0
         end = len(data) - body_bytes
@@ -66,7 +67,7 @@ class KnownHeads:
             return
         if len(self._heads) >= MOST_HEADS:
             self._heads.clear()
-        self._heads[data[:end]] = KnownHead(token, body_bytes, forwarded_for(request))
+        self._heads[data[:end]] = KnownHead(token, body_bytes, forwarded_for(request), action)
 
 
 HEADS = web.AppKey("HEADS", KnownHeads)

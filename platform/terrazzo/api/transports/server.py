@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
 from weakref import WeakMethod
 
 from aiohttp import web
@@ -15,6 +16,8 @@ from terrazzo.api.transports.connection import GOODBYE_S, HttpConnection, Port, 
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter, Cut
 from terrazzo.api.transports.known_heads import HEADS
 from terrazzo.api.transports.peers.client_address import PROXIES
+from terrazzo.api.transports.tls import TlsAcceptor, TlsParts
+from terrazzo_broker.listeners.acceptor import bind
 
 HEALTHY = "http"  # the port that has ``/healthz``
 HEAD_LINE_BYTES = 8_190  # the request line, and each header
@@ -28,12 +31,21 @@ class HttpServer:
 
     Args:
         port_name: what ``/metrics`` calls its connections.
+        tls: of HTTPS; None: plain HTTP.
     """
 
     def __init__(
-        self, app: web.Application, connection_limiter: ConnectionLimiter, *, limits: ApiLimits, port_name: str
+        self,
+        app: web.Application,
+        connection_limiter: ConnectionLimiter,
+        *,
+        limits: ApiLimits,
+        port_name: str,
+        tls: TlsParts | None = None,
     ) -> None:
         self._port = Port(port_name, port_name == HEALTHY, connection_limiter, limits, app.get(HEADS), app[PROXIES])
+        self._tls = tls
+        self._acceptor: TlsAcceptor | None = None
         self._connections: set[HttpConnection] = set()
         self._runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=_DRAIN_S)
         self._server: asyncio.Server | None = None
@@ -41,6 +53,8 @@ class HttpServer:
     @property
     def is_listening(self) -> bool:
         """Whether it accepts connections."""
+        if self._acceptor is not None:
+            return self._acceptor.is_serving()
         return self._server is not None and self._server.is_serving()
 
     @property
@@ -56,12 +70,27 @@ class HttpServer:
             OSError: the address is taken or not ours.
         """
         await self._runner.setup()
+        if self._tls is not None:
+            return self._start_tls(self._tls, bind(host, port))
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._new_connection, host, port, backlog=1024)
         return int(self._server.sockets[0].getsockname()[1])
 
+    def _start_tls(self, tls: TlsParts, sockets: Sequence[socket.socket]) -> int:
+        self._acceptor = TlsAcceptor(
+            self._port.name,
+            sockets,
+            tls,
+            connection_limiter=self._port.connection_limiter,
+            new_connection=self._new_connection,
+            timeout_s=self._port.limits.request_timeout_s,
+        )
+        return int(sockets[0].getsockname()[1])
+
     async def stop(self) -> None:
         """Stops accepting, lets requests under way finish, closes."""
+        if self._acceptor is not None:
+            await self._acceptor.close()
         if self._server is not None:
             self._server.close()
         under_way = [task for connection in self._connections if (task := connection.close()) is not None]

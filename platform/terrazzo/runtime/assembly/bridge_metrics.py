@@ -8,21 +8,24 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from terrazzo.ports.bridge import Bridge
+from terrazzo.runtime.assembly.metric_names import Figure
 
 _NUMBERS = {
-    "terrazzo_bridge_queued": "queued",
-    "terrazzo_bridge_queued_bytes": "queued_bytes",
-    "terrazzo_bridge_connects_total": "connects",
-    "terrazzo_bridge_sent_total": "sent",
-    "terrazzo_bridge_received_total": "received",
-    "terrazzo_bridge_dropped_total": "dropped",
-    "terrazzo_bridge_expired_total": "expired",
-    "terrazzo_bridge_refused_by_remote_total": "refused_by_remote",
-    "terrazzo_bridge_refused_here_total": "refused_here",
-    "terrazzo_bridge_looped_total": "looped",
-    "terrazzo_bridge_spool_failures_total": "spool_failures",
+    "terrazzo_bridge_queued": Figure("queued", "Messages that wait for the remote broker's acknowledgement"),
+    "terrazzo_bridge_queued_bytes": Figure("queued_bytes", "Bytes of the messages that wait for the remote broker"),
+    "terrazzo_bridge_connects_total": Figure("connects", "Times that the link to the remote broker was made"),
+    "terrazzo_bridge_sent_total": Figure("sent", "Messages acknowledged by the remote broker, or sent at QoS 0"),
+    "terrazzo_bridge_received_total": Figure("received", "Messages that came over the bridge and were taken"),
+    "terrazzo_bridge_dropped_total": Figure("dropped", "Messages given up because the bridge's queue was full"),
+    "terrazzo_bridge_expired_total": Figure("expired", "Messages that expired while they waited for the link"),
+    "terrazzo_bridge_refused_by_remote_total": Figure("refused_by_remote", "Messages that the remote broker refused"),
+    "terrazzo_bridge_refused_here_total": Figure(
+        "refused_here", "Messages of unknown terminals, or on topics that the bridge has no rule for"
+    ),
+    "terrazzo_bridge_looped_total": Figure("looped", "Messages of this platform that came back over the bridge"),
+    "terrazzo_bridge_spool_failures_total": Figure("spool_failures", "Writes to the bridge's queue that were repeated"),
 }
-"""Each metric's name to the field of ``BridgeStatus``; those that end in ``_total`` are counters, the others gauges."""
+"""Each metric's name to the field of ``BridgeStatus`` and its text; ``_total`` ends the names of counters."""
 
 
 class BridgeCollector(Collector):
@@ -36,11 +39,14 @@ class BridgeCollector(Collector):
         statuses = [(bridge.name, bridge.status()) for bridge in self._bridges]
         since = {name: (status.connected_since_us or 0) / 1e6 for name, status in statuses}
         connected = {name: float(seconds > 0) for name, seconds in since.items()}
-        yield _family("terrazzo_bridge_connected", "connected", connected)
-        yield _family("terrazzo_bridge_connected_since_seconds", "connected since seconds", since)
-        for metric, field in _NUMBERS.items():
-            values = {name: getattr(status, field) for name, status in statuses}
-            yield _family(metric, field.replace("_", " "), values)
+        yield _family("terrazzo_bridge_connected", "1 while the link to the remote broker stands", connected)
+        yield _family(
+            "terrazzo_bridge_connected_since_seconds",
+            "Unix time since which the link stands, 0 while it is down",
+            since,
+        )
+        for metric, (field, text) in _NUMBERS.items():
+            yield _family(metric, text, {name: getattr(status, field) for name, status in statuses})
 
 
 def _family(metric: str, text: str, values: Mapping[str, float]) -> Metric:

@@ -16,6 +16,7 @@ from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
 from terrazzo.api.transports.tcp import TcpServer
+from terrazzo.api.transports.tls import TlsParts
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
@@ -29,6 +30,8 @@ from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
+from terrazzo.runtime.assembly.certificates import Tls
+from terrazzo.runtime.assembly.collectors import BuildCollector
 from terrazzo.runtime.assembly.logins import Logins
 from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -40,6 +43,7 @@ from terrazzo.runtime.assembly.task_metrics import ListenerCollector, TaskCollec
 from terrazzo.runtime.assembly.terminal_messaging import TerminalMessaging
 from terrazzo.runtime.assembly.terminals import Terminals
 from terrazzo.runtime.assembly.views import Views
+from terrazzo.runtime.build_info import build_info
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.supervisor import Supervisor
@@ -53,10 +57,10 @@ class ListenAddresses:
     """The addresses at which the platform listens, as URLs."""
 
     http: str
-    websocket: str
+    websocket: str  # empty where it is off
     tcp: str  # empty where it is off
-    mqtt: list[str]  # the plain one first
-    mqtt_port: int
+    mqtt: list[str]  # those that are on, the plain one first
+    mqtt_port: int  # of the plain one; 0 where it is off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +83,7 @@ class GatewayParts:
     former: FormerDataStats
     watch: LoopWatch
     memory: MemoryShares
+    tls: Tls
 
 
 class GatewayServers:
@@ -99,8 +104,10 @@ class GatewayServers:
         self.connection_limiter = apps.connection_limiter
         self.kept_answers = apps.gateway.kept_answers
         limits: dict[str, Any] = {"limits": config.limits}
-        self._http = HttpServer(apps.http, apps.connection_limiter, port_name="http", **limits)
-        self._websocket = HttpServer(apps.websocket, apps.connection_limiter, port_name="websocket", **limits)
+        certificates = parts.tls.http
+        web: dict[str, Any] = {"tls": TlsParts(certificates, parts.tasks) if certificates else None, **limits}
+        self._http = HttpServer(apps.http, apps.connection_limiter, port_name="http", **web)
+        self._websocket = HttpServer(apps.websocket, apps.connection_limiter, port_name="websocket", **web)
         self._tcp = TcpServer(
             apps.gateway, apps.connection_limiter, open_session=partial(open_session, services), **limits
         )
@@ -115,14 +122,16 @@ class GatewayServers:
         for server in (self._http, self._websocket, self._tcp):
             lifetime.push_async_callback(server.stop)
         mqtt_port, mqtt = await listen_mqtt(self._parts.terminals.broker, config.mqtt)
-        websocket = config.websocket
-        websocket_port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
-        tcp = config.tcp
+        websocket, tcp, s = config.websocket, config.tcp, "s" if self._parts.tls.http else ""
+        websocket_address = ""
+        if websocket.port is not None:
+            port = await bound("websocket.port", self._websocket.start, websocket.host, websocket.port)
+            websocket_address = f"ws{s}://{websocket.host}:{port}"
         tcp_port = await bound("tcp.port", self._tcp.start, tcp.host, tcp.port) if tcp.enabled else 0
         http_port = await bound("http.port", self._http.start, config.http.host, config.http.port)
         return ListenAddresses(
-            http=f"http://{config.http.host}:{http_port}",
-            websocket=f"ws://{websocket.host}:{websocket_port}",
+            http=f"http{s}://{config.http.host}:{http_port}",
+            websocket=websocket_address,
             tcp=f"tcp://{tcp.host}:{tcp_port}" if tcp.enabled else "",
             mqtt=mqtt,
             mqtt_port=mqtt_port,
@@ -225,6 +234,8 @@ class GatewayServers:
             parts.watch,
             MemoryCollector(parts.memory),
             ProcessMemoryCollector(parts.store.stats),
+            parts.tls.watch,
+            BuildCollector(build_info()),
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:
@@ -251,10 +262,11 @@ class GatewayServers:
 
     def _readiness(self) -> Mapping[str, ReadinessCheck]:
         tcp = {"tcp": self._check_tcp} if self._config.tcp.enabled else {}
+        websocket = {"websocket": self._check_websocket} if self._config.websocket.port is not None else {}
         return {
             **tcp,
             "mqtt": self._check_mqtt,
-            "websocket": self._check_websocket,
+            **websocket,
             "ingest": self._check_ingest,
             "database": self._parts.metadata.database.check,
             "store": self._parts.store.check,

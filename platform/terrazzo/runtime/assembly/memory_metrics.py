@@ -28,23 +28,32 @@ class MemoryCollector(Collector):
         for kind, size in memory.by_kind().items():
             kinds.add_metric([kind], size)
         companies = GaugeMetricFamily(
-            "terrazzo_memory_company_bytes", "The same of the companies that have most", labels=["company"]
+            "terrazzo_memory_company_bytes",
+            "Memory of what waits or is kept, of the companies that have most",
+            labels=["company"],
         )
         for owner, size in memory.largest(MOST_COMPANIES):
             companies.add_metric([str(owner)], size)
-        ceiling = GaugeMetricFamily("terrazzo_memory_ceiling_bytes", "limits.memory_mib")
+        ceiling = GaugeMetricFamily(
+            "terrazzo_memory_ceiling_bytes", "The most memory for what waits or is kept, limits.memory_mib in bytes"
+        )
         ceiling.add_metric([], memory.most_bytes)
         tight = GaugeMetricFamily(
-            "terrazzo_memory_tight", "1 while less than a quarter of it is free: who has its share gets no more"
+            "terrazzo_memory_tight",
+            "1 while less than a quarter of that memory is free: who has its share gets no more",
         )
         tight.add_metric([], float(memory.is_tight))
         refused = CounterMetricFamily(
-            "terrazzo_memory_refused_total", "What companies past their share asked for in vain", labels=["kind"]
+            "terrazzo_memory_refused_total",
+            "Requests for memory refused to companies past their share, by kind",
+            labels=["kind"],
         )
         for kind, count in memory.stats.refused.items():
             refused.add_metric([kind], count)
         given = CounterMetricFamily(
-            "terrazzo_memory_given_up_bytes_total", "What the largest owners gave up", labels=["kind"]
+            "terrazzo_memory_given_up_bytes_total",
+            "Bytes that the largest owners gave up when memory was short, by kind",
+            labels=["kind"],
         )
         for kind, size in memory.stats.given_up.items():
             given.add_metric([kind], size)

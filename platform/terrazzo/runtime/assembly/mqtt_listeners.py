@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from terrazzo.config.sections import ConfigError, MqttSection
+from terrazzo.runtime.port_in_use import explain_bind
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.listeners.certificates import CertificateError
 
 
 async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[str]]:
-    """Opens the broker's listeners; returns the plain one's port and the addresses of all, the plain one's first.
+    """Opens the broker's listeners; returns the plain one's port (0: it is off) and the addresses of all that are on,
+    the plain one's first.
 
     Raises:
         ConfigError: an address is taken, or a TLS file can't be used.
     """
     host = section.host
-    port = await bound("mqtt.port", broker.listen_tcp, host, section.port)
-    addresses = [f"mqtt://{host}:{port}"]
+    port, addresses = 0, []
+    if section.port is not None:
+        port = await bound("mqtt.port", broker.listen_tcp, host, section.port)
+        addresses.append(f"mqtt://{host}:{port}")
     if section.tls_port is not None:
 
         async def listen_tls(host: str, port: int) -> int:
@@ -35,11 +39,11 @@ async def bound(key: str, listen: Callable[[str, int], Awaitable[int]], host: st
     """Calls ``listen``; returns the port bound.
 
     Raises:
-        ConfigError: it can't listen there; names ``key``, or the key of the TLS file.
+        ConfigError: it can't listen there; names ``key`` and what to do, or the key of the TLS file.
     """
     try:
         return await listen(host, port)
     except CertificateError as error:
         raise ConfigError(f"mqtt.{error}") from None
     except OSError as error:
-        raise ConfigError(f"{key}: cannot listen on {host}:{port}: {error.strerror or error}") from None
+        raise ConfigError(f"{key}: {explain_bind(key, host, port, error)}") from None

@@ -16,7 +16,7 @@ from terrazzo.live.stats import LiveStats
 from terrazzo.metadata.retention import RetentionStats
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
-from terrazzo.runtime.assembly.collectors import LabelledCollector, StatsCollector
+from terrazzo.runtime.assembly.collectors import DurationCollector, LabelledCollector, QueryCollector, StatsCollector
 from terrazzo_broker.stats import Stats
 
 
@@ -49,12 +49,12 @@ def part_metrics(
 ) -> list[Collector]:
     """A collector for each part's counters."""
     return [
+        *_durations(store, ingest),
+        *_by_label(broker, ingest, campaigns, commands, refusals),
         StatsCollector(names.STORE, store),
         StatsCollector(names.FORMER_DATA, lambda: former),
         StatsCollector(names.BROKER, lambda: broker),
-        LabelledCollector("terrazzo_broker_dropped_total", "reason", lambda: broker.dropped),
         StatsCollector(names.INGEST, lambda: ingest),
-        LabelledCollector("terrazzo_ingest_rejects_total", "kind", lambda: ingest.rejects),
         StatsCollector(names.MAPPING, lambda: engine),
         StatsCollector(names.EFFECTS, lambda: effect_queue),
         StatsCollector(names.MESSENGER, lambda: messenger),
@@ -62,13 +62,10 @@ def part_metrics(
         StatsCollector(names.RULE_WATCH, lambda: rule_watch),
         StatsCollector(names.RULE_COMMANDS, lambda: rule_commands),
         StatsCollector(names.CAMPAIGNS, lambda: campaigns),
-        LabelledCollector("terrazzo_campaign_terminals_total", "state", lambda: campaigns.terminals),
-        LabelledCollector("terrazzo_commands_total", "state", lambda: commands.steps),
         StatsCollector(names.COMMANDS, lambda: commands),
         StatsCollector(names.CONFIGURATIONS, lambda: configurations),
         StatsCollector(names.LOGIN, lambda: login),
         StatsCollector(names.REFUSALS, lambda: refusals),
-        LabelledCollector("terrazzo_refusals_total", "reason", lambda: refusals.reasons),
         StatsCollector(names.PROVISIONING, lambda: provisioning),
         StatsCollector(names.USER_LOGIN, lambda: user_login),
         StatsCollector(names.PASSWORD_RESETS, lambda: password_resets),
@@ -88,6 +85,59 @@ def kept_metrics(
     return [
         StatsCollector(names.EVENT_EXPIRY, lambda: event_expiry),
         StatsCollector(names.RETENTION, lambda: retention),
-        LabelledCollector("terrazzo_retention_deleted_total", "kind", lambda: retention.deleted),
+        LabelledCollector(
+            "terrazzo_retention_deleted_total",
+            "kind",
+            "Rows deleted because they are older than their retention, by kind",
+            lambda: retention.deleted,
+        ),
         StatsCollector(names.DECODERS, lambda: decoders),
+    ]
+
+
+def _durations(store: Callable[[], StoreStats], ingest: IngestStats) -> list[Collector]:
+    return [
+        QueryCollector(store),
+        DurationCollector(
+            "terrazzo_ingest_seconds",
+            "From the arrival of reports to their acknowledgement; each counts as the oldest of its commit",
+            ingest.waits,
+        ),
+        DurationCollector("terrazzo_commit_seconds", "Time of a commit to the time-series store", ingest.commit_times),
+    ]
+
+
+def _by_label(
+    broker: Stats,
+    ingest: IngestStats,
+    campaigns: CampaignStats,
+    commands: CommandStats,
+    refusals: RefusalStats,
+) -> list[Collector]:
+    return [
+        LabelledCollector(
+            "terrazzo_broker_dropped_total",
+            "reason",
+            "Messages that did not reach a receiver, by reason",
+            lambda: broker.dropped,
+        ),
+        LabelledCollector(
+            "terrazzo_ingest_rejects_total",
+            "kind",
+            "Reports kept as rejects, by what is wrong with them",
+            lambda: ingest.rejects,
+        ),
+        LabelledCollector(
+            "terrazzo_campaign_terminals_total",
+            "state",
+            "Terminals of campaigns that came to a state",
+            lambda: campaigns.terminals,
+        ),
+        LabelledCollector("terrazzo_commands_total", "state", "Commands that came to a state", lambda: commands.steps),
+        LabelledCollector(
+            "terrazzo_refusals_total",
+            "reason",
+            "Refusals of terminals, by reason (docs/troubleshooting.md)",
+            lambda: refusals.reasons,
+        ),
     ]

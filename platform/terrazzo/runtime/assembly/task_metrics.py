@@ -23,10 +23,22 @@ class TaskCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """The metrics of all tasks, read when Prometheus scrapes."""
-        up = GaugeMetricFamily("terrazzo_task_up", "0 from a failure until it runs again", labels=_TASK)
-        restarts = CounterMetricFamily("terrazzo_task_restarts_total", "starts after a failure", labels=_TASK)
-        failures = CounterMetricFamily("terrazzo_task_failures_total", "how often it ended by an error", labels=_TASK)
-        errors = GaugeMetricFamily("terrazzo_task_last_error_info", "the class of it", labels=[*_TASK, "error"])
+        up = GaugeMetricFamily(
+            "terrazzo_task_up", "1 while a long-lived task works, 0 from a failure until it runs again", labels=_TASK
+        )
+        restarts = CounterMetricFamily(
+            "terrazzo_task_restarts_total",
+            "Times that a long-lived task was started again after a failure",
+            labels=_TASK,
+        )
+        failures = CounterMetricFamily(
+            "terrazzo_task_failures_total", "Times that a long-lived task ended by an error", labels=_TASK
+        )
+        errors = GaugeMetricFamily(
+            "terrazzo_task_last_error_info",
+            "1, with the class of the last error of a long-lived task as label",
+            labels=[*_TASK, "error"],
+        )
         for name, task in self._tasks.items():
             up.add_metric([name], float(not task.is_down))
             restarts.add_metric([name], task.restarts)
@@ -44,7 +56,11 @@ class ListenerCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """What Prometheus scrapes."""
-        family = CounterMetricFamily("terrazzo_listener_failures_total", "calls that failed", labels=["listeners"])
+        family = CounterMetricFamily(
+            "terrazzo_listener_failures_total",
+            "Calls of those who listen to a part that failed, by what they listen to",
+            labels=["listeners"],
+        )
         for each in self._listeners:
             family.add_metric([each.name], each.failures)
         return [family]

@@ -117,6 +117,6 @@ def _new_config_sender(
 def _new_links(config: Config, files: FileLibrary, clock: Callable[[], int]) -> SignedLinks:
     """The signed download links, valid as long as a command may wait, and ``LINK_GRACE_S`` more."""
     key = load_key(config.data_dir / KEY_FILE, size=KEY_BYTES)
-    url = config.http.public_url or f"http://{config.http.host}:{config.http.port}"
+    url = config.http.public_url or f"http{'s' if config.http.tls_cert else ''}://{config.http.host}:{config.http.port}"
     lifetime_s = config.command.expiry_s + LINK_GRACE_S
     return SignedLinks(files, key=key, base_url=url, lifetime_s=lifetime_s, clock=clock)

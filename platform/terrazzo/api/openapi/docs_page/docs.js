@@ -25,7 +25,7 @@ function entriesOf(api, schemas) {
     role: action.role,
     aliases: action.aliases,
     request: action.request,
-    fields: schemas.fields(action.request).filter(({ name }) => !["action", "actionid"].includes(name)),
+    fields: schemas.fields(action.request).filter(({ name }) => !["action", "actionid", "strict"].includes(name)),
     result: schemas.resolve(action.answer).properties.result,
     example: action.example,
     path: GATEWAY,
@@ -35,7 +35,7 @@ function entriesOf(api, schemas) {
 }
 
 function pathEntries(path, methods, schemas) {
-  if (path === GATEWAY) return [];
+  if (path === GATEWAY || path.startsWith(`${GATEWAY}/`)) return [];
   return Object.entries(methods).map(([method, operation]) => {
     const body = operation.requestBody?.content["application/json"]?.schema;
     const fields = body ? schemas.fields(body) : (operation.parameters ?? []).map((each) => parameterField(each, schemas));

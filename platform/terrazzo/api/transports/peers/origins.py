@@ -86,13 +86,14 @@ class Origins(Collector):
     def _is_own(self, origin: str, request: web.Request) -> bool:
         """Whether host and port are those that the request was sent to.
 
-        The scheme counts where a trusted proxy tells it: without, what ends TLS in front of the server is not known.
+        The scheme counts where the server itself speaks HTTPS or a trusted proxy tells it: otherwise what ends TLS in
+        front of the server is not known.
         """
         scheme = origin.partition("://")[0].lower()
-        host, sent_scheme = request.headers.get(hdrs.HOST, ""), scheme
+        host, sent_scheme = request.headers.get(hdrs.HOST, ""), "https" if request.secure else scheme
         if (request.remote or "") in self._proxies:
             host = _last(request.headers.get(hdrs.X_FORWARDED_HOST, host))
-            sent_scheme = _last(request.headers.get(hdrs.X_FORWARDED_PROTO, scheme)).lower()
+            sent_scheme = _last(request.headers.get(hdrs.X_FORWARDED_PROTO, sent_scheme)).lower()
         return sent_scheme == scheme and is_of_host(origin, host)
 
     def _refuse(self, what: str, origin: str, request: web.Request) -> None:

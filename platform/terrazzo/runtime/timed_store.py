@@ -1,0 +1,151 @@
+"""The time-series store with a clock before its queries; what is appended goes through as it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+
+import msgspec
+
+from terrazzo.durations import Durations
+from terrazzo.ports.store import (
+    ANY_SIZE,
+    MOST_BUCKETS,
+    Buckets,
+    Curve,
+    Fn,
+    Page,
+    Record,
+    StoreStats,
+    TimeSeriesStore,
+)
+
+QUERIES = ("notes", "series", "latest", "latest_each", "first_after", "page", "scan", "names", "resample", "extremes")
+
+
+class TimedStore:
+    """A ``TimeSeriesStore`` in front of another: how long each query took, failed ones too, by its kind.
+
+    Of a ``scan`` each piece counts by itself: what its reader does meanwhile is not the store's.
+    """
+
+    def __init__(self, store: TimeSeriesStore) -> None:
+        self._store = store
+        self._times = {query: Durations() for query in QUERIES}
+        self.append = store.append  # at each commit: without anything between
+        self.replace = store.replace
+        self.drop_before = store.drop_before
+        self.check = store.check
+        self.close = store.close
+
+    @contextmanager
+    def _timed(self, query: str) -> Iterator[None]:
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            self._times[query].add(perf_counter() - began)
+
+    # As ``TimeSeriesStore`` says
+
+    def stats(self) -> StoreStats:
+        return msgspec.structs.replace(self._store.stats(), query_times=self._times)
+
+    @property
+    def is_whole(self) -> bool:
+        return self._store.is_whole
+
+    @property
+    def is_replaceable(self) -> bool:
+        return self._store.is_replaceable
+
+    async def notes(self, prefix: str) -> dict[str, bytes]:
+        with self._timed("notes"):
+            return await self._store.notes(prefix)
+
+    async def series(self, prefix: str) -> list[str]:
+        with self._timed("series"):
+            return await self._store.series(prefix)
+
+    async def latest(
+        self, series: Sequence[str], limit: int, *, keys: Sequence[str] = (), most_bytes: int = ANY_SIZE
+    ) -> list[Record]:
+        with self._timed("latest"):
+            return await self._store.latest(series, limit, keys=keys, most_bytes=most_bytes)
+
+    async def latest_each(
+        self, series: str, keys: Sequence[str], *, most_bytes: int = ANY_SIZE
+    ) -> Mapping[str, Record]:
+        with self._timed("latest_each"):
+            return await self._store.latest_each(series, keys, most_bytes=most_bytes)
+
+    async def first_after(self, series: Sequence[str], time_us: int, *, keys: Sequence[str] = ()) -> Record | None:
+        with self._timed("first_after"):
+            return await self._store.first_after(series, time_us, keys=keys)
+
+    async def page(
+        self,
+        series: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        offset: int,
+        limit: int,
+        keys: Sequence[str] = (),
+        most_bytes: int = ANY_SIZE,
+    ) -> Page:
+        with self._timed("page"):
+            return await self._store.page(
+                series, start_us, end_us, offset=offset, limit=limit, keys=keys, most_bytes=most_bytes
+            )
+
+    async def scan(
+        self, series: Sequence[str], start_us: int, end_us: int, *, keys: Sequence[str] = ()
+    ) -> AsyncGenerator[list[Record], None]:
+        pieces = self._store.scan(series, start_us, end_us, keys=keys)
+        try:
+            while True:
+                with self._timed("scan"):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            await pieces.aclose()
+
+    async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
+        with self._timed("names"):
+            return await self._store.names(series, start_us, end_us)
+
+    async def resample(
+        self,
+        series: str,
+        keys: Sequence[str],
+        start_us: int,
+        end_us: int,
+        *,
+        bucket_us: int,
+        fn: Fn | None = None,
+        origin_us: int = 0,
+        offset: int = 0,
+        limit: int = MOST_BUCKETS,
+    ) -> Buckets:
+        with self._timed("resample"):
+            return await self._store.resample(
+                series,
+                keys,
+                start_us,
+                end_us,
+                bucket_us=bucket_us,
+                fn=fn,
+                origin_us=origin_us,
+                offset=offset,
+                limit=limit,
+            )
+
+    async def extremes(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int, origin_us: int = 0
+    ) -> Mapping[str, Curve]:
+        with self._timed("extremes"):
+            return await self._store.extremes(series, keys, start_us, end_us, bucket_us=bucket_us, origin_us=origin_us)

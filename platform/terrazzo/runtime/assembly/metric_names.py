@@ -246,18 +246,24 @@ RULES = {
 }
 
 RULE_WATCH = {
-    "terrazzo_rules_looks_total": "looks",
-    "terrazzo_rules_watched": "watched",
-    "terrazzo_rules_conditions": "open",
-    "terrazzo_rules_conditions_refused_total": "unopened",
-    "terrazzo_rules_refusals_untold_total": "untold_refusals",
+    "terrazzo_rules_looks_total": Figure("looks", "Times that rules looked at what a terminal or an object is like"),
+    "terrazzo_rules_watched": Figure("watched", "Terminals and objects that rules watch now"),
+    "terrazzo_rules_conditions": Figure("open", "Conditions of rules that hold now"),
+    "terrazzo_rules_conditions_refused_total": Figure(
+        "unopened", "Conditions of rules that held and were not opened because too many are open"
+    ),
+    "terrazzo_rules_refusals_untold_total": Figure(
+        "untold_refusals", "Refusals of terminals that rules were not told of one by one"
+    ),
 }
 
 RULE_COMMANDS = {
-    "terrazzo_rules_commands_total": "commands",
-    "terrazzo_rules_commands_refused_total": "commands_refused",
-    "terrazzo_rules_runs_total": "runs",
-    "terrazzo_rules_runs_missed_total": "runs_missed",
+    "terrazzo_rules_commands_total": Figure("commands", "Commands that rules gave"),
+    "terrazzo_rules_commands_refused_total": Figure("commands_refused", "Commands of rules that were refused"),
+    "terrazzo_rules_runs_total": Figure("runs", "Times that rules ran by the clock"),
+    "terrazzo_rules_runs_missed_total": Figure(
+        "runs_missed", "Times that rules should have run by the clock and did not"
+    ),
 }
 
 CAMPAIGNS = {

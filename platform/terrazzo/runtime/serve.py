@@ -118,9 +118,8 @@ class Platform:
             clock=clock,
             intake_limits=self._ports.intake_limits,
         )
-        views = start_views(
-            config, lifetime, metadata=metadata, mapper=objects.mapper, messaging=messaging, clock=clock
-        )
+        mapper = objects.mapper
+        views = start_views(config, lifetime, metadata=metadata, mapper=mapper, messaging=messaging, clock=clock)
         campaigns = new_campaigns(lifetime, store=store, metadata=metadata, messaging=messaging, clock=clock)
         await campaigns.take_up()
         rules = new_rules(config, lifetime, metadata=metadata, objects=objects, messaging=messaging, clock=clock)

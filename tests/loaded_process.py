@@ -35,7 +35,11 @@ from support import shared_modules
 _LOADED = (
     *("terrazzo.cli", "terrazzo.cli.serve", "terrazzo.runtime.allocator", "terrazzo.runtime.process"),
     *("aiosqlite", "sqlalchemy.dialects.sqlite.aiosqlite", "terrazzo_adapters.bridge", "uvloop"),
-    *("terrazzo_broker.listeners.bounded_reading", "terrazzo_broker.listeners.websocket_transport"),
+    *(
+        "terrazzo_broker.persistence",
+        "terrazzo_broker.listeners.bounded_reading",
+        "terrazzo_broker.listeners.websocket_transport",
+    ),
     *("terrazzo.access.key_rotation", "terrazzo.client", "rich.console", "rich.progress", "rich.table"),
     *("terrazzo.demo", "terrazzo_simulators.fleet"),
 )

@@ -17,7 +17,7 @@ from raw_client import TIMEOUT_S, RawClient, publish_4, until
 from length import rounds
 from terrazzo_broker import Broker
 
-PACKETS = int(os.environ.get("TERRAZZO_FUZZ_PACKETS", rounds(200_000, 1_000_000)))
+PACKETS = int(os.environ.get("TERRAZZO_FUZZ_PACKETS", rounds(100_000, 1_000_000)))
 SEED = int(os.environ.get("TERRAZZO_FUZZ_SEED", "20231"))
 PATIENCE_S = 0.05  # with a broker that has nothing to say to what it was sent
 

@@ -22,6 +22,7 @@ PAYLOAD = bytes(8_000)
 ROUNDS, IN_A_ROUND = 150, 16  # 19 MB
 STANDING_S = 5.0  # a round that waits for the slow one waits for ever
 TURN_BYTES = 640 << 10  # what is taken of one publisher before the others are looked at
+TAKEN_BYTES = 40 << 20  # more than sixty of these
 TURNS = 3  # that a ping may wait: far above what it takes, far below what starving looks like
 
 
@@ -184,13 +185,13 @@ async def test_fast_publishers(broker, transport, qos):
     with transport.flood(data, "f1"), transport.flood(data, "f2"), transport.flood(data, "f3"):
         await until(lambda: broker.stats.clients == 4 and broker.stats.messages_in > 10_000, 20)
         before = broker.stats.messages_in
-        for _ in range(50):
+        for _ in range(25):
             asked = broker.stats.bytes_in
             quiet.send(PINGREQ)
             assert await quiet.receive() == PINGRESP
             taken.append(broker.stats.bytes_in - asked)
             await asyncio.sleep(0.005)  # to ask again and again while the flood goes on
-        assert broker.stats.messages_in > before + 10_000  # they were fast indeed
+        assert broker.stats.messages_in > before + 5_000  # they were fast indeed
     assert max(taken) < TURNS * 3 * TURN_BYTES, "they were served far more often"
     await until(lambda: broker.stats.clients == 1)
     await quiet.close()
@@ -205,12 +206,12 @@ async def test_turns_are_bounded(broker, transport):
         nonlocal taken
         turns.append(broker.stats.bytes_in - taken)
         taken = broker.stats.bytes_in
-        if sum(turns) < 100 << 20:
+        if sum(turns) < TAKEN_BYTES:
             loop.call_soon(count_turn)
 
     with transport.flood(data, "f1"):
         loop.call_soon(count_turn)
-        await until(lambda: sum(turns) >= 100 << 20, 30)
+        await until(lambda: sum(turns) >= TAKEN_BYTES, 30)
     assert max(turns) <= TURN_BYTES
 
 
@@ -221,7 +222,7 @@ async def test_publishers_that_read_no_acknowledgements(broker, transport):
     with transport.flood(data, "f1"):
         await until(lambda: broker.stats.messages_in > 100_000, 20)
         highest = 0
-        for _ in range(60):
+        for _ in range(30):
             quiet.send(PINGREQ)
             assert await quiet.receive() == PINGRESP
             connection = broker.sessions["f1"].connection if "f1" in broker.sessions else None

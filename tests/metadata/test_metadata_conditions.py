@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from registry_stand import ROOT, Stand
 
+from length import rounds
 from terrazzo.database.port import Conditions, Row
 from terrazzo.errors import BadParameter
 
@@ -93,7 +94,7 @@ async def test_random_conditions_find_what_a_list_finds(stand: Stand) -> None:
     rows = await fill(stand)
     loop = asyncio.get_running_loop()
 
-    @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=rounds(60, 600), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(
         conditions=CONDITIONS,
         order=st.sampled_from(

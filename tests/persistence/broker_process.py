@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from loaded_process import LoadedProcess
 
 START_S = 20.0
 
@@ -18,10 +19,11 @@ class BrokerProcess:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
-        command = [sys.executable, "-m", "terrazzo_broker", "--port", "0", "--allow-anonymous"]
-        self.process = subprocess.Popen(
-            [*command, "--data", str(folder), *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+        program = ["-m", "terrazzo_broker", "--port", "0", "--allow-anonymous", "--data", str(folder), *options]
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        self._output, self._errors = (folder.with_name(f"{folder.name}.{kind}") for kind in ("output", "errors"))
+        with self._output.open("wb") as output, self._errors.open("wb") as errors:
+            self.process = LoadedProcess(program, output, os.environ, errors=errors)
         self.port = self._port()
 
     def limit_files(self, size: int = resource.RLIM_INFINITY) -> None:
@@ -32,16 +34,16 @@ class BrokerProcess:
         resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
     def _port(self) -> int:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        wait_until(lambda: "\n" in self._output.read_text() or self.process.poll() is not None, "start", START_S)
+        line = self._output.read_text().partition("\n")[0]
         if not line.startswith("listening on"):
-            raise AssertionError(f"it doesn't start: {self.process.communicate(timeout=START_S)}")
+            raise AssertionError(f"it doesn't start: {line}, {self._reap()}")
         return int(line.rsplit(":", 1)[1])
 
     def kill(self) -> None:
         """kill -9."""
         self.process.kill()
-        self._reap()
+        self.process.wait(START_S)
 
     def terminate(self) -> str:
         """SIGTERM; what it wrote to standard error."""
@@ -51,7 +53,8 @@ class BrokerProcess:
         return text
 
     def _reap(self) -> str:
-        return self.process.communicate(timeout=START_S)[1]
+        self.process.wait(START_S)
+        return self._errors.read_text()
 
     def again(self) -> BrokerProcess:
         """Another process on the same folder, without limits."""

@@ -19,8 +19,7 @@ def brokers(tmp_path: Path) -> Iterator[list[BrokerProcess]]:
     """The process that runs now is the last one."""
     running = [BrokerProcess(tmp_path / "data")]
     yield running
-    running[-1].process.kill()
-    running[-1].process.communicate()
+    running[-1].kill()
 
 
 class Load:

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
 
+from length import rounds
 from terrazzo.ports.store import Record
 
 HOUR = 3_600_000_000
@@ -70,7 +71,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(30, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=20))
 def test_a_random_life_answers_as_sqlite_does(new_location, life):
     asyncio.run(live(new_location(), life))

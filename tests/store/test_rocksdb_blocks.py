@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from length import rounds
 from open_stores import open_rocks
 from terrazzo.ports.store import Record, Seen
 from terrazzo_adapters.rocksdb import RocksStore
@@ -78,7 +79,7 @@ async def filled(store: RocksStore, given_commits) -> list[Record]:
 
 
 @small_blocks
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, times)
 def test_every_question_is_answered_record_by_record(given_commits, start_us, end_us):
     async def life(store: RocksStore) -> None:
@@ -94,7 +95,7 @@ def test_every_question_is_answered_record_by_record(given_commits, start_us, en
 
 
 @small_blocks
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, commits)
 def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, later):
     async def life(store: RocksStore) -> None:
@@ -109,7 +110,7 @@ def test_a_cut_through_a_block_leaves_what_is_behind_it(given_commits, cut_us, l
 
 
 @small_blocks
-@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(40, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(commits, times, times, st.lists(times, max_size=6))
 def test_a_replaced_part_of_a_block_leaves_the_rest(given_commits, start_us, end_us, new_times):
     async def life(store: RocksStore) -> None:

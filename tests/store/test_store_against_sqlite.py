@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_oracle import Oracle
 
+from length import rounds
 from terrazzo.ports.store import Record
 
 T0 = 1_700_000_000_000_000
@@ -43,7 +44,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(75, 1000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=25))
 def test_a_random_life_answers_as_sqlite_does(new_location, life):
     asyncio.run(live(new_location(), life))

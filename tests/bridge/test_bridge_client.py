@@ -228,7 +228,9 @@ def test_what_binds_clients(remote: Remote, platform: Platform) -> None:
 
     since = time.monotonic()
     assert remote.receive().kind == 12  # PINGREQ
-    assert time.monotonic() - since < KEEP_ALIVE_S + 0.5  # [MQTT-3.1.2-23] [MQTT-3.1.2-20]
+    assert (
+        time.monotonic() - since < 1.5 * KEEP_ALIVE_S
+    )  # when a broker would give it up: [MQTT-3.1.2-23] [MQTT-3.1.2-20]
     remote.send(b"\xd0\x00")
 
     platform.process.terminate()

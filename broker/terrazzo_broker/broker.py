@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from .codec.reasons import disconnect_reason
@@ -135,6 +135,17 @@ class Broker:
             CertificateError: a file can't be used; then nothing has changed.
         """
         self._listeners.reload_certificates()
+
+    async def trust_authorities(self, authorities: Sequence[bytes]) -> None:
+        """Trusts these certificate authorities (DER) on all TLS listeners, besides ``client_ca``, for new connections.
+
+        It takes the place of what was named before; empty: those of the files alone. A client's certificate is asked
+        for, not required: ``ConnectRequest.certificate`` has it, and the hooks say for whom its authority may vouch.
+
+        Raises:
+            CertificateError: a file can't be used; the listeners stay as they were.
+        """
+        await self._listeners.trust_authorities(authorities)
 
     @property
     def is_listening(self) -> bool:

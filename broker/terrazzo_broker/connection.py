@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, SupportsInt, cast
@@ -468,6 +469,13 @@ class Connection(ConnectionWriter):
         session, client, self.session = self.session, self.client, None
         if session is not None and client is not None and session.connection is self:
             self.core.leave_session(session, client, self.will, why)
+
+    def certificate(self) -> bytes | None:
+        """The verified client certificate, DER; None where the client showed none."""
+        if self.certificate_name is None and not self.transport.get_extra_info("peercert"):
+            return None
+        tls: ssl.SSLObject = self.transport.get_extra_info("ssl_object")
+        return tls.getpeercert(binary_form=True)
 
     def forget_grants(self) -> None:
         """Drops cached grants and routes, so that the hooks are asked again for each topic."""

@@ -30,6 +30,7 @@ class ConnectRequest:
     auth_method: str | None = None  # MQTT 5 enhanced authentication [MQTT-4.12]
     auth_data: bytes | None = None
     certificate_name: str | None = None  # subject of a verified client certificate
+    certificate: bytes | None = None  # that certificate, DER
     reauthentication: bool = False
 
 

@@ -32,7 +32,7 @@ class Claim:
             LinkError, OSError, TimeoutError: there was no answer, or none that makes sense.
         """
         link = PahoLink(
-            replace(spec, username=CLAIM_USER),
+            replace(spec, username=CLAIM_USER, mode="pwd"),
             replace(self.options, session_expiry_s=0),
             pool=self.pool,
             on_error=self.on_error,

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from .tls import Tls
+
 
 class LinkError(ConnectionError):
     """The connection could not be made, or broke before it was ready."""
@@ -43,6 +45,7 @@ class LinkOptions:
     port: int = 1883
     keep_alive_s: int = 60
     session_expiry_s: int = 0  # 0: a clean session each time
+    tls: Tls | None = None  # None: plain TCP
     timeout_s: float = 10.0  # for each of: TCP and CONNACK together, SUBACK
 
 

@@ -22,7 +22,10 @@ class Credentials:
         self._last_s = 0
 
     def password(self, time_s: float) -> str:
-        """The password to send now. In mode ``auto`` each has another second, because a replay is refused."""
+        """The password to send now, empty in mode ``cert``. In mode ``auto`` each has another second, because a replay
+        is refused."""
+        if self._spec.mode == "cert":
+            return ""
         if self._spec.mode == "pwd":
             return self._spec.pin
         self._last_s = max(int(time_s), self._last_s + 1)

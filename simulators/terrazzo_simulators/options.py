@@ -14,10 +14,11 @@ from .faults import Faults
 from .fleet import TERMINALS_MOST, FleetOptions
 from .link import LinkOptions
 from .spec import FORMATS, PROTOCOLS, TYPES, Naming, SpecError, TerminalSpec, generate_specs, read_specs
+from .tls import CertificateMaker, Tls
 
 _Number = TypeVar("_Number", int, float)
 
-LOGINS = ("pwd", "auto", "scram-sha-1", "scram-sha-256")
+LOGINS = ("pwd", "auto", "cert", "scram-sha-1", "scram-sha-256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +38,19 @@ def parse_run(arguments: list[str]) -> Run:
     given = parser.parse_args(arguments)
     try:
         specs = _specs(given)
+        tls = _tls(given, specs)
     except SpecError as error:
         parser.error(str(error))
     if given.claim_key and any(spec.dixie for spec in specs):
         parser.error("--claim-key: what is claimed logs in by pwd or auto, not by SCRAM")
+    if tls is not None and any(spec.dixie for spec in specs):
+        parser.error("--tls-ca: SCRAM goes over plain TCP here")
     faults_share = given.loss + given.disconnect + given.malformed
     if faults_share > 1:
         parser.error(f"--loss, --disconnect and --malformed must not be more than 1 together, got {faults_share:g}")
     return Run(
         specs=specs,
-        fleet=_fleet(given),
+        fleet=_fleet(given, tls),
         duration_s=given.duration,
         summary_s=given.summary,
         as_json=given.json,
@@ -76,6 +80,7 @@ def _add_broker(group: Any) -> None:
     group.add_argument("--keep-alive", type=_whole(0, 65_535), default=60, metavar="S", help="0: none")
     group.add_argument("--session-expiry", type=_whole(0, 2**32 - 1), default=0, metavar="S", help="0: clean sessions")
     group.add_argument("--connect-rate", type=_number(0, 1e6), default=200, metavar="N", help="per second; 0: no limit")
+    group.add_argument("--tls-ca", type=Path, metavar="FILE", help="TLS; PEM, who has signed the server's certificate")
     group.add_argument("--timeout", type=_number(0.1, 60), default=5, metavar="S", help="for connecting")
 
 
@@ -87,6 +92,9 @@ def _add_terminals(group: Any) -> None:
     group.add_argument("--username", default=Naming().username, metavar="PATTERN", help="up to 32 characters")
     group.add_argument("--pin", default=Naming().pin, metavar="PATTERN", help="up to 16 characters")
     group.add_argument("--claim-key", default="", metavar="KEY", help="ask for user name, pin and mode with it")
+    group.add_argument("--certificates", type=Path, metavar="FOLDER", help="<uid>.pem and <uid>.key, for --mode cert")
+    group.add_argument("--cert-authority", type=Path, metavar="FILE", help="PEM; signs certificates that are missing")
+    group.add_argument("--cert-authority-key", type=Path, metavar="FILE", help="PEM, its key")
     group.add_argument("--type", choices=(*TYPES, "mixed"), default="mixed")
     group.add_argument("--mode", choices=LOGINS, default="pwd", help="how to log in")
     group.add_argument("--protocol", choices=PROTOCOLS, default="5.0", help="MQTT version; SCRAM needs 5.0")
@@ -159,7 +167,28 @@ def _public_key(path: Path | None) -> str:
         raise SpecError(f"--rsa-publickey: {path} cannot be read: {error}") from error
 
 
-def _fleet(given: argparse.Namespace) -> FleetOptions:
+def _tls(given: argparse.Namespace, specs: list[TerminalSpec]) -> Tls | None:
+    """What connections need of TLS; certificates that are missing are made, where there is an authority for them."""
+    uids = [spec.uid for spec in specs if spec.mode == "cert"]
+    if given.tls_ca is None:
+        if uids or given.certificates:
+            raise SpecError("--tls-ca: is needed for certificates")
+        return None
+    if not given.tls_ca.is_file():
+        raise SpecError(f"--tls-ca: there is no file {given.tls_ca}")
+    if bool(uids) != bool(given.certificates):
+        raise SpecError("--certificates: belongs to terminals of mode cert, and they need it")
+    if bool(given.cert_authority) != bool(given.cert_authority_key):
+        raise SpecError("--cert-authority: needs --cert-authority-key, and the other way round")
+    if given.cert_authority is not None and uids:
+        CertificateMaker(given.cert_authority, given.cert_authority_key).make_missing(given.certificates, uids)
+    for uid in uids:
+        if not (given.certificates / f"{uid}.key").is_file():
+            raise SpecError(f"--certificates: there is no {given.certificates / uid}.key")
+    return Tls(ca=given.tls_ca, certificates=given.certificates)
+
+
+def _fleet(given: argparse.Namespace, tls: Tls | None) -> FleetOptions:
     faults = Faults(
         message_loss=given.loss,
         connection_loss=given.disconnect,
@@ -185,6 +214,7 @@ def _fleet(given: argparse.Namespace) -> FleetOptions:
         port=given.port,
         keep_alive_s=given.keep_alive,
         session_expiry_s=given.session_expiry,
+        tls=tls,
         timeout_s=given.timeout,
     )
     return FleetOptions(

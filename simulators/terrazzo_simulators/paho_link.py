@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -48,6 +49,7 @@ class PahoLink:
         self._uid, self.username, self._options = spec.uid, spec.username, options
         self._pool, self._on_error = pool, on_error
         self._v5 = spec.protocol == "5.0"
+        self._needs_password = spec.mode != "cert"
         self._client = self._make_client(spec)
         self._settled: dict[int, Settled] = {}
         self._backlog: deque[_Outbound] = deque()
@@ -69,7 +71,8 @@ class PahoLink:
                 if self._attempt is not None:
                     await asyncio.wait([self._attempt])  # one that was given up may still occupy the client
                 self._connack, self._suback = self._loop.create_future(), self._loop.create_future()
-                self._client.username_pw_set(self.username, password)
+                if self._needs_password:
+                    self._client.username_pw_set(self.username, password)
                 await self._connect()
                 await self._connack
             async with asyncio.timeout(self._options.timeout_s):
@@ -127,6 +130,8 @@ class PahoLink:
             protocol=_PROTOCOLS[spec.protocol],
             reconnect_on_failure=False,
         )
+        if options.tls is not None:
+            client.tls_set_context(options.tls.context(spec.uid if spec.mode == "cert" else None))
         client.connect_timeout = options.timeout_s
         client.max_queued_messages_set(QUEUED_MOST)
         if self._v5:
@@ -174,9 +179,16 @@ class PahoLink:
     def _read(self) -> None:
         try:
             self._client.loop_read()
+            while self._has_more():
+                self._client.loop_read()
         except _BROKEN:
             self._on_error()
             self.cut()
+
+    def _has_more(self) -> bool:
+        """Whether TLS has read from the socket what the client has not."""
+        sock = self._client.socket()
+        return isinstance(sock, ssl.SSLSocket) and sock.pending() > 0
 
     def _flush(self) -> None:
         """Writes all that has been queued since the event loop's last iteration."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 TYPES = ("Adapter-II", "Adapter-III", "Adapter-X")
-MODES = ("pwd", "auto")
+MODES = ("pwd", "auto", "cert")
 SCRAM_METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 FORMATS = ("json", "msgpack")
 PROTOCOLS = ("3.1.1", "5.0")
@@ -33,7 +33,7 @@ class TerminalSpec:
     uid: str
     username: str
     pin: str
-    mode: str = "pwd"  # pwd | auto
+    mode: str = "pwd"  # pwd | auto | cert
     dixie: bool = False  # logs in by SCRAM, whatever the mode
     scram: str = "SCRAM-SHA-1"  # | SCRAM-SHA-256
     type: str = "Adapter-II"  # | Adapter-III | Adapter-X

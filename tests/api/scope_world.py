@@ -17,6 +17,7 @@ import msgspec
 import sqlalchemy as sa
 from api_rig import Rig
 
+from client_certificates import ClientCa
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.operations.table import TABLE
 from terrazzo.database.entity import METADATA
@@ -104,6 +105,8 @@ class World:
             return self._key(action)
         if value == "@id":
             return self.ids[self._key(action)]
+        if value == "@certificate":
+            return ClientCa(f"{self.mark} {next(iter(self.numbers))}").pem
         value = value.replace("@mark", self.mark).replace("@new", str(next(iter(self.numbers))))
         if not value.startswith("@"):
             return value

@@ -106,6 +106,9 @@ async def test_who_claims_is_in_the_list_of_unknown_terminals(rig: Rig) -> None:
     [seen] = (await rig.call("get_unknown_terminal_list"))["data"]
     assert (seen["uid"], seen["address"], seen["count"]) == ("fan-1", "10.1.1.1", 1)
     assert seen["permission_company_id"] == "1"
+    said = "the claim key is right, and does not let this terminal in: the claim key is for other uids"
+    assert (seen["reason"], seen["text"]) == ("claim_refused", said)
+    assert "prefix of the key" in seen["advice"]
     assert (await rig.call("get_unknown_terminal_list", "stranger"))["data"] == []
     await rig.call("register_terminal", uid="fan-1")
     assert (await rig.call("get_unknown_terminal_list"))["data"] == []

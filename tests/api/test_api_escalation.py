@@ -123,6 +123,7 @@ LISTS = {
     "rule": "get_rule_list",
     "api_key": "get_api_key_list",
     "claim_key": "get_claim_key_list",
+    "terminal_authority": "get_terminal_authority_list",
 }
 
 

@@ -368,6 +368,11 @@ async def test_a_failed_tls_handshake_is_found_by_address(world: World) -> None:
         status = await world.rig.call("get_terminal_status", "viewer", terminal_id="tls-1")
         assert "tls_failed" in [each["reason"] for each in status["address_refusals"]]
         printed = await world.why("tls-1", "--url", world.rig.addresses.http, "--token", world.rig.tokens["viewer"])
+        running = ("--url", world.rig.addresses.http, "--token")
+        told = await world.why("--address", _ADDRESS, *running, world.rig.tokens["root"])
+        assert told.startswith(f"{_ADDRESS}\n  ")
+        assert "tls_failed, from 127.0.0.1" in told
+        assert "10403" in await world.why("--address", _ADDRESS, *running, world.rig.tokens["admin"])
     at_address = await world.why("--address", _ADDRESS, "--data", str(world.folder))
     assert at_address.startswith(f"{_ADDRESS}\n  ")
     assert "tls_failed, from 127.0.0.1" in at_address
@@ -443,7 +448,7 @@ async def test_a_restart_keeps_them(world: World, tmp_path: Path) -> None:
     [
         ((), "expected a terminal's UID, or --address"),
         (("x", "--address", "10.0.0.1"), "expected a terminal's UID, or --address"),
-        (("--address", "10.0.0.1", "--token", "t"), "--address: is looked for in the data folder"),
+        (("--address", "10.0.0.1", "--token", "t", "--url", "http://127.0.0.1:1"), "127.0.0.1"),
         (("x", "--token", "t", "--url", "http://127.0.0.1:9"), "--url: "),
     ],
 )

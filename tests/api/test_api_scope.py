@@ -61,6 +61,7 @@ FIELDS: dict[str, Any] = {
     "mapping_id": "@mapping",
     "control_id": "@control",
     "customer_id": "@customer",
+    "certificate": "@certificate",
     "object_id": "@object",
     "terminal_list": ["@terminal"],
     "object_list": ["@object"],
@@ -133,6 +134,9 @@ SPECIAL: dict[str, Special] = {
     "ping": Special(unmarked="names no record"),
     "get_former_terminal_list": Special(fields={"uid": None}, unmarked="no terminal was deleted here"),
     "get_terminal_status": Special(unmarked="says nothing but the uid that was asked for"),
+    "get_address_refusals": Special(
+        fields={"address": "10.0.0.1"}, unmarked="nobody was refused", code=10403, stranger=10403
+    ),
     "get_broker_status": Special(unmarked="counters of all companies together"),
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),

@@ -9,7 +9,10 @@ from api_rig import Rig
 
 from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.openapi.schemas import Schemas
+from terrazzo.api.operations import terminal_changes
 from terrazzo.api.operations.table import TABLE
+from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
+from terrazzo.metadata.repositories import terminal_batches
 from terrazzo_broker.hooks import Client, ConnectRequest
 
 SECOND_US = 1_000_000
@@ -179,7 +182,7 @@ async def test_many_are_changed_at_once(rig: Rig) -> None:
     await five(rig)
     other = await rig.add_config(name="other")
     done = await rig.call("update_terminals", uids=["t1", "t2", "t2", "t3"], is_available=0)
-    assert done == {"batch": done["batch"], "changed": 3, "unchanged": 0}
+    assert done == {"batch": done["batch"], "changed": 3, "unchanged": 0, "found": 3}
     assert [each["is_available"] for each in await rig.call("get_terminal_list")] == [0, 0, 0, 1, 1]
     known = rig.services.registry.terminal("t2")
     assert known is not None
@@ -198,10 +201,78 @@ async def test_many_are_changed_at_once(rig: Rig) -> None:
     assert {each["batch"] for each in single} == {None}
 
 
+async def test_what_a_filter_finds_is_changed_after_a_dry_run(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal_batches, "_PIECE", 2)
+    await five(rig)
+    await rig.add_terminal("away", "stranger")
+    asked = {"filter": {"online": 0, "where_and": [["uid", "<>", "t5"]]}, "tags": ["seen"]}
+    tried = await rig.call("update_terminals", **asked, dry_run=1)
+    assert tried == {"batch": "", "changed": 0, "unchanged": 0, "found": 2}
+    assert await listed(rig, tags=["seen"]) == []
+    done = await rig.call("update_terminals", **asked, expected=2)
+    assert (done["changed"], done["unchanged"], done["found"]) == (2, 0, 2)
+    assert await listed(rig, tags=["seen"]) == ["t1", "t3"]
+    done = await rig.call("update_terminals", filter={}, is_available=0, expected=5)  # of the own company, three pieces
+    assert (done["changed"], done["found"]) == (5, 5)
+    told = (await rig.call("get_audit_list", batch=done["batch"]))["data"]
+    assert sorted(each["uid"] for each in told) == ["t1", "t2", "t3", "t4", "t5"]
+    assert [each["is_available"] for each in await rig.call("get_terminal_list", "stranger")] == [1]
+    assert (await rig.call("delete_terminals", filter={"tags": "seen"}, dry_run=1))["found"] == 2
+    done = await rig.call("delete_terminals", filter={"tags": "seen"}, expected=2)
+    assert (done["changed"], await listed(rig)) == (2, ["t2", "t4", "t5"])
+
+
+async def test_no_more_than_so_many_are_changed_by_a_filter(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal_changes, "MOST_FOUND", 4)
+    await five(rig)
+    answer = await rig.ask("delete_terminals", filter={}, dry_run=1)
+    assert (answer["code"], answer["info"]) == (
+        10401,
+        "filter: finds 5 terminals, at most 4 are changed at once",
+    )
+
+
+async def test_a_failure_between_pieces_says_what_was_done(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal_batches, "_PIECE", 2)
+    await five(rig)
+    mapping = await rig.call("create_mapping", name="m", script=[], created_by=1, last_modified_by=1, is_available=1)
+    await rig.call("create_object", name="o", mapping_id=mapping["uid"], terminal_list=["t4"])
+    answer = await rig.ask("delete_terminals", filter={}, expected=5)
+    assert answer["code"] == 500
+    assert answer["info"].startswith("1 of the terminals are listed by objects: t4 by")
+    assert "; 2 were changed before, in the batch " in answer["info"]
+    assert await listed(rig) == ["t3", "t4", "t5"]
+
+
+async def test_lists_by_what_terminals_report_of_their_configuration(rig: Rig) -> None:
+    await five(rig)
+    company = (await rig.services.tokens.verify(rig.tokens["admin"])).company_id
+    states = {"t1": ("confirmed", 1), "t2": ("differs", 1), "t3": ("sent", None), "t4": ("pending", 1)}
+    rows = []
+    for uid, (state, reported_us) in states.items():
+        terminal = rig.services.registry.terminal(uid)
+        assert terminal is not None
+        rows.append(
+            {"terminal_id": terminal.id, "company_id": company, "version": "v", "state": state, "since_us": 1}
+            | {"reported_us": reported_us, "difference": "[]"}
+        )
+    async with rig.platform.metadata.database.writing() as connection:
+        await connection.execute(TERMINAL_CONFIGURATION.insert(), rows)
+    for configuration, uids in (("agrees", "t1"), ("differs", "t2 t4"), ("unreported", "t3")):
+        assert " ".join(await listed(rig, configuration=configuration)) == uids
+        assert " ".join(await listed(rig, "root", configuration=configuration)) == uids
+        assert await listed(rig, "stranger", configuration=configuration) == []
+        found = await rig.call("update_terminals", filter={"configuration": configuration}, tags=["x"], dry_run=1)
+        assert found["found"] == len(uids.split())
+    assert await listed(rig, configuration="differs", online=1) == ["t2", "t4"]
+    assert await listed(rig, configuration="agrees", online=0) == ["t1"]
+    assert (await rig.ask("get_terminal_list", configuration="wrong"))["code"] == 10401
+
+
 async def test_many_are_deleted_at_once(rig: Rig) -> None:
     await five(rig)
     done = await rig.call("delete_terminals", uids=["t1", "t5"])
-    assert done == {"batch": done["batch"], "changed": 2, "unchanged": 0}
+    assert done == {"batch": done["batch"], "changed": 2, "unchanged": 0, "found": 2}
     assert await listed(rig) == ["t2", "t3", "t4"]
     assert rig.services.registry.terminal("t1") is None
     told = (await rig.call("get_audit_list", batch=done["batch"]))["data"]
@@ -225,6 +296,13 @@ async def test_all_or_none(rig: Rig) -> None:
         ("update_terminals", {"uids": ["t1"]}, 10401, "uids: nothing to change"),
         ("update_terminals", {"uids": []}, 10401, "uids: "),
         ("update_terminals", {"uids": ["t1"], "pin": "x"}, 10401, "uids: nothing to change"),
+        ("update_terminals", {"is_available": 0}, 10401, "uids: names no terminal"),
+        ("update_terminals", {"uids": ["t1"], "filter": {}, "is_available": 0}, 10401, "uids: give either"),
+        ("update_terminals", {"filter": {}, "is_available": 0}, 10401, "expected: is required with a filter"),
+        ("update_terminals", {"filter": {}, "is_available": 0, "expected": 4}, 500, "filter: finds 5 terminals by now"),
+        ("update_terminals", {"filter": {"online": 7}, "is_available": 0}, 10401, "filter"),
+        ("delete_terminals", {"filter": {}, "expected": 5}, 500, "1 of the terminals are listed by objects: t4 by"),
+        ("delete_terminals", {"filter": {"where_and": [["nothing", "=", 1]]}, "expected": 1}, 10401, "where_and"),
         ("delete_terminals", {"uids": ["t1", "away"]}, 10404, "uids: no record 'away'"),
         ("delete_terminals", {"uids": ["t1", "t4"]}, 500, "1 of the terminals are listed by objects: t4 by"),
         ("delete_terminals", {"uids": [f"t{number}" for number in range(1_001)]}, 10401, "uids: 1001 entries"),

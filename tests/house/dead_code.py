@@ -32,6 +32,7 @@ ALLOWED = {
     "intake_paused": "one of the names that Broker has for whoever embeds it",
     "is_reading": "asyncio's transports have it",
     "set_parser": "aiohttp calls it",
+    "do_handshake": "paho calls it",
     "load_dialect_impl": "SQLAlchemy calls it",
     "process_bind_param": "SQLAlchemy calls it",
     "self_group": "SQLAlchemy calls it",

@@ -191,6 +191,7 @@ LATER_TABLES = (
     "rule_condition",
     "rule_command",
     "heartbeat",
+    "terminal_authority",
 )
 LATER_INDEXES = (
     *(

@@ -11,9 +11,11 @@ from registry_stand import ROOT, Stand, make_stand
 from terrazzo.database.conditions import Selection
 from terrazzo.database.database import Database
 from terrazzo.database.port import Conditions
+from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.registry import TERMINAL_TAG
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
+from terrazzo.metadata.repositories.terminals import _configured
 
 MANY = 20_000
 
@@ -58,6 +60,12 @@ async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, 
         await connection.execute(TERMINAL.table.insert(), rows)
         tags = [{"terminal_id": 100 + number, "tag": f"tag-{number % 50:02}"} for number in range(MANY)]
         await connection.execute(TERMINAL_TAG.insert(), tags)
+        states = [
+            {"terminal_id": 100 + number, "company_id": stand.first.company_id, "version": "v", "since_us": 1}
+            | {"state": "confirmed" if number % 50 else "sent", "reported_us": number % 100 or None, "difference": "[]"}
+            for number in range(MANY)
+        ]
+        await connection.execute(TERMINAL_CONFIGURATION.insert(), states)
     async with database.writing() as connection:
         await connection.execute(sa.text("ANALYZE"))
     selection = Selection(TERMINAL, {}, stand.entities.terminals._selection._zone)
@@ -81,7 +89,17 @@ async def test_long_lists_are_read_in_the_order_of_an_index(database: Database, 
         assert "terminal_tag" in counted
         assert "SCAN terminal_tag" not in counted
         assert "Seq Scan on terminal_tag" not in counted
+        for configured in ("differs", "unreported"):
+            so_far = table.c.id.in_(_configured(stand.first, configured))
+            counted = await plan(sa.select(sa.func.count()).select_from(table).where(own, so_far))
+            assert "ix_terminal_configuration_state" in counted, counted
+            assert "SCAN terminal_configuration" not in counted
     page = await stand.entities.terminals.page(
         stand.first, conditions=Conditions(), tags=["tag-07"], order_by=("tags", True)
     )
     assert (len(page.rows), page.total) == (20, MANY // 50)
+    totals = [
+        (await stand.entities.terminals.page(stand.first, configured=configured)).total
+        for configured in ("agrees", "differs", "unreported")
+    ]
+    assert totals == [MANY - MANY // 50, MANY // 100, MANY // 100]

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 
 import msgspec
 from mqtt5 import ConnAckReasonCode
 from parser_kinds import Parser
 
+from client_certificates import ClientCa, self_signed
 from terrazzo.campaigns.download_links import _STORED
 from terrazzo.commands.missing_answers import uid_of
 from terrazzo.domain.answers import CommandAnswer
+from terrazzo.domain.certificates.authorities import Authorities
+from terrazzo.domain.certificates.authority import ClientAuthority
 from terrazzo.domain.command_payload import build_payload, split_credentials, without_download_secrets
 from terrazzo.domain.payload import Reject, decode, flatten
 from terrazzo.domain.payloads.form import PayloadForm
@@ -25,6 +29,7 @@ from terrazzo.ingest.timing import record_time
 from terrazzo.terminals.acl import covers, is_sys_filter
 from terrazzo.terminals.login import read_auto_password
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
+from terrazzo.terminals.shown_certificate import ShownCertificate
 from terrazzo_broker.access.acl_file import _entry
 from terrazzo_broker.access.password_hash import parse_hash
 from terrazzo_broker.codec.errors import PacketError, UnsupportedProtocol
@@ -46,6 +51,16 @@ TERMINAL = Terminal(
 )
 SEAL = Seal(TERMINAL)
 SEALED = SEAL.seal(b'{"a": 1}')
+
+
+AUTHORITY = ClientCa("Sample")
+AUTHORITIES = Authorities()
+AUTHORITIES.put(ClientAuthority(1, TERMINAL.company_id, AUTHORITY.certificate))
+CERTIFICATE = AUTHORITY.issue("T1").der
+
+
+def _log_in_by_certificate(der: bytes) -> object:
+    return ShownCertificate(der, AUTHORITIES).authority_for(TERMINAL, time.time())
 
 
 def _frame(first: int, body: bytes) -> bytes:
@@ -295,6 +310,17 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
         worst=(lambda n: b"." * n, lambda n: b"1" * n + b"." + b"0" * n),
         samples=(b"1700000000.abcdef", b"1700000000123.abcdef", b"."),
         most=MOST_STRING,
+    ),
+    Parser(
+        covers=("terrazzo.domain.certificates.client_certificate:ClientCertificate",),
+        run=_log_in_by_certificate,
+        worst=(
+            lambda n: b"\x30" * n,
+            lambda n: b"\x30\x82" + min(n, 65_000).to_bytes(2, "big") + b"\x30\x80" * (n // 2),
+            lambda n: CERTIFICATE + b"\0" * n,
+        ),
+        samples=(CERTIFICATE, AUTHORITY.issue(dns=["T1"], uris=["T2"]).der, self_signed("T1").der),
+        most=102_400,  # OpenSSL's bound of all certificates that a client sends
     ),
     Parser(
         covers=("terrazzo.commands.missing_answers:_UID",),

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from parser_kinds import Parser
 
+from client_certificates import ClientCa
 from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.conditions import Comparisons, Memberships, Order
 from terrazzo.api.kernel.fields import Json, KeyList, Moment, Names, Parsed, Topics, decode_hook, parse_json_text
@@ -26,6 +27,7 @@ from terrazzo.api.operations.messenger_fields import (
 )
 from terrazzo.api.operations.pusher import Publishes
 from terrazzo.database.field import Field, check_storable, structure, without_userinfo
+from terrazzo.domain.certificates.authority import parse_authority
 from terrazzo.domain.file_kinds import clean_name, kind_of
 from terrazzo.domain.template import fill, names_in
 from terrazzo.errors import BadParameter
@@ -139,6 +141,18 @@ PARSERS: list[Parser[str]] = [
     _field(OBJECT.fields["addition"]),
     _field(OBJECT.fields["terminal_list"]),
     _field(RULE.fields["kinds"]),
+    Parser(
+        covers=("terrazzo.domain.certificates.authority:parse_authority",),
+        run=parse_authority,
+        raises=(ValueError,),
+        worst=(
+            lambda n: "-----BEGIN CERTIFICATE-----" * (n // 27),
+            lambda n: "-----BEGIN CERTIFICATE-----\n" + "A" * n,
+            lambda n: "-----BEGIN CERTIFICATE-----\n" + "MIIB" * (n // 4) + "\n-----END CERTIFICATE-----",
+            lambda n: "-" * n,
+        ),
+        samples=(ClientCa("Sample").pem, f"text\n{ClientCa('Sample').pem}text"),
+    ),
     Parser(
         covers=("terrazzo.database.field:_checking_json",),
         run=lambda text: structure("a").parse(msgspec.json.encode([text]).decode()),

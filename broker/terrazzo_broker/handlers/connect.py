@@ -112,4 +112,5 @@ def _remember(connection: Connection, packet: mqtt5.ConnectPacket) -> None:
         auth_method=packet.authentication_method,
         auth_data=packet.authentication_data,
         certificate_name=connection.certificate_name,
+        certificate=connection.certificate(),
     )

@@ -1,8 +1,13 @@
-"""The certificate, key and client authority of a TLS listener: read from files, and again on request."""
+"""The certificate, key and client authorities of a TLS listener: read from files, and again on request.
+
+Authorities may be given besides, in memory: all of them are trusted alike, and it is for the hooks to say for whom each
+one may vouch.
+"""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +38,14 @@ class TlsFiles:
 class Certificates:
     """The TLS context for new connections; open ones keep the context that they were accepted with."""
 
-    def __init__(self, files: TlsFiles, *, protocol: str) -> None:
-        """``protocol`` is announced by ALPN.
+    def __init__(self, files: TlsFiles, *, protocol: str, authorities: Sequence[bytes] = ()) -> None:
+        """``protocol`` is announced by ALPN; ``authorities`` (DER) are trusted besides the file's.
 
         Raises:
             CertificateError: a file is missing, unreadable, no PEM, or doesn't belong to the others.
         """
         self.files = files
+        self.authorities = authorities
         self._protocol = protocol
         self.context = self.read()
 
@@ -64,6 +70,8 @@ class Certificates:
         _load_chain(context, _readable("tls_cert", self.files.cert), _readable("tls_key", self.files.key))
         if self.files.client_ca is not None:
             _load_authority(context, _readable("tls_client_ca", self.files.client_ca))
+        if self.authorities:
+            _trust(context, self.authorities)
         return context
 
 
@@ -94,6 +102,13 @@ def _load_authority(context: ssl.SSLContext, client_ca: str) -> None:
     except ssl.SSLError as error:
         raise CertificateError("tls_client_ca", f"{client_ca}: holds no PEM certificate") from error
     context.verify_mode = ssl.CERT_OPTIONAL  # who shows a certificate shows a good one; who shows none may log in
+
+
+def _trust(context: ssl.SSLContext, authorities: Sequence[bytes]) -> None:
+    """Trusts authorities, each by itself: one that another has signed needs not be followed up to its root."""
+    context.load_verify_locations(cadata=b"".join(authorities))
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_mode = ssl.CERT_OPTIONAL
 
 
 def _reason(error: ssl.SSLError) -> str:

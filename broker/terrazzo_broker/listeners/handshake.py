@@ -97,7 +97,7 @@ class Handshakes:
             )
         except OSError as error:  # SSLError among them
             self._core.stats.handshakes_failed += 1
-            self._tell(Cause.TLS_FAILED, source, _reason(error))
+            self._tell(_cause(error), source, _reason(error))
             log.warning("%s:%d: TLS handshake failed: %s", *source, _reason(error))
             return False
         return True
@@ -106,7 +106,23 @@ class Handshakes:
         self._core.hooks.tell_refused(Refusal(cause, address[0], detail=detail))
 
 
+_UNVERIFIED = {
+    9: Cause.CERTIFICATE_NOT_YET_VALID,
+    10: Cause.CERTIFICATE_EXPIRED,
+    **dict.fromkeys((2, 18, 19, 20, 21), Cause.CERTIFICATE_AUTHORITY),
+}
+"""What is wrong with a client's certificate, by OpenSSL's number of it (``X509_V_ERR_...``)."""
+
+
+def _cause(error: OSError) -> Cause:
+    if not isinstance(error, ssl.SSLCertVerificationError):
+        return Cause.TLS_FAILED
+    return _UNVERIFIED.get(error.verify_code, Cause.CERTIFICATE_UNUSABLE)
+
+
 def _reason(error: OSError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"client certificate: {error.verify_message}"
     reason = error.reason if isinstance(error, ssl.SSLError) else None
     text = (reason or str(error) or type(error).__name__).replace("_", " ").lower()
     if reason == "WRONG_VERSION_NUMBER":

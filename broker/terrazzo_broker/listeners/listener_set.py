@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..core import BrokerCore
@@ -22,6 +24,7 @@ class ListenerSet:
         self._proxies = TrustedProxies(core.settings.trusted_proxies)
         self._listeners: list[OpenListener] = []
         self._certificates: list[Certificates] = []
+        self._authorities: Sequence[bytes] = ()
 
     async def listen_tcp(self, host: str, port: int, *, proxy_protocol: bool) -> int:
         """Listens on plain TCP; returns the port bound."""
@@ -34,7 +37,7 @@ class ListenerSet:
 
     def listen_tls(self, host: str, port: int, files: TlsFiles, *, proxy_protocol: bool) -> int:
         """Listens on TCP with TLS; returns the port bound."""
-        certificates = Certificates(files, protocol="mqtt")
+        certificates = Certificates(files, protocol="mqtt", authorities=self._authorities)
         proxies = EVERYBODY if proxy_protocol else self._proxies
         opened = listen_with_handshake(self._core, self._tasks, host, port, certificates=certificates, proxies=proxies)
         return self._add(*opened, certificates)
@@ -43,7 +46,9 @@ class ListenerSet:
         """Listens on WebSocket, with TLS if there are files for it; returns the port bound."""
         from .websocket import listen_websocket  # aiohttp takes 10 MB and 150 ms: only for who asks for it
 
-        certificates = None if tls is None else Certificates(tls, protocol="http/1.1")
+        certificates = None
+        if tls is not None:
+            certificates = Certificates(tls, protocol="http/1.1", authorities=self._authorities)
         opened = listen_websocket(
             self._core, self._tasks, host, port, path=path, certificates=certificates, proxies=self._proxies
         )
@@ -64,6 +69,17 @@ class ListenerSet:
         contexts = [each.read() for each in self._certificates]
         for certificates, context in zip(self._certificates, contexts, strict=True):
             certificates.context = context
+
+    async def trust_authorities(self, authorities: Sequence[bytes]) -> None:
+        """Trusts these (DER) in certificates of clients, for new connections, besides those of the files."""
+        self._authorities = authorities
+        before = [each.context for each in self._certificates]
+        for each in self._certificates:
+            each.authorities = authorities
+        contexts = await asyncio.to_thread(lambda: [each.read() for each in self._certificates])
+        for certificates, old, context in zip(self._certificates, before, contexts, strict=False):
+            if certificates.context is old:  # else the files were read again meanwhile, with the authorities
+                certificates.context = context
 
     @property
     def is_serving(self) -> bool:

@@ -12,6 +12,10 @@ class Cause(StrEnum):
 
     # before a CONNECT, by address alone
     TLS_FAILED = "tls_failed"
+    CERTIFICATE_EXPIRED = "certificate_expired"  # the client's, at the TLS handshake
+    CERTIFICATE_NOT_YET_VALID = "certificate_not_yet_valid"
+    CERTIFICATE_AUTHORITY = "certificate_authority"  # that nobody here trusts
+    CERTIFICATE_UNUSABLE = "certificate_unusable"  # for a client, or at all
     PROXY_HEADER = "proxy_header"
     UPGRADE_REFUSED = "upgrade_refused"  # of HTTP to WebSocket
     HALF_OPEN = "half_open"  # too many connections that haven't logged in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -61,12 +61,11 @@ def why(
     if bool(uid) == bool(address):
         raise ConfigError("terminal why: expected a terminal's UID, or --address")
     asks = url or user or token or os.environ.get(TOKEN_VARIABLE)
-    if address:
-        if url or user or token:
-            raise ConfigError("--address: is looked for in the data folder, on the platform's machine")
+    if asks:
+        question = {"terminal_id": uid} if uid else {"address": address}
+        status = _ask(question, url or DEFAULT_URL, user or "admin", token)
+    elif address:
         status = _look_at(address, read_config(config, data))
-    elif asks:
-        status = _ask(uid, url or DEFAULT_URL, user or "admin", token)
     else:
         status = asyncio.run(_look_up(uid, read_config(config, data)))
     if as_json:
@@ -75,11 +74,12 @@ def why(
         print("\n".join(_lines(status)))
 
 
-def _ask(uid: str, url: str, user: str, token: str | None) -> Status:
-    """What the running platform says."""
+def _ask(question: Mapping[str, str], url: str, user: str, token: str | None) -> Status:
+    """What the running platform says, of a terminal or of an address."""
+    action = "get_terminal_status" if "terminal_id" in question else "get_address_refusals"
     try:
         with connect(url, user, token) as client:
-            return dict(client.call("get_terminal_status", terminal_id=uid))
+            return dict(client.call(action, **question))
     except ClientError as error:
         raise failed(error) from None
 

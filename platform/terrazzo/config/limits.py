@@ -63,6 +63,8 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     company_rule_conditions: Count = 100_000
     rule_messages_per_hour: Count = 1_000
     company_rule_commands_per_hour: Count = 10_000
+    authorities: Count = 1_000
+    company_authorities: Count = 10
     company_records: Count = 200_000
     company_record_bytes: _StoredBytes = _GIB
     company_files: Count = 100_000

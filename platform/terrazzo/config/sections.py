@@ -78,6 +78,7 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
     tls_cert: str = ""
     tls_key: str = ""
     tls_client_ca: str = ""
+    tls_company_authorities: bool = True
     websocket_port: Port | None = 8083
     sys_topics: Literal["off", "platform", "granted"] = "off"
     provision_plain: bool = False

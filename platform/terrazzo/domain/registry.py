@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 
+from terrazzo.domain.certificates.authorities import Authorities
 from terrazzo.domain.claims.claim_key import ClaimKeys
 from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import uid_of
@@ -30,6 +31,7 @@ class Registry:
         self._closed_companies: set[int] = set()
         self.claim_keys = ClaimKeys()
         self.forms: dict[int, PayloadForm] = {}  # of configurations that have one
+        self.authorities = Authorities()
         self.company_changes: Listeners[int, bool] = Listeners("companies")
         self.terminal_changes: Listeners[Terminal | None, Terminal | None] = Listeners("terminals")
         self.sharing_changes: Listeners[frozenset[str]] = Listeners("terminals of objects")

@@ -15,7 +15,7 @@ class Terminal(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     company_id: int
     type: str
-    mode: str  # pwd | auto
+    mode: str  # pwd | auto | cert
     username: str
     pin: str
     access: str = "all"  # all | pub | sub

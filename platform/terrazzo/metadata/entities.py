@@ -35,6 +35,7 @@ from terrazzo.metadata.definitions.registry import (
 from terrazzo.metadata.quotas import RecordQuotas
 from terrazzo.metadata.registry_feed import RegistryFeed
 from terrazzo.metadata.repositories.api_keys import ApiKeyRepository
+from terrazzo.metadata.repositories.authorities import AuthorityRepository
 from terrazzo.metadata.repositories.campaigns import CampaignRepository
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.configurations import ConfigurationRepository
@@ -57,6 +58,7 @@ class Entities:
     terminals: TerminalRepository
     configurations: ConfigurationRepository
     claim_keys: ClaimKeyRepository
+    authorities: AuthorityRepository
     mappings: EntityRepository
     controls: EntityRepository
     customers: EntityRepository
@@ -103,6 +105,7 @@ class Entities:
             terminals=TerminalRepository(**parts),
             configurations=ConfigurationRepository(**parts),
             claim_keys=ClaimKeyRepository(**parts),
+            authorities=AuthorityRepository(**parts),
             mappings=EntityRepository(MAPPING, **parts),
             controls=EntityRepository(CONTROL, **parts),
             customers=EntityRepository(CUSTOMER, **parts),
@@ -129,6 +132,7 @@ class Entities:
         entities.terminals.changes.listen(feed.on_terminal)
         entities.objects.changes.listen(feed.on_object)
         entities.claim_keys.changes.listen(feed.on_claim_key)
+        entities.authorities.changes.listen(feed.on_authority)
         entities.companies.changes.listen(feed.on_company)
         entities.configurations.changes.listen(feed.on_configuration)
         return entities

@@ -11,11 +11,19 @@ from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.port import Row
+from terrazzo.domain.certificates.authority import ClientAuthority, parse_authority
 from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.payloads.form import PayloadForm, parse_payload_form
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
-from terrazzo.metadata.definitions.registry import CLAIM_KEY, CONFIGURATION, ENTITIES, OBJECT, TERMINAL
+from terrazzo.metadata.definitions.registry import (
+    CLAIM_KEY,
+    CONFIGURATION,
+    ENTITIES,
+    OBJECT,
+    TERMINAL,
+    TERMINAL_AUTHORITY,
+)
 from terrazzo.metadata.definitions.registry import COMPANY as COMPANIES
 from terrazzo.metadata.repositories.repository import EntityRepository, RowChange
 
@@ -31,9 +39,9 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         SecretUnreadable: the secrets were sealed with another key.
     """
     registry = Registry()
-    companies, configurations, terminals, objects, claim_keys = (
+    companies, configurations, terminals, objects, claim_keys, authorities = (
         EntityRepository(entity, database=database, secrets=secrets, entities=ENTITIES)
-        for entity in (COMPANIES, CONFIGURATION, TERMINAL, OBJECT, CLAIM_KEY)
+        for entity in (COMPANIES, CONFIGURATION, TERMINAL, OBJECT, CLAIM_KEY, TERMINAL_AUTHORITY)
     )
     async for row in configurations.every():
         if (form := form_of(row)) is not None:
@@ -46,7 +54,15 @@ async def load_registry(database: Database, secrets: Secrets) -> Registry:
         registry.put_object(row["id"], row["terminal_list"] or (), company_id=row[COMPANY])
     async for row in claim_keys.every():
         registry.claim_keys.put(claim_key_of(row))
+    async for row in authorities.every():
+        if row["is_available"]:
+            registry.authorities.put(authority_of(row))
     return registry
+
+
+def authority_of(row: Row) -> ClientAuthority:
+    """Converts a row of the table ``terminal_authority`` into the ``ClientAuthority`` that logins use."""
+    return ClientAuthority(row["id"], row[COMPANY], parse_authority(row["certificate"]))
 
 
 def claim_key_of(row: Row) -> ClaimKey:
@@ -160,6 +176,13 @@ class RegistryFeed:
             self._registry.claim_keys.drop(changed.record_id)
         else:
             self._registry.claim_keys.put(claim_key_of(changed.row))
+
+    def on_authority(self, changed: RowChange) -> None:
+        """An authority of terminals was created or deleted."""
+        if changed.row is None or not changed.row["is_available"]:
+            self._registry.authorities.drop(changed.record_id)
+        else:
+            self._registry.authorities.put(authority_of(changed.row))
 
     def on_object(self, changed: RowChange) -> None:
         """An object was created, changed or deleted."""

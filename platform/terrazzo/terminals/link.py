@@ -8,10 +8,14 @@ from terrazzo.terminals.acl import TerminalAcl
 
 
 class TerminalLink:
-    """The terminal of a connection, as its record was at login, and its permissions."""
+    """The terminal of a connection, as its record was at login, and its permissions.
 
-    __slots__ = ("acl", "terminal")
+    ``authority_id``: the record id of who vouched for its certificate; 0 where it needed none.
+    """
 
-    def __init__(self, terminal: Terminal, registry: Registry) -> None:
+    __slots__ = ("acl", "authority_id", "terminal")
+
+    def __init__(self, terminal: Terminal, registry: Registry, *, authority_id: int = 0) -> None:
         self.terminal = terminal
+        self.authority_id = authority_id
         self.acl = TerminalAcl(terminal, registry)

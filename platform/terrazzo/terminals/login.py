@@ -1,4 +1,4 @@
-"""Decides on the CONNECT of a terminal (docs/terminals.md): pwd, auto, SCRAM; deny by default."""
+"""Decides on the CONNECT of a terminal (docs/terminals.md): pwd, auto, SCRAM, cert; deny by default."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
+from terrazzo.domain.certificates.client_certificate import ClientCertificate, Flaw
 from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.login_refused import LoginRefused
@@ -25,6 +26,7 @@ from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.provisioning import ClaimLink, Provisioning
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
+from terrazzo.terminals.shown_certificate import ShownCertificate
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours
@@ -55,7 +57,7 @@ class TerminalLogin:
     Attributes:
         refused: is told of each refused login, thousands a second where somebody guesses.
         unknown: is told of client ids that no terminal has, with the address that they came from and the id of the
-            company whose claim key they showed, or 0.
+            company whose claim key or certificate they showed, or 0.
     """
 
     def __init__(
@@ -81,18 +83,27 @@ class TerminalLogin:
     async def authenticate(self, request: ConnectRequest) -> Verdict:
         """Decides on a CONNECT or a re-authentication; counts failures, of which one is what doesn't end."""
         terminal = self._registry.terminal(request.client_id) or self._nobody
+        shown = ShownCertificate(request.certificate, self._registry.authorities)
         key = self._claim_key(request) if terminal is self._nobody else None
         if terminal is self._nobody:
-            self.unknown.tell(request.client_id, request.address, 0 if key is None else key.company_id)
+            company_id = shown.company_id if key is None else key.company_id
+            self.unknown.tell(request.client_id, request.address, company_id)
         attempt = self._limiter.begin(_principal(request, terminal), request.address, self._clock())
         if attempt.wait_s:
             return self._refuse(request, terminal, reasons.THROTTLED)
+        if request.auth_method not in (None, *METHODS):
+            self._limiter.excuse(attempt)
+            return self._refuse(request, terminal, reasons.SCRAM_METHOD)  # [MQTT-4.12.0-1]
+        if terminal.mode == "cert":
+            return await self._authenticate_certificate(request, terminal, attempt, shown)
         if request.auth_method is not None:
             return await self._authenticate_scram(request, terminal, attempt)
         if key is not None:
             return self._authenticate_claim(request, key, attempt)
         if terminal is self._nobody:
-            terminal = self._promised(request) or terminal
+            terminal = self._promised(request, shown) or terminal
+        if terminal.mode == "cert":
+            return await self._authenticate_certificate(request, terminal, attempt, shown)
         return await self._authenticate_password(request, terminal, attempt)
 
     def forget(self, terminal: Terminal) -> None:
@@ -105,10 +116,39 @@ class TerminalLogin:
         """Drops where a terminal is known to come from: its credentials have changed."""
         self._limiter.forget(terminal.id)
 
+    async def _authenticate_certificate(
+        self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, shown: ShownCertificate
+    ) -> Verdict:
+        """Nothing but the certificate counts. Without a good one the terminal is answered as one that there isn't: the
+        same work, code and text, whatever user name, password or method it gives."""
+        found = shown.authority_for(terminal, self._clock())
+        if not isinstance(found, Flaw):
+            registered = await self._registered(request, terminal, attempt)
+            if isinstance(registered, Refuse):
+                return registered
+            return self._admit(request, registered, attempt, authority_id=found.id)
+        reason, detail = found
+
+        def refuse(like: Reason) -> Refuse:
+            return self._refuse(request, terminal, reason._replace(code=like.code), detail=detail)
+
+        if request.auth_method is not None:
+            exchange = ScramExchange(
+                request,
+                self._nobody,
+                keys=self._scram_keys,
+                is_known=False,
+                accept=lambda final: refuse(reasons.WRONG_PIN),
+                refuse=refuse,
+                busy=lambda why: self._put_off(request, terminal, attempt, why),
+            )
+            return await exchange.start()
+        if request.username is None or request.password is None:
+            return refuse(reasons.NO_CREDENTIALS)
+        _check_password(request.username, request.password, self._nobody, request.client_id)
+        return refuse(reasons.WRONG_USER_NAME)
+
     async def _authenticate_scram(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
-        if request.auth_method not in METHODS:
-            self._limiter.excuse(attempt)
-            return self._refuse(request, terminal, reasons.SCRAM_METHOD)  # [MQTT-4.12.0-1]
         exchange = ScramExchange(
             request,
             terminal,
@@ -129,15 +169,21 @@ class TerminalLogin:
         self._limiter.excuse(attempt)
         why = self._provisioning.refusal(key, request)
         if why:
-            return self._refuse(request, self._nobody, reasons.CLAIM_REFUSED, is_proven=True, detail=why, told=why)
+            return self._refuse_claim(request, reasons.CLAIM_REFUSED, why, key.company_id)
         link = ClaimLink(key.id, key.company_id)
         return Accept(identity=link, session_expiry_s=0, owner=str(key.company_id))
 
-    def _promised(self, request: ConnectRequest) -> Terminal | None:
-        """The terminal that a client id is to become, if the password is that of its pin."""
-        if self._provisioning is None or request.password is None:
+    def _promised(self, request: ConnectRequest, shown: ShownCertificate) -> Terminal | None:
+        """The terminal that a client id is to become, if the password is that of its pin, or the certificate good."""
+        if self._provisioning is None:
             return None
         for terminal in self._provisioning.promised(request.client_id):
+            if terminal.mode == "cert":
+                if not isinstance(shown.authority_for(terminal, self._clock()), Flaw):
+                    return terminal
+                continue
+            if request.password is None:
+                continue
             signed_ms = read_auto_password(request.password, pin=terminal.pin, uid=request.client_id)
             is_pin = _same(request.password, terminal.pin.encode())
             if signed_ms is not None if terminal.mode == "auto" else is_pin:
@@ -153,15 +199,15 @@ class TerminalLogin:
         except OperationError as error:
             self._limiter.excuse(attempt)
             why = f"the terminal can't be registered: {error}"
-            return self._refuse(request, self._nobody, reasons.CLAIM_UNFINISHED, is_proven=True, detail=why, told=why)
+            return self._refuse_claim(request, reasons.CLAIM_UNFINISHED, why, terminal.company_id)
 
     async def _authenticate_password(self, request: ConnectRequest, terminal: Terminal, attempt: Attempt) -> Verdict:
         """Computes the same hashes for each client id, whoever has it, and says what was wrong after them."""
         if request.username is None or request.password is None:
             return self._refuse(request, terminal, reasons.NO_CREDENTIALS)
-        right_name = _same(request.username.encode(), terminal.username.encode())
-        right_pin = _same(request.password, terminal.pin.encode())
-        signed_ms = read_auto_password(request.password, pin=terminal.pin, uid=request.client_id)
+        right_name, right_pin, signed_ms = _check_password(
+            request.username, request.password, terminal, request.client_id
+        )
         is_signed = terminal.mode == "auto"
         right_password = signed_ms is not None if is_signed else right_pin
         if not (right_name & right_password) or terminal is self._nobody:
@@ -200,18 +246,24 @@ class TerminalLogin:
         return self._admit(request, found, attempt)
 
     def _admit(
-        self, request: ConnectRequest, terminal: Terminal, attempt: Attempt, auth_data: bytes | None = None
+        self,
+        request: ConnectRequest,
+        terminal: Terminal,
+        attempt: Attempt,
+        auth_data: bytes | None = None,
+        *,
+        authority_id: int = 0,
     ) -> Accept | Refuse:
         """The verdict on right credentials: the record may disable the terminal, or have changed between two AUTHs."""
         is_current = self._registry.terminal(terminal.uid) is terminal
         if is_current:
             self._limiter.succeed(attempt)
-        wrong = _what_keeps_out(terminal, request.certificate_name) if is_current else reasons.RECORD_CHANGED
+        wrong = _what_keeps_out(terminal, request) if is_current else reasons.RECORD_CHANGED
         if wrong is not None:
             return self._refuse(request, terminal, wrong, is_proven=True)
         self.stats.accepted += 1
         return Accept(
-            identity=TerminalLink(terminal, self._registry),
+            identity=TerminalLink(terminal, self._registry, authority_id=authority_id),
             keep_alive_s=min(terminal.keep_alive_s, 65_535) or None,
             session_expiry_s=min(terminal.session_expiry_s, 0xFFFF_FFFF) or None,
             auth_data=auth_data,
@@ -223,6 +275,10 @@ class TerminalLogin:
         self._limiter.excuse(attempt)
         return self._refuse(request, terminal, reasons.LOGIN_BUSY, told=why)
 
+    def _refuse_claim(self, request: ConnectRequest, reason: Reason, why: str, company_id: int) -> Refuse:
+        """The verdict on who has shown a company's claim key, or knows the pin of a claim with it."""
+        return self._refuse(request, self._nobody, reason, is_proven=True, detail=why, told=why, company_id=company_id)
+
     def _refuse(
         self,
         request: ConnectRequest,
@@ -232,6 +288,7 @@ class TerminalLogin:
         is_proven: bool = False,
         detail: str = "",
         told: str = "",
+        company_id: int = 0,
     ) -> Refuse:
         """Counts a refusal, and tells who listens; ``told``: to the peer, instead of what the reason says."""
         code, field = _ANSWERS[reason.code]
@@ -249,6 +306,7 @@ class TerminalLogin:
                 is_proven=is_proven,
                 is_known=self._limiter.is_known(_principal(request, terminal), request.address),
                 detail=detail,
+                company_id=company_id,
             )
         )
         return Refuse(code, told or reason.told)
@@ -267,13 +325,28 @@ _OF_NOBODY = (reasons.WRONG_USER_NAME, reasons.WRONG_PIN, reasons.NO_CREDENTIALS
 """What is refused for want of a terminal, where nobody has the client id."""
 
 
-def _what_keeps_out(terminal: Terminal, certificate_name: str | None) -> Reason | None:
+def _what_keeps_out(terminal: Terminal, request: ConnectRequest) -> Reason | None:
     """Why a terminal with right credentials may not come in; None: it may."""
     if not terminal.company_is_available:
         return reasons.COMPANY_CLOSED
     if not terminal.is_available:
         return reasons.TERMINAL_DISABLED
-    return None if certificate_name in (None, terminal.uid) else reasons.CERTIFICATE_NAME
+    return reasons.CERTIFICATE_NAME if terminal.mode != "cert" and _names_another(terminal, request) else None
+
+
+def _names_another(terminal: Terminal, request: ConnectRequest) -> bool:
+    """Whether a terminal that needs no certificate has shown another one's."""
+    if request.certificate_name in (None, terminal.uid):
+        return False
+    return request.certificate is None or terminal.uid not in ClientCertificate(request.certificate).names
+
+
+def _check_password(username: str, password: bytes, terminal: Terminal, uid: str) -> tuple[bool, bool, int | None]:
+    """Whether the name is right, the password the pin, and the time that it is signed with, if it is; the same work for
+    whatever is given."""
+    right_name = _same(username.encode(), terminal.username.encode())
+    right_pin = _same(password, terminal.pin.encode())
+    return right_name, right_pin, read_auto_password(password, pin=terminal.pin, uid=uid)
 
 
 def _distance(ahead_ms: int) -> str:

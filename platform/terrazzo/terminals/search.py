@@ -13,7 +13,7 @@ from terrazzo.database.port import EVERYTHING, Conditions, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.registry import Registry
 from terrazzo.loop_pauses import LoopPauses
-from terrazzo.metadata.repositories.terminals import TerminalRepository
+from terrazzo.metadata.repositories.terminals import Configured, TerminalRepository
 from terrazzo.terminals.presence import PresenceRegister
 
 ONLINE, LAST_SEEN, LAST_REFUSED = "online", "last_seen", "last_refused"
@@ -31,6 +31,7 @@ class TerminalQuery(NamedTuple):
 
     conditions: Conditions = EVERYTHING
     tags: Sequence[str] = ()  # each of them
+    configured: Configured | None = None
     online: bool | None = None
     seen_after_us: int | None = None
     seen_before_us: int | None = None
@@ -83,17 +84,28 @@ class TerminalSearch:
                 conditions=query.conditions,
                 order_by=query.order_by,
                 tags=query.tags,
+                configured=query.configured,
             )
         found = await self._matching(await self._keys(actor, query), query)
         start = (page_index - 1) * page_size
         ids = await self._in_order(found, query, start, page_size)
         return Rows([*(await self._terminals.rows_of(ids))] if ids else [], len(found))
 
+    async def uids(self, actor: Actor, query: TerminalQuery) -> list[str]:
+        """The uids of all the actor's terminals that meet the conditions.
+
+        Raises:
+            BadParameter: a condition that makes no sense.
+        """
+        return [uid for _, uid in await self._matching(await self._keys(actor, query), query)]
+
     async def _keys(self, actor: Actor, query: TerminalQuery) -> Sequence[Key]:
         """All terminals that meet the conditions, in the order of the query, if the database knows it."""
         order_by = None if query.is_by_presence else query.order_by
-        if any(query.conditions) or query.tags or order_by:
-            return await self._terminals.keys(actor, conditions=query.conditions, order_by=order_by, tags=query.tags)
+        if any(query.conditions) or query.tags or query.configured or order_by:
+            return await self._terminals.keys(
+                actor, conditions=query.conditions, order_by=order_by, tags=query.tags, configured=query.configured
+            )
         pauses, keys = LoopPauses(), []
         for terminal in list(self._registry.terminals()):
             if actor.is_super or terminal.company_id == actor.company_id:

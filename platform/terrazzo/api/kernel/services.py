@@ -103,6 +103,9 @@ class EntityStores(Protocol):
     def configurations(self) -> Repository: ...
 
     @property
+    def authorities(self) -> Repository: ...
+
+    @property
     def mappings(self) -> Repository: ...
 
     @property

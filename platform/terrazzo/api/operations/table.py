@@ -8,7 +8,6 @@ from terrazzo.api.operations import (
     balance,
     broker,
     bulk,
-    claim_keys,
     commands,
     events,
     labels,
@@ -17,7 +16,6 @@ from terrazzo.api.operations import (
     mapping_check,
     messages,
     pusher,
-    registration,
     replay,
     session,
     statistics,
@@ -26,6 +24,7 @@ from terrazzo.api.operations import (
 )
 from terrazzo.api.operations.entities import accounts, campaigns, event_definitions, objects, rules, scripts, terminals
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
+from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor, single_sign_on
 
 TABLE = OperationTable(
@@ -39,6 +38,7 @@ TABLE = OperationTable(
         *terminals.OPERATIONS,
         *registration.OPERATIONS,
         *claim_keys.OPERATIONS,
+        *terminal_authorities.OPERATIONS,
         *terminal_changes.OPERATIONS,
         *objects.OPERATIONS,
         *event_definitions.OPERATIONS,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from terrazzo.api.kernel.fields import Key
 from terrazzo.api.kernel.operation import Operation
@@ -14,7 +15,9 @@ from terrazzo.configurations.comparison import Difference
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.refusals.entry import RefusalEntry, RefusalRecord, refusal_record
 from terrazzo.domain.terminal import Terminal
+from terrazzo.errors import NotPermitted
 from terrazzo.times import format_spaced
+from terrazzo_broker.peer_address import share_of
 
 _MOST_AT_ADDRESS = 20
 
@@ -59,6 +62,20 @@ class TerminalStatus(msgspec.Struct):
     configuration: ConfigurationStatus | None  # null: its configuration isn't delivered
 
 
+class AddressRefusalsQuery(msgspec.Struct, kw_only=True):
+    """Which address; in IPv6 its /64 counts."""
+
+    address: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class AddressRefusals(msgspec.Struct):
+    """What was refused at an address before it was known who is there (TLS, PROXY headers, WebSocket), and under client
+    ids that nobody has; at most 20, the last one first."""
+
+    address: str
+    refusals: list[RefusalRecord]
+
+
 async def handle_get_terminal_status(services: Services, actor: Actor, request: TerminalStatusQuery) -> TerminalStatus:
     """What the broker knows of a terminal's connection, and what the journal of refusals does."""
     uid = await find_terminal(services, actor, request.terminal_id)
@@ -84,6 +101,17 @@ async def handle_get_terminal_status(services: Services, actor: Actor, request: 
         address_refusals=[] if terminal is None else records(_at_addresses(services, terminal, presence.address)),
         configuration=_configuration(services, uid),
     )
+
+
+async def handle_get_address_refusals(
+    services: Services, actor: Actor, request: AddressRefusalsQuery
+) -> AddressRefusals:
+    """For super users: whoever it was may be of any company."""
+    if not actor.is_super:
+        raise NotPermitted("only a super user may see what failed at an address")
+    entries = services.refusals.at_addresses([request.address])
+    shown = [refusal_record(each, services.zone) for each in entries]
+    return AddressRefusals(address=share_of(request.address), refusals=shown)
 
 
 def _configuration(services: Services, uid: str) -> ConfigurationStatus | None:
@@ -113,5 +141,13 @@ OPERATIONS = (
         result=TerminalStatus,
         permission=Role.VIEWER,
         handler=handle_get_terminal_status,
+    ),
+    Operation(
+        name="get_address_refusals",
+        summary="What was refused at an address, whoever it was; for super users",
+        request=AddressRefusalsQuery,
+        result=AddressRefusals,
+        permission=Role.ADMIN,
+        handler=handle_get_address_refusals,
     ),
 )

@@ -26,5 +26,6 @@ REVISIONS = (
     "0029",
     "0032",
     "0033",
+    "0034",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

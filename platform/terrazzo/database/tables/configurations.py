@@ -17,5 +17,5 @@ TERMINAL_CONFIGURATION = sa.Table(
     sa.Column("since_us", BIG, nullable=False),
     sa.Column("reported_us", BIG),
     sa.Column("difference", sa.Text, nullable=False),
-    sa.Index(None, "company_id", "state"),
+    sa.Index("ix_terminal_configuration_state", "company_id", "state", "reported_us", "terminal_id"),
 )

@@ -20,7 +20,7 @@ class ClaimKey(msgspec.Struct, frozen=True, kw_only=True):
     prefix: str  # of the uids; empty: any
     config_id: int
     type: str
-    mode: str  # pwd | auto
+    mode: str  # pwd | auto | cert
     access: str
     topic: str
     is_available: bool

@@ -19,6 +19,7 @@ class LoginRefused(NamedTuple):
         is_proven: the password or signature was right.
         is_known: the terminal has logged in from there before.
         detail: what the reason's text doesn't say; may quote what the peer sent.
+        company_id: whose claim key let the peer get so far; 0: it has shown none.
     """
 
     reason: Reason
@@ -31,3 +32,4 @@ class LoginRefused(NamedTuple):
     is_proven: bool = False
     is_known: bool = False
     detail: str = ""
+    company_id: int = 0

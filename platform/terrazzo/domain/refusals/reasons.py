@@ -124,6 +124,48 @@ CERTIFICATE_NAME = Reason(
     "the credentials are right, the client certificate's common name is not the uid",
     "give the terminal a certificate with its uid as common name, or none",
 )
+CERTIFICATE_MISSING = Reason(
+    "certificate_missing",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "it showed no client certificate, and its record asks for one (mode cert)",
+    "give the terminal its certificate and key, and the TLS port; or another mode and a pin",
+)
+CERTIFICATE_UID = Reason(
+    "certificate_uid",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "its client certificate is for another uid",
+    "the certificate's DNS or URI name, without one its common name, has to be the record's uid",
+)
+CERTIFICATE_EXPIRED = Reason(
+    "certificate_expired",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "its client certificate has expired",
+    "give the terminal a new certificate; compare the clocks of both",
+)
+CERTIFICATE_NOT_YET_VALID = Reason(
+    "certificate_not_yet_valid",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "its client certificate is not valid yet",
+    "compare the clocks of the platform and of who signs",
+)
+CERTIFICATE_AUTHORITY = Reason(
+    "certificate_authority",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "its client certificate is not signed by an authority of its company",
+    "get_terminal_authority_list; who has signed the certificate has to be there, an intermediate authority too",
+)
+CERTIFICATE_UNUSABLE = Reason(
+    "certificate_unusable",
+    0x86,
+    STRANGERS_ARE_TOLD,
+    "its client certificate is none that a terminal can log in with",
+    "one uid, no CA, keyUsage with digitalSignature, extendedKeyUsage with clientAuth (docs/terminals.md)",
+)
 RECORD_CHANGED = Reason(
     "record_changed",
     0x87,
@@ -176,6 +218,12 @@ _LOGIN = (
     TERMINAL_DISABLED,
     COMPANY_CLOSED,
     CERTIFICATE_NAME,
+    CERTIFICATE_MISSING,
+    CERTIFICATE_UID,
+    CERTIFICATE_EXPIRED,
+    CERTIFICATE_NOT_YET_VALID,
+    CERTIFICATE_AUTHORITY,
+    CERTIFICATE_UNUSABLE,
     RECORD_CHANGED,
     THROTTLED,
     LOGIN_BUSY,

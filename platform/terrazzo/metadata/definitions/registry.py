@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from terrazzo.database.entity import Entity, Uid, authors, define
 from terrazzo.database.field import Field, flag, link, moment, number, reference, secret, structure, text
 from terrazzo.domain.campaign_waves import check_waves
+from terrazzo.domain.certificates.authority import PEM_CHARS, parse_authority
 from terrazzo.domain.command_payload import FIRMWARE_UNITS
 from terrazzo.domain.control_table import check_control_rows
 from terrazzo.domain.events.definition import check_event_definitions
@@ -193,7 +194,7 @@ TERMINAL = define(
     text("type", 16, required=True),
     text("maker", 64),
     reference("config_id", "configuration", required=True),
-    text("mode", 16, required=True, choices=("pwd", "auto")),
+    text("mode", 16, required=True, choices=("pwd", "auto", "cert")),
     text("username", 32, required=True),
     secret("pin", 16, required=True),
     text("access", 16, default="all", choices=("all", "pub", "sub")),
@@ -226,11 +227,25 @@ CLAIM_KEY = define(
     text("prefix", 64),  # of the uids of terminals; empty: any
     reference("config_id", "configuration", required=True),
     text("type", 16, default="Other"),
-    text("mode", 16, default="pwd", choices=("pwd", "auto")),
+    text("mode", 16, default="pwd", choices=("pwd", "auto", "cert")),
     text("access", 16, default="all", choices=("all", "pub", "sub")),
     text("topic", 64, default="all", check=parse_topic_permission),
     *authors(),
 )
+
+TERMINAL_AUTHORITY = define(
+    "terminal_authority",
+    text("name", 64, required=True),
+    text("description", 255),
+    text("certificate", PEM_CHARS, required=True, check=parse_authority),  # PEM
+    text("subject", 255, read_only=True),
+    text("fingerprint", 64, read_only=True),  # SHA-256, hexadecimal
+    text("subject_hash", 64, internal=True),
+    moment("expires", read_only=True),
+    *authors(),
+)
+
+sa.Index(None, TERMINAL_AUTHORITY.table.c.subject_hash)
 
 MAPPING = define(
     "mapping",
@@ -386,6 +401,7 @@ ENTITIES: tuple[Entity, ...] = (
     CONFIGURATION,
     TERMINAL,
     CLAIM_KEY,
+    TERMINAL_AUTHORITY,
     MAPPING,
     CONTROL,
     CUSTOMER,

@@ -1,8 +1,13 @@
-"""Changes many terminals at once: all or none, with an audit entry for each under the id of the batch."""
+"""Changes many terminals at once, with an audit entry for each under the id of the batch.
+
+Terminals that are named are changed all or none. Those that a filter has found go in pieces, so that others have their
+turn in between; whoever was deleted meanwhile is left out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,7 +22,7 @@ from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL, TERMINAL_TAG
 from terrazzo.domain.actor import Actor
-from terrazzo.errors import Conflict, NotFound
+from terrazzo.errors import Conflict, NotFound, OperationError
 from terrazzo.metadata.definitions.registry import OBJECT
 from terrazzo.metadata.lookup import storable
 from terrazzo.metadata.repositories.repository import Draft, RowChange, Unit
@@ -26,6 +31,7 @@ from terrazzo.metadata.repositories.terminals import TerminalRepository
 CHANGEABLE = ("is_available", "config_id", "tags")
 """The columns that many terminals can be given at once."""
 
+_PIECE = 500  # terminals of a transaction
 _SHOWN = 3  # uids that an error names
 
 
@@ -36,6 +42,10 @@ class Batch(NamedTuple):
     changed: int
     unchanged: int
 
+    def plus(self, changed: int, unchanged: int) -> Batch:
+        """With so many more."""
+        return self._replace(changed=self.changed + changed, unchanged=self.unchanged + unchanged)
+
 
 class TerminalBatches:
     """Calls non-public methods of the repository: changes are announced, counted and audited as single ones are."""
@@ -44,8 +54,13 @@ class TerminalBatches:
         self._terminals = terminals
         self._table = terminals.table
 
-    async def update(self, actor: Actor, uids: Collection[str], values: Mapping[str, Any]) -> Batch:
+    async def update(
+        self, actor: Actor, uids: Sequence[str], values: Mapping[str, Any], *, are_found: bool = False
+    ) -> Batch:
         """Gives all of these terminals the same values, of ``CHANGEABLE`` columns.
+
+        Args:
+            are_found: by a filter: in pieces.
 
         Raises:
             NotFound: one of them is not the actor's.
@@ -54,9 +69,19 @@ class TerminalBatches:
         repository = self._terminals
         columns = [repository.entity.fields[name] for name in CHANGEABLE if name in values]
         draft = await repository._parse(values, columns)
-        batch = new_uid()
+        batch = Batch(new_uid(), 0, 0)
+        for piece in _pieces(uids) if are_found else (uids,):
+            with _after(batch):
+                done = await self._update_some(actor, piece, draft, batch.id, are_found=are_found)
+            batch = batch.plus(*done)
+        return batch
+
+    async def _update_some(
+        self, actor: Actor, uids: Collection[str], draft: Draft, batch: str, *, are_found: bool
+    ) -> tuple[int, int]:
+        repository = self._terminals
         async with repository._changing(_in_batch(actor, batch)) as unit:
-            rows = await self._find(unit, uids)
+            rows = await self._find(unit, uids, are_found=are_found)
             changed = 0
             for company in {row[COMPANY] for row in rows}:
                 resolved = dict(draft)
@@ -64,35 +89,44 @@ class TerminalBatches:
                 differing = [row for row in rows if row[COMPANY] == company and _differs(row, resolved)]
                 await self._change(unit, differing, resolved)
                 changed += len(differing)
-        return Batch(batch, changed, len(rows) - changed)
+        return changed, len(rows) - changed
 
-    async def delete(self, actor: Actor, uids: Collection[str]) -> Batch:
-        """Deletes all of these terminals.
+    async def delete(self, actor: Actor, uids: Sequence[str], *, are_found: bool = False) -> Batch:
+        """Deletes all of these terminals; ``are_found`` as for ``update``.
 
         Raises:
             NotFound: one of them is not the actor's.
             Conflict: an object lists one of them.
         """
-        repository, batch = self._terminals, new_uid()
+        batch = Batch(new_uid(), 0, 0)
+        for piece in _pieces(uids) if are_found else (uids,):
+            with _after(batch):
+                done = await self._delete_some(actor, piece, batch.id, are_found=are_found)
+            batch = batch.plus(done, 0)
+        return batch
+
+    async def _delete_some(self, actor: Actor, uids: Collection[str], batch: str, *, are_found: bool) -> int:
+        repository = self._terminals
         async with repository._changing(_in_batch(actor, batch)) as unit:
-            rows = await self._find(unit, uids)
+            rows = await self._find(unit, uids, are_found=are_found)
             ids = [row["id"] for row in rows]
             await _refuse_listed(unit.connection, {row["id"]: row["uid"] for row in rows})
             await unit.use.take(unit.connection, ids)
             await unit.connection.execute(self._table.delete().where(one_of(self._table.c.id, ids)))
-            await repository.keep_former(unit.connection, rows)
-            await self._record(unit, [(row, None) for row in rows])
-        return Batch(batch, len(rows), 0)
+            if rows:
+                await repository.keep_former(unit.connection, rows)
+                await self._record(unit, [(row, None) for row in rows])
+        return len(rows)
 
-    async def _find(self, unit: Unit, uids: Collection[str]) -> list[Row]:
+    async def _find(self, unit: Unit, uids: Collection[str], *, are_found: bool) -> list[Row]:
         repository, wanted = self._terminals, dict.fromkeys(uids)
         query = repository._rows.where(one_of(self._table.c.uid, [storable(uid) for uid in wanted]))
         found = (await unit.connection.execute(query.where(*repository._visible(unit.actor)))).mappings().all()
         rows = {row["uid"]: repository._codec.decode(row) for row in found}
         missing = [uid for uid in wanted if uid not in rows]
-        if missing:
+        if missing and not are_found:
             raise NotFound("uids", ", ".join(missing[:_SHOWN]))
-        return [rows[uid] for uid in wanted]
+        return [rows[uid] for uid in wanted if uid in rows]
 
     async def _change(self, unit: Unit, rows: Sequence[Row], draft: Draft) -> None:
         if not rows:
@@ -121,6 +155,21 @@ class TerminalBatches:
         unit.changed.extend(told)
         entries = [entry_of(unit.actor, entity, before, after) for before, after in changes]
         unit.entries.extend(entry for entry in entries if entry is not None)
+
+
+def _pieces(uids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (uids[start : start + _PIECE] for start in range(0, len(uids), _PIECE))
+
+
+@contextmanager
+def _after(batch: Batch) -> Iterator[None]:
+    """An error after some pieces says how many were changed."""
+    try:
+        yield
+    except OperationError as error:
+        if not batch.changed:
+            raise
+        raise Conflict(f"{error}; {batch.changed:,} were changed before, in the batch {batch.id}") from error
 
 
 def _in_batch(actor: Actor, batch: str) -> Actor:

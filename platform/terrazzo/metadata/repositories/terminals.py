@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import sqlalchemy as sa
@@ -15,6 +15,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import OrderBy
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.registry import FORMER_TERMINAL, OBJECT_TERMINAL, TERMINAL_TAG
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.report_topic import MARK
@@ -28,6 +29,11 @@ from terrazzo.metadata.repositories.repository import Draft, EntityRepository, R
 
 _CHANNELS = frozenset(CHANNELS)
 _AT_ONCE = 1_000  # first logins in one statement
+CONFIRMED, UNCONFIRMED = "confirmed", ("pending", "sent", "differs", "refused")  # states of a configuration
+
+
+Configured = Literal["agrees", "differs", "unreported"]
+"""Whether terminals report the configuration that they ought to have, something else, or nothing yet."""
 
 
 class TerminalRepository(EntityRepository):
@@ -80,16 +86,27 @@ class TerminalRepository(EntityRepository):
         conditions: Conditions = EVERYTHING,
         order_by: OrderBy = None,
         tags: Sequence[str] = (),
+        configured: Configured | None = None,
     ) -> Rows:
-        """One page of the terminals that have all of these tags, by default in order of creation, and the total."""
-        return await self._read_page(self._where(actor, conditions, tags), page_index, page_size, order_by)
+        """One page of the terminals that have all of these tags, by default in order of creation, and the total.
+
+        ``configured``: those alone whose configuration is delivered, and is so far.
+        """
+        where = self._where(actor, conditions, tags, configured)
+        return await self._read_page(where, page_index, page_size, order_by)
 
     async def keys(
-        self, actor: Actor, *, conditions: Conditions = EVERYTHING, order_by: OrderBy = None, tags: Sequence[str] = ()
+        self,
+        actor: Actor,
+        *,
+        conditions: Conditions = EVERYTHING,
+        order_by: OrderBy = None,
+        tags: Sequence[str] = (),
+        configured: Configured | None = None,
     ) -> list[tuple[int, str]]:
         """Id and uid of all terminals that ``page`` would have, in its order."""
         table, pauses = self.table, LoopPauses()
-        query = sa.select(table.c.id, table.c.uid).where(*self._where(actor, conditions, tags))
+        query = sa.select(table.c.id, table.c.uid).where(*self._where(actor, conditions, tags, configured))
         async with self._database.reading() as connection:
             found = await connection.execute(query.order_by(*self._selection.order(order_by)))
         keys: list[tuple[int, str]] = []
@@ -105,11 +122,14 @@ class TerminalRepository(EntityRepository):
         rows = {row["id"]: row for row in self._codec.decode_page(found)}
         return [rows[each] for each in ids if each in rows]
 
-    def _where(self, actor: Actor, conditions: Conditions, tags: Sequence[str]) -> list[sa.ColumnElement[bool]]:
+    def _where(
+        self, actor: Actor, conditions: Conditions, tags: Sequence[str], configured: Configured | None
+    ) -> list[sa.ColumnElement[bool]]:
         tagged = [
             self.table.c.id.in_(sa.select(TERMINAL_TAG.c.terminal_id).where(TERMINAL_TAG.c.tag == tag)) for tag in tags
         ]
-        return [*self._visible(actor), *self._selection.where(conditions), *tagged]
+        far = [] if configured is None else [self.table.c.id.in_(_configured(actor, configured))]
+        return [*self._visible(actor), *self._selection.where(conditions), *tagged, *far]
 
     def check_draft(self, draft: Draft, before: Row | None) -> None:
         """Refuses a new pin that is too short, and a channel's letter as a new uid; what a terminal has stays good."""
@@ -178,3 +198,16 @@ class TerminalRepository(EntityRepository):
         listing = sa.select(OBJECT.table.c.uid).join(OBJECT_TERMINAL, OBJECT_TERMINAL.c.object_id == OBJECT.table.c.id)
         uses = listing.where(OBJECT_TERMINAL.c.terminal_id == row["id"])
         await refuse_if_used(connection, uses, f"terminal {row['uid']}", "object")
+
+
+def _configured(actor: Actor, configured: Configured) -> sa.Select[tuple[int]]:
+    """The record ids of terminals that are so far with their configurations, of the actor's company at least."""
+    columns = TERMINAL_CONFIGURATION.c
+    query = sa.select(columns.terminal_id)
+    if not actor.is_super:
+        query = query.where(columns.company_id == actor.company_id)
+    if configured == "agrees":
+        return query.where(columns.state == CONFIRMED)
+    unconfirmed = query.where(columns.state.in_(UNCONFIRMED))
+    has_reported = columns.reported_us.is_not(None)
+    return unconfirmed.where(has_reported if configured == "differs" else ~has_reported)

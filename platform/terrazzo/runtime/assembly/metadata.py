@@ -79,6 +79,8 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     entities.configurations.decoders = frozenset(config.ingest.decoders)
     entities.api_keys.of_company = config.limits.company_api_keys
     entities.rules.of_company = config.limits.company_rules
+    entities.authorities.of_company = config.limits.company_authorities
+    entities.authorities.of_all = config.limits.authorities
     first_admin = await ensure_admin(entities, data_dir=folder, password=config.admin.password)
     await entities.projects.ensure_default()
     token_key = TokenKey(folder, config.auth.token_key)

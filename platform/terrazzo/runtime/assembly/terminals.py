@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from terrazzo.config.broker import broker_settings
@@ -15,6 +16,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.embedded.bridges import EmbeddedBridges, load_broker_id
 from terrazzo.embedded.broker_tasks import BrokerTasks
 from terrazzo.embedded.bus import EmbeddedBus
+from terrazzo.embedded.client_trust import ClientTrust
 from terrazzo.embedded.hooks import PlatformHooks, end_leftovers
 from terrazzo.errors import Unavailable
 from terrazzo.logins.limiter import LoginLimiter
@@ -78,6 +80,7 @@ async def start_terminals(
     await _start_refusals(lifetime, messaging.refusals, login)
     unknown = UnknownTerminals(metadata.registry)
     login.unknown.listen(unknown.note)
+    login.refused.listen(unknown.note_refused)
     shared["hears_sys"] = _hearers_of_sys(config)
     shared["provisioning"] = provisioning
     hooks = PlatformHooks(login=login, bridges=local, activations=activations, on_ready=messaging.on_ready, **shared)
@@ -85,10 +88,21 @@ async def start_terminals(
     messaging.bus.attach(broker)
     local.attach(broker)
     end_leftovers(broker, metadata.registry)
+    await _start_trust(config, lifetime, broker, metadata.registry)
     terminals = Terminals(broker, login, provisioning, unknown, activations, bridges)
     _follow_companies(bridges, metadata.registry)
     await _start(terminals, messaging, metadata, lifetime)
     return terminals
+
+
+async def _start_trust(config: Config, lifetime: Lifetime, broker: Broker, registry: Registry) -> None:
+    """Trusts the authorities of companies in TLS, where that is wanted."""
+    if config.mqtt.tls_port is None or not config.mqtt.tls_company_authorities:
+        return
+    own = Path(config.mqtt.tls_client_ca) if config.mqtt.tls_client_ca else None
+    trust = ClientTrust(broker, registry, lifetime.tasks, client_ca=own)
+    lifetime.push_async_callback(trust.stop)
+    await trust.start()
 
 
 def _follow_companies(bridges: Sequence[Bridge], registry: Registry) -> None:

@@ -15,6 +15,7 @@ from terrazzo.database.pages import OrderBy
 from terrazzo.database.port import Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.metadata.definitions.registry import CONFIGURATION, TERMINAL
+from terrazzo.metadata.repositories.terminals import Configured
 from terrazzo.terminals.search import TerminalQuery
 from terrazzo.times import format_spaced
 
@@ -27,8 +28,9 @@ class TerminalFilter(ListRequest):
     """Terminals that have all of the ``tags``, are connected (``online`` 1) or not (0), and were last seen between two
     times, both inclusive; one that was never seen counts as seen before everything.
 
-    ``refused_after``: refused at this time or later (``get_terminal_status`` says why). ``order_by`` may name
-    ``online``, ``last_seen`` and ``last_refused``, too.
+    ``configuration``: of those whose configuration is delivered the ones that report what is wanted (``agrees``),
+    something else (``differs``), or nothing so far (``unreported``). ``refused_after``: refused at this time or later
+    (``get_terminal_status`` says why). ``order_by`` may name ``online``, ``last_seen`` and ``last_refused``, too.
     """
 
     tags: Names = msgspec.field(default_factory=Names)
@@ -36,6 +38,7 @@ class TerminalFilter(ListRequest):
     seen_after: Moment | None = None
     seen_before: Moment | None = None
     refused_after: Moment | None = None
+    configuration: Configured | None = None
 
     def query(self, conditions: Conditions, order_by: OrderBy) -> TerminalQuery:
         """The same for the search, with conditions and an order that name columns."""
@@ -46,6 +49,7 @@ class TerminalFilter(ListRequest):
             seen_after_us=None if self.seen_after is None else self.seen_after.time_us,
             seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
             refused_after_us=None if self.refused_after is None else self.refused_after.time_us,
+            configured=self.configuration,
             order_by=order_by,
         )
 

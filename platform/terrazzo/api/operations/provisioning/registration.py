@@ -14,6 +14,7 @@ from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.entities.types import given, struct_of, written_columns
 from terrazzo.database.entity import COMPANY
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.refusals.reasons import REASONS
 from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.terminals.unknown import UnknownTerminal
 from terrazzo.times import format_spaced
@@ -43,9 +44,10 @@ class UnknownTerminalList(PageRequest):
 
 
 class UnknownTerminalRecord(msgspec.Struct):
-    """Tries of a client id from one address since the platform's start, or with one company's claim key.
+    """Tries of a client id from one address since the platform's start, or with one company's claim key or certificate.
 
-    ``permission_company_id``: whose claim key the tries carried; empty: none.
+    ``permission_company_id``: whose claim key or certificate the tries carried; empty: none. ``reason``, ``text`` and
+    ``advice`` are about the last one.
     """
 
     uid: str
@@ -54,6 +56,9 @@ class UnknownTerminalRecord(msgspec.Struct):
     first_time: str
     last_time: str
     permission_company_id: str
+    reason: str
+    text: str
+    advice: str
 
 
 async def handle_register_terminal(services: Services, actor: Actor, request: msgspec.Struct) -> RegisteredTerminal:
@@ -66,13 +71,14 @@ async def handle_register_terminal(services: Services, actor: Actor, request: ms
 async def handle_get_unknown_terminal_list(
     services: Services, actor: Actor, request: UnknownTerminalList
 ) -> Paged[UnknownTerminalRecord]:
-    """All for super users, for others what carried their company's claim key; the latest first."""
+    """All for super users, for others what carried their company's claim key or certificate; the latest first."""
     found, start = services.unknown_terminals.found(actor), page_offset(request)
     page = [_shown(each, services.zone) for each in found[start : start + request.page_size]]
     return paged(request, page, len(found))
 
 
 def _shown(each: UnknownTerminal, zone: tzinfo) -> UnknownTerminalRecord:
+    reason = REASONS[each.reason]
     return UnknownTerminalRecord(
         uid=each.uid,
         address=each.address,
@@ -80,6 +86,9 @@ def _shown(each: UnknownTerminal, zone: tzinfo) -> UnknownTerminalRecord:
         first_time=format_spaced(each.first_us, zone),
         last_time=format_spaced(each.last_us, zone),
         permission_company_id=str(each.company_id) if each.company_id else "",
+        reason=reason.name,
+        text=f"{reason.text}: {each.detail}" if each.detail else reason.text,
+        advice=reason.advice,
     )
 
 

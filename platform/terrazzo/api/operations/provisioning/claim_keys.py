@@ -34,7 +34,7 @@ class CreateClaimKey(msgspec.Struct, kw_only=True):
     prefix: Annotated[str, Meta(max_length=64)] = ""
     config_id: Key | None = None
     type: Annotated[str, Meta(max_length=16)] = "Other"
-    mode: Annotated[str, Meta(max_length=16, description="pwd or auto")] = "pwd"
+    mode: Annotated[str, Meta(max_length=16, description="pwd or auto or cert")] = "pwd"
     access: Annotated[str, Meta(max_length=16, description="all or pub or sub")] = "all"
     topic: Annotated[str, Meta(max_length=64)] = "all"
     permission_company_id: Key | None = None

@@ -1,0 +1,1 @@
+"""How terminals come in: registering them, claim keys, the authorities of their certificates."""

@@ -1,0 +1,101 @@
+"""``ClientAuthority``: a certificate authority that vouches for a company's terminals. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding
+
+PEM_CHARS = 16_384
+MIN_RSA_BITS = 2_048
+MAX_RSA_BITS = 8_192  # checking a signature takes a millisecond then
+
+E = TypeVar("E", bound=x509.ExtensionType)
+
+_BEGIN = "-----BEGIN CERTIFICATE-----"
+_UNREADABLE = (ValueError, TypeError, x509.DuplicateExtension, UnsupportedAlgorithm)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientAuthority:
+    """One authority of one company; its certificate is public, its private key stays with the company."""
+
+    id: int
+    company_id: int
+    certificate: x509.Certificate
+
+    @property
+    def der(self) -> bytes:
+        """The certificate, DER."""
+        return self.certificate.public_bytes(Encoding.DER)
+
+    @property
+    def subject(self) -> bytes:
+        """The name that certificates have as their issuer, DER."""
+        return self.certificate.subject.public_bytes()
+
+
+def parse_authority(pem: str) -> x509.Certificate:
+    """Reads the certificate of an authority from PEM text; what stands around it is left out.
+
+    Raises:
+        ValueError: it is none that may vouch for clients, or is not alone; says why.
+    """
+    if "PRIVATE KEY" in pem:
+        raise ValueError("holds a private key, which nobody else may have: make another key, and give its certificate")
+    if len(pem) > PEM_CHARS:
+        raise ValueError(f"at most {PEM_CHARS:,} characters, got {len(pem):,}")
+    count = pem.count(_BEGIN)
+    if count != 1:
+        raise ValueError(f"expected one PEM certificate, got {count}")
+    try:
+        certificate = x509.load_pem_x509_certificate(pem[pem.index(_BEGIN) :].encode())
+        _check_authority(certificate)
+    except _UNREADABLE as error:
+        raise ValueError(str(error) or "not a readable certificate") from None
+    return certificate
+
+
+def fingerprint_of(certificate: x509.Certificate) -> str:
+    """The SHA-256 of a certificate, hexadecimal."""
+    return hashlib.sha256(certificate.public_bytes(Encoding.DER)).hexdigest()
+
+
+def subject_hash_of(certificate: x509.Certificate) -> str:
+    """The SHA-256 of an authority's name, hexadecimal: OpenSSL finds authorities by name."""
+    return hashlib.sha256(certificate.subject.public_bytes()).hexdigest()
+
+
+def expires_us(certificate: x509.Certificate) -> int:
+    """When a certificate ends, UTC microseconds."""
+    return int(certificate.not_valid_after_utc.timestamp()) * 1_000_000
+
+
+def _check_authority(certificate: x509.Certificate) -> None:
+    """RFC 5280, sections 4.2.1.3 and 4.2.1.9. Raises ``ValueError``."""
+    if not [*certificate.subject]:
+        raise ValueError("has no subject")
+    constraints = _extension(certificate, x509.BasicConstraints)
+    if constraints is None or not constraints.ca:
+        raise ValueError("is no authority's: basicConstraints has no CA:TRUE")
+    usage = _extension(certificate, x509.KeyUsage)
+    if usage is not None and not usage.key_cert_sign:
+        raise ValueError("is no authority's: keyUsage has no keyCertSign")
+    key = certificate.public_key()
+    if isinstance(key, rsa.RSAPublicKey):
+        if not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
+            raise ValueError(f"expected an RSA key of {MIN_RSA_BITS} to {MAX_RSA_BITS} bits, got {key.key_size}")
+    elif not isinstance(key, ec.EllipticCurvePublicKey | ed25519.Ed25519PublicKey):
+        raise ValueError("expected a key of RSA, ECDSA or Ed25519")
+
+
+def _extension(certificate: x509.Certificate, kind: type[E]) -> E | None:
+    try:
+        return certificate.extensions.get_extension_for_class(kind).value
+    except x509.ExtensionNotFound:
+        return None

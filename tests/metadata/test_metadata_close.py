@@ -66,6 +66,30 @@ def test_no_thread_outlives_a_connection_that_was_being_opened(tmp_path: Path, m
     ends_quietly(cancel_and_close)
 
 
+def test_no_thread_outlives_a_connection_that_was_being_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pool keeps the place of a connection that was closed because its task was cancelled."""
+    connect, opening = sqlite3.connect, threading.Event()
+
+    def connect_late(*given: Any, **more: Any) -> sqlite3.Connection:
+        opening.set()
+        time.sleep(0.2)
+        return connect(*given, **more)
+
+    async def cancel_and_close() -> None:
+        database = await Database.open("", data_dir=seed(tmp_path))
+        async with database.reading() as connection:
+            await connection.invalidate()
+        monkeypatch.setattr(sqlite3, "connect", connect_late)
+        asking = asyncio.create_task(database.check(), name="the next one")
+        await asyncio.to_thread(opening.wait)
+        await cancel(asking)
+        await database.close()
+
+    ends_quietly(cancel_and_close)
+
+
 @pytest.mark.parametrize("block", ["reading", "writing"])
 def test_no_thread_outlives_a_statement_that_was_under_way(tmp_path: Path, block: str) -> None:
     async def cancel_and_close() -> None:

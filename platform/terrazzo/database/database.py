@@ -6,10 +6,11 @@ import asyncio
 import os
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -55,8 +56,10 @@ class Database:
         self._writers = CompanyTurns("database", at_once=1, waiting=_MOST_WAITING)
         self._inside: set[asyncio.Task[Any]] = set()  # that have a connection: they get another without waiting
         self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
+        self._empty: WeakSet[Any] = WeakSet()  # places of the pool without a connection
         if self._is_sqlite:
             event.listen(engine.sync_engine, "connect", self._note_end)
+            event.listen(engine.sync_engine, "invalidate", self._note_empty)
         limit_statements(engine.sync_engine, statement_s)
 
     @classmethod
@@ -104,34 +107,53 @@ class Database:
         pool = self.engine.pool
         return pool.checkedout() if isinstance(pool, sa.QueuePool) else 0
 
-    async def _have_idle(self) -> None:
-        """SQLite: opens a connection where none is idle, out of reach of whoever cancels the caller.
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AsyncConnection]:
+        """A connection of the pool; where SQLite's has to be opened, out of reach of whoever cancels the caller.
 
-        A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for. Another
-        may take the one that was opened before the caller goes on: it looks again.
+        A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for.
         """
-        while self._is_sqlite and not self._has_idle():
-            if self._in_use() >= KEPT_OPEN + MORE_IN_NEED:
-                return  # none will be opened: the caller waits for one that is given back
-            opening = asyncio.create_task(self._open_one(), name="database: open a connection")
-            self._ending.add(opening)
-            opening.add_done_callback(self._ending.discard)
-            if not await asyncio.shield(opening):
-                return
+        connection = self.engine.connect()
+        if self._is_sqlite and self._may_open():
+            await self._open(connection)
+        else:
+            await connection.start()
+        try:
+            yield connection
+        finally:
+            await connection.__aexit__(None, None, None)
 
-    def _has_idle(self) -> bool:
+    def _may_open(self) -> bool:
+        """Whether the next one may have to be opened: none is idle, or the pool keeps the place of one that was closed.
+
+        Where all are in use, the caller waits for one that is given back.
+        """
         pool = self.engine.pool
-        return isinstance(pool, sa.QueuePool) and pool.checkedin() > 0
+        has_idle = isinstance(pool, sa.QueuePool) and pool.checkedin() > 0
+        return bool(self._empty) if has_idle else self._in_use() < KEPT_OPEN + MORE_IN_NEED
 
-    async def _open_one(self) -> bool:
-        """Whether it could be; what goes wrong is found by whoever asks for the connection."""
-        with suppress(SQLAlchemyError, OSError):
-            async with self.engine.connect():
-                return True
-        return False
+    async def _open(self, connection: AsyncConnection) -> None:
+        opening = self._noted(connection.start(), "database: open a connection")
+        try:
+            await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            self._noted(_close_unused(opening, connection), "database: close a connection")
+            raise
 
-    def _note_end(self, connection: Any, _record: Any) -> None:
+    def _noted(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
+        """A task that the end waits for."""
+        task = asyncio.create_task(work, name=name)
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    def _note_empty(self, _connection: Any, record: Any, _error: Any) -> None:
+        """Notes a place of the pool whose connection is closed, because its task was cancelled."""
+        self._empty.add(record)
+
+    def _note_end(self, connection: Any, record: Any) -> None:
         """Notes when the connection's thread has ended: a cancelled task's connection is stopped and not waited for."""
+        self._empty.discard(record)
         driver = connection.driver_connection
         stop = driver.stop
 
@@ -158,10 +180,8 @@ class Database:
             Throttled: too much of the company waits for the database already.
         """
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        async with self._turn():
-            await self._have_idle()
-            async with self._translated(), self.engine.connect() as connection:
-                yield await connection.execution_options(**options)
+        async with self._turn(), self._translated(), self._connected() as connection:
+            yield await connection.execution_options(**options)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -173,9 +193,8 @@ class Database:
             await stack.enter_async_context(self._turn())
             if self._is_sqlite:
                 await stack.enter_async_context(self._writers.turn(at_work.company_id()))
-            await self._have_idle()
             await stack.enter_async_context(self._translated())
-            connection = await stack.enter_async_context(self.engine.connect())
+            connection = await stack.enter_async_context(self._connected())
             await connection.execution_options(**WRITING)
             async with connection.begin():
                 yield connection
@@ -207,6 +226,13 @@ class Database:
             if not is_passing(error):
                 raise
             raise Unavailable(f"database: {reason_of(error)}") from error
+
+
+async def _close_unused(opening: asyncio.Task[Any], connection: AsyncConnection) -> None:
+    """Gives back a connection whose caller was cancelled while it was opened."""
+    with suppress(SQLAlchemyError, OSError):
+        await opening
+        await connection.close()
 
 
 def reason_of(error: BaseException) -> str:

@@ -30,6 +30,7 @@ from .scheduling.turns import Steps
 log = logging.getLogger(__name__)
 fault_log = limited_logger("terrazzo_broker.faults")
 
+_DECIDING, _CLOSED = ConnectionState.DECIDING, ConnectionState.CLOSED  # looked up once, not with each read
 _ROUTES_LOOKED_AT = 16
 BURST_BYTES = 256 << 10  # after so much from one client the others have a turn
 
@@ -121,14 +122,14 @@ class Connection(ConnectionWriter):
         self.core.connections.on_opened(self)
 
     def data_received(self, data: bytes) -> None:
-        if self.state is ConnectionState.CLOSED:
+        core, state, size = self.core, self.state, len(data)
+        if state is _CLOSED:
             return None  # [MQTT-3.14.4-2] of 3.1.1
-        size = len(data)
-        self.core.stats.bytes_in += size
-        self.burst += size
-        if self.burst > BURST_BYTES:
+        core.stats.bytes_in += size
+        self.burst = burst = self.burst + size
+        if burst > BURST_BYTES:
             self._let_others()
-        if self.state is ConnectionState.DECIDING:
+        if state is _DECIDING:
             return self._await_decision(data)
         if self.is_waiting:  # the transport had read it already
             return self._append(data)
@@ -137,11 +138,13 @@ class Connection(ConnectionWriter):
             if len(self.partial) < self.needed:
                 return self._note_kept()
             data, self.partial = bytes(self.partial), None
-        self.core.reading = self
+        core.reading = self
         try:
             self.process(data)
         finally:
-            self.core.reading = None
+            core.reading = None
+            if core.turns.is_inside:
+                core.turns.leave()
         return None
 
     def speak(self, level: int) -> None:
@@ -174,10 +177,8 @@ class Connection(ConnectionWriter):
     def process(self, data: bytes) -> None:
         """Handles all packets in ``data`` and keeps the rest; the one place where errors become answers.
 
-        [MQTT-4.13.1-1]; [MQTT-4.8.0-1] of 3.1.1
+        A slice that it begins is the caller's to end. [MQTT-4.13.1-1]; [MQTT-4.8.0-1] of 3.1.1
         """
-        turns = self.core.turns
-        was_inside = turns.is_inside
         try:
             if self.steps is None or self._do_steps(self.steps):
                 self.handle_packets(self, data)
@@ -193,9 +194,6 @@ class Connection(ConnectionWriter):
             fault_log.exception("%s: internal error", self)
             self.tell_refused(Cause.INTERNAL_ERROR, DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR)
             self.fail(DisconnectReasonCode.IMPLEMENTATION_SPECIFIC_ERROR, "internal error")
-        finally:
-            if turns.is_inside and not was_inside:
-                turns.leave()
         if self.write_paused and self.is_stuck:
             self.hold(ReadHold.ANSWERS)
 
@@ -211,7 +209,13 @@ class Connection(ConnectionWriter):
         data, self.partial = self.partial, None
         self.release(ReadHold.DECIDING)
         if data and self.state is not ConnectionState.CLOSED:
-            self.process(bytes(data))
+            turns = self.core.turns
+            was_inside = turns.is_inside
+            try:
+                self.process(bytes(data))
+            finally:
+                if turns.is_inside and not was_inside:
+                    turns.leave()
 
     # Work that takes turns
 
@@ -299,10 +303,12 @@ class Connection(ConnectionWriter):
 
     def finish_read(self) -> None:
         """Ends one read: sends its acknowledgements, and hands its batch to the embedding program."""
-        self.acknowledge_so_far()
-        batch, self.batch = self.batch, None
+        if self.acks:
+            self.acknowledge_so_far()
+        batch = self.batch
         if batch is None:
             return
+        self.batch = None
         if self.waiting is None:
             self.waiting = Acknowledgements()
         self.waiting.add(batch)

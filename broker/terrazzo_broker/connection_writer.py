@@ -234,7 +234,9 @@ class ConnectionWriter(asyncio.Protocol):
 
     def pump(self) -> None:
         """Sends queued messages, then retained ones, as far as the client's quota and the socket allow."""
-        self._pump_queue()
+        session = self.session
+        if session is not None and (session.queue or session.redeliver) and not self.is_stuck:
+            self._pump_queue(session)
         if self.retained is not None:
             self._pump_retained(self.retained)
 
@@ -243,10 +245,7 @@ class ConnectionWriter(asyncio.Protocol):
         if retained.is_done and self.retained is retained:
             self.retained = None  # so that acknowledgements cost nothing more
 
-    def _pump_queue(self) -> None:
-        session = self.session
-        if session is None or self.is_stuck or not (session.queue or session.redeliver):
-            return
+    def _pump_queue(self, session: Session) -> None:
         before = len(self.out)
         try:
             session.pump(self.encoder, self.out, self.core.now_us(), self._may_read)

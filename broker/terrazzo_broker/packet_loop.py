@@ -10,7 +10,7 @@ from mqtt5 import DisconnectReasonCode
 
 from .codec.errors import PacketError, protocol_error
 from .codec.reader import CONNECT, PUBLISH, find_level
-from .codec.scan import ACK_BYTES, QOS0, QOS1, QOS2, scan_acks
+from .codec.scan import ACK_BYTES, RUNS, scan_acks
 from .codec.wire import Cursor, parse_frame
 from .connection import Connection
 from .connection_state import ConnectionState
@@ -23,6 +23,7 @@ from .limited_log import limited_logger
 log = limited_logger("terrazzo_broker.listeners")
 
 _PROTOCOL_BYTES = 7  # of a CONNECT of 3.1.1 and 5.0, up to the protocol level
+_NEW, _OPEN = ConnectionState.NEW, ConnectionState.OPEN  # looked up once, not with each read
 _LEAVES_THE_REST = (ConnectionState.DECIDING, ConnectionState.CLOSED)
 _PROXY_HEADERS = (b"PROXY ", b"\r\n\r\n\0")  # what versions 1 and 2 of the PROXY protocol start with
 
@@ -35,32 +36,28 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     """
     core = connection.core
     now_us = core.now_us()
-    position, size, needed, is_late, messages_before, seen_us = 0, len(data), 0, False, 0, now_us
-    if connection.client is not None:
-        messages_before, seen_us = connection.client.messages_in, connection.client.last_packet_us
-        connection.client.last_packet_us = now_us
-    back_pressure = core.back_pressure
-    back_pressure.fed.clear()  # by something else than this read
-    turns, subscriptions, limit = core.turns, connection.subscriptions, connection.packet_limit
-    if connection.state is ConnectionState.NEW and data[0] >> 4 != CONNECT:
+    client, turns, subscriptions, back_pressure = (
+        connection.client,
+        core.turns,
+        connection.subscriptions,
+        core.back_pressure,
+    )
+    position, size, needed, is_late = 0, len(data), 0, False
+    if client is not None:
+        messages_before, seen_us, client.last_packet_us = client.messages_in, client.last_packet_us, now_us
+    else:
+        messages_before, seen_us = 0, now_us
+    if back_pressure.fed:
+        back_pressure.fed.clear()  # by something else than this read
+    if connection.state is _NEW and data[0] >> 4 != CONNECT:
         raise _no_connect(connection, data)
     while position < size:
         if connection.epoch != subscriptions.epoch:
             connection.routes.clear()
             connection.epoch = subscriptions.epoch
-        frame = parse_frame(data, position)
-        if frame is None:
-            break
-        start, end = frame
-        if end - position > limit:  # [MQTT-3.2.2-15]
-            needed = _refuse_size(connection, data, position, frame)
-            break
-        if end > size:
-            needed = end - position
-            break
         header = data[position]
-        if header in (QOS0, QOS1, QOS2):
-            run_end = handle_run(connection, data, position, start, now_us)
+        if header in RUNS:
+            run_end = handle_run(connection, data, position, now_us)
             if run_end:
                 position = run_end
                 if turns.is_inside and (is_late := turns.is_over):
@@ -68,9 +65,19 @@ def handle_packets(connection: Connection, data: bytes) -> None:
                 continue
         elif connection.acks and header >> 4 != PUBLISH:
             connection.acknowledge_so_far()  # answers leave in the order of what they answer
-        if header in ACKS and end - start == 2 and connection.session is not None:
+        if header in ACKS and _is_plain_ack(connection, data, position):
             position = _handle_plain_acks(connection, data, position)
             continue
+        frame = parse_frame(data, position)
+        if frame is None:
+            break
+        start, end = frame
+        if end - position > connection.packet_limit:  # [MQTT-3.2.2-15]
+            needed = _refuse_size(connection, data, position, frame)
+            break
+        if end > size:
+            needed = end - position
+            break
         if is_late := turns.is_over_for(connection.owner):
             break
         position = end
@@ -79,7 +86,7 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             break  # [MQTT-3.1.4-6]; [MQTT-3.1.4-5] of 3.1.1
     if back_pressure.fed or size >= LARGE_READ_BYTES:
         _press_back(connection, size)
-    if connection.state is ConnectionState.OPEN:
+    if connection.state is _OPEN:
         connection.finish_read()
         if core.publish_pace.is_limited and connection.client is not None:
             connection.limit_rate(connection.client.messages_in - messages_before, (now_us - seen_us) / 1e6)
@@ -113,12 +120,17 @@ def _refuse_size(connection: Connection, data: bytes, position: int, frame: tupl
         PacketError: the packet is too large.
     """
     start, end = frame
-    if connection.state is ConnectionState.NEW:
+    if connection.state is _NEW:
         if len(data) < start + _PROTOCOL_BYTES:
             return start + _PROTOCOL_BYTES - position
         found = find_level(Cursor(data, start))
         connection.speak(found.level if found is not None else 0)
     raise PacketError(DisconnectReasonCode.PACKET_TOO_LARGE, f"a packet of {end - position} bytes")
+
+
+def _is_plain_ack(connection: Connection, data: bytes, position: int) -> bool:
+    """Whether an acknowledgement is all there, without a reason, and from a client that has logged in."""
+    return len(data) - position >= ACK_BYTES and data[position + 1] == 2 and connection.session is not None
 
 
 def _handle_plain_acks(connection: Connection, data: bytes, position: int) -> int:

@@ -229,7 +229,7 @@ class MemoryShares:
         Raises:
             Throttled: it has its share already, and others need the rest.
         """
-        if not self.is_over(owner, size):
+        if (self._total + size) * 4 <= self.most_bytes * 3 or not self.is_over(owner, size):
             return
         self.stats.refused[kind] += 1
         has_mib, share_mib = self._owners[owner] / MIB, self.share_bytes / MIB

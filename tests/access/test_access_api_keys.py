@@ -215,12 +215,12 @@ async def test_tokens_and_keys_are_told_apart(stand: AccessStand, keys: ApiKeys)
     credentials = Credentials(stand.tokens, keys)
     token, key = await stand.token("bo"), await made(keys, bo)
     for each in (token, key):
-        held = await credentials.hold(each)
-        assert (await credentials.verify(each)).user_id == (await credentials.verify_held(held)).user_id == bo.user_id
-    held = await credentials.hold(key)
+        held = credentials.hold(each)
+        assert credentials.verify(each).user_id == credentials.verify_held(held).user_id == bo.user_id
+    held = credentials.hold(key)
     with pytest.raises(BadParameter, match="Authorization: is an API key, which delete_api_key ends"):
         await credentials.revoke(key)
     await credentials.revoke(token)
     stand.clock.advance(DAY_US / 1_000_000)
     with pytest.raises(NotAuthenticated, match="expired"):
-        await credentials.verify_held(held)
+        credentials.verify_held(held)

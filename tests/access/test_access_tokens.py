@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("cheap")
 async def test_token_says_whose_it_is(stand: AccessStand) -> None:
     row = await stand.user("bo", role="operator")
     token = await stand.token("bo")
-    actor = await stand.tokens.verify(token)
+    actor = stand.tokens.verify(token)
     assert (actor.user_id, actor.username, actor.role, actor.is_super) == (row["id"], "bo", Role.OPERATOR, False)
     assert actor.company_id == row["permission_company_id"]
     assert 280 <= len(token) <= 296
@@ -32,17 +32,17 @@ async def test_token_follows_the_user_as_they_are_now(stand: AccessStand) -> Non
     row = await stand.user("bo", role="viewer")
     token = await stand.token("bo")
     await stand.entities.users.update(SYSTEM, row["id"], {"role": "admin"})
-    assert (await stand.tokens.verify(token)).role is Role.ADMIN
+    assert stand.tokens.verify(token).role is Role.ADMIN
 
 
 async def test_token_expires(stand: AccessStand) -> None:
     await stand.user("bo")
     token = await stand.token("bo")
     stand.clock.advance(2 * 3600 - 2)
-    await stand.tokens.verify(token)
+    stand.tokens.verify(token)
     stand.clock.advance(2)
     with pytest.raises(NotAuthenticated, match="expired"):
-        await stand.tokens.verify(token)
+        stand.tokens.verify(token)
 
 
 async def test_logout_ends_one_token_for_good(stand: AccessStand) -> None:
@@ -53,10 +53,10 @@ async def test_logout_ends_one_token_for_good(stand: AccessStand) -> None:
     restarted = await Tokens.open(stand.database, stand.entities, key=key, token_hours=2, clock=stand.clock)
     for tokens in (stand.tokens, restarted):
         with pytest.raises(NotAuthenticated, match="revoked"):
-            await tokens.verify(ended)
+            tokens.verify(ended)
         with pytest.raises(NotAuthenticated, match="revoked"):
             await tokens.revoke(ended)
-        assert (await tokens.verify(other)).username == "bo"
+        assert tokens.verify(other).username == "bo"
 
 
 @pytest.mark.parametrize("change", [{"password": "another password"}, {"is_active": 0}])
@@ -67,7 +67,7 @@ async def test_changed_password_and_deactivation_end_all_tokens(stand: AccessSta
     await stand.entities.users.update(SYSTEM, row["id"], {"is_active": 1})
     for token in tokens:
         with pytest.raises(NotAuthenticated, match="revoked"):
-            await stand.tokens.verify(token)
+            stand.tokens.verify(token)
 
 
 async def test_deleted_user_and_closed_company_end_tokens(stand: AccessStand) -> None:
@@ -76,14 +76,14 @@ async def test_deleted_user_and_closed_company_end_tokens(stand: AccessStand) ->
     token = await stand.token("bo")
     await stand.entities.companies.update(SYSTEM, company["id"], {"is_available": 0})
     with pytest.raises(NotAuthenticated):
-        await stand.tokens.verify(token)
+        stand.tokens.verify(token)
     with pytest.raises(NotAuthenticated, match="deactivated"):
         await stand.token("bo")
     await stand.entities.companies.update(SYSTEM, company["id"], {"is_available": 1})
-    await stand.tokens.verify(token)
+    stand.tokens.verify(token)
     await stand.entities.users.delete(SYSTEM, row["id"])
     with pytest.raises(NotAuthenticated):
-        await stand.tokens.verify(token)
+        stand.tokens.verify(token)
 
 
 async def test_token_of_a_user_read_before_their_tokens_ended_is_worthless(stand: AccessStand) -> None:
@@ -92,7 +92,7 @@ async def test_token_of_a_user_read_before_their_tokens_ended_is_worthless(stand
     assert read_before is not None
     await stand.entities.users.update(SYSTEM, row["id"], {"password": "another-password"})
     with pytest.raises(NotAuthenticated):
-        await stand.tokens.verify(stand.tokens.issue_for(read_before))
+        stand.tokens.verify(stand.tokens.issue_for(read_before))
 
 
 async def test_forged_tokens_are_refused(stand: AccessStand) -> None:
@@ -121,8 +121,8 @@ async def test_forged_tokens_are_refused(stand: AccessStand) -> None:
     ]
     for token in forged:
         with pytest.raises(NotAuthenticated):
-            await stand.tokens.verify(token)
-    await stand.tokens.verify(good)
+            stand.tokens.verify(token)
+    stand.tokens.verify(good)
 
 
 async def test_other_process_hears_of_revocations_and_users(stand: AccessStand) -> None:
@@ -139,12 +139,12 @@ async def test_other_process_hears_of_revocations_and_users(stand: AccessStand) 
     await stand.tokens.revoke(first)
     await watcher.poll()
     with pytest.raises(NotAuthenticated):
-        await other.verify(first)
-    await other.verify(second)
+        other.verify(first)
+    other.verify(second)
     await stand.entities.users.update(SYSTEM, row["id"], {"is_active": 0})
     await watcher.poll()
     with pytest.raises(NotAuthenticated):
-        await other.verify(second)
+        other.verify(second)
     await database.close()
 
 

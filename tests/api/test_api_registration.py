@@ -88,7 +88,7 @@ async def test_the_other_actions_need_what_they_needed(rig: Rig) -> None:
 
 
 async def test_companies_have_their_own_default(rig: Rig) -> None:
-    other = (await rig.services.tokens.verify(rig.tokens["stranger"])).company_id
+    other = rig.services.tokens.verify(rig.tokens["stranger"]).company_id
     mine = await rig.call("register_terminal", uid="mine")
     theirs = await rig.call("register_terminal", "root", uid="theirs", permission_company_id=other)
     own = await rig.call("register_terminal", "stranger", uid="own")

@@ -85,7 +85,7 @@ async def test_a_token_expires(tmp_path: Path) -> None:
 
 async def test_a_changed_password_and_a_deactivated_user_end_tokens(rig: Rig) -> None:
     users = rig.services.entities.users  # type: ignore[attr-defined]
-    root = await rig.services.tokens.verify(rig.tokens["root"])
+    root = rig.services.tokens.verify(rig.tokens["root"])
     await users.update(root, "viewer-user", {"password": "another password"})
     await users.update(root, "operator-user", {"is_active": 0})
     assert (await ping(rig, f"Bearer {rig.tokens['viewer']}"))[0] == 10402

@@ -188,7 +188,7 @@ async def test_scripts_that_are_no_json_are_refused(rig: Rig) -> None:
 
 
 async def test_a_super_user_may_name_the_company(rig: Rig) -> None:
-    other = (await rig.services.tokens.verify(rig.tokens["stranger"])).company_id
+    other = rig.services.tokens.verify(rig.tokens["stranger"]).company_id
     config = await rig.add_config("root", permission_company_id=other)
     await rig.add_terminal("theirs", "root", config_id=config, permission_company_id=str(other))
     assert (await rig.call("get_terminal_item", "stranger", uid="theirs"))["permission_company_id"] == str(other)

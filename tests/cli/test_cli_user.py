@@ -90,7 +90,7 @@ async def test_users_come_and_go_while_the_platform_runs(running: Running) -> No
     assert running.user("deactivate", "bo").stdout == "deactivated user bo\n"
     await running.changes.poll()
     with pytest.raises(NotAuthenticated):
-        await running.tokens.verify(token)
+        running.tokens.verify(token)
     with pytest.raises(NotAuthenticated, match="deactivated"):
         await running.login.login("bo", "the first", "")
     assert running.user("activate", "bo").returncode == 0
@@ -99,7 +99,7 @@ async def test_users_come_and_go_while_the_platform_runs(running: Running) -> No
     assert running.user("delete", "bo", "--yes").stdout == "deleted user bo\n"
     await running.changes.poll()
     with pytest.raises(NotAuthenticated):
-        await running.tokens.verify(token)
+        running.tokens.verify(token)
 
 
 async def test_generated_password_works(running: Running) -> None:
@@ -143,7 +143,7 @@ async def test_another_process_is_heard_of_when_it_is_looked_for(running: Runnin
     assert running.user("deactivate", "bo").returncode == 0
     assert await running.changes.poll() >= 1  # a running platform looks each half second
     with pytest.raises(NotAuthenticated):
-        await running.tokens.verify(token)
+        running.tokens.verify(token)
 
 
 def test_no_database_is_made_by_mistake(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ async def test_live_frames_of_the_largest_company_go_first(tmp_path: Path) -> No
 
 
 async def company_of(rig: Rig, who: str) -> int:
-    return (await rig.platform.metadata.tokens.verify(rig.tokens[who])).company_id
+    return rig.platform.metadata.tokens.verify(rig.tokens[who]).company_id
 
 
 async def test_past_its_share_a_company_is_refused_by_the_limits_name_and_the_other_is_not(tmp_path: Path) -> None:

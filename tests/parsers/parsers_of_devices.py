@@ -143,7 +143,7 @@ def _run(data: bytes) -> object:
     found: list[object] = []
     for version in (4, 5):
         if len(data) > 4 and data[0] >> 4 == PUBLISH:
-            found.append(scan_publishes(data, 0, b"\0\1a", routes, version=version, limit=2**20, most=17))
+            found.append(scan_publishes(data, 0, routes, version=version, limit=2**20))
         elif len(data) >= 4 and data[1] == 2:
             found.append(scan_acks(data, 0))
     return found
@@ -153,6 +153,8 @@ class _Route:
     """A topic with receivers."""
 
     fan = "receivers"
+    is_wide = False
+    run_messages = 17
 
 
 def _bridged(data: bytes) -> object:

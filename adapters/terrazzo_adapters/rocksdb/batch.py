@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 from rocksdict import WriteBatch
 
@@ -15,12 +16,13 @@ from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LAST_ARRIVAL,
     LATEST_US,
-    count_key,
-    mark_key,
     name_key,
     pack_id,
     pack_number,
+    pack_slot,
 )
+
+_FIRST = itemgetter(0)
 
 SeriesHour = int
 """A series and an hour in one number: ``series_id << 32 | hour``."""
@@ -72,7 +74,7 @@ def put_count(batch: WriteBatch, slot: SeriesHour, count: int) -> None:
 
 def counter_key(slot: SeriesHour) -> bytes:
     """The key of the counter of a series' hour."""
-    return count_key(slot >> 32, slot & 0xFFFFFFFF)
+    return pack_slot(b"c", slot)
 
 
 @dataclass(slots=True)
@@ -127,8 +129,8 @@ def encode_batch(
     last_arrival = catalogue.arrival + len(records)
     mosaics = catalogue.mosaics | mosaic_ids(new_ids) if new_ids else catalogue.mosaics
     touched = [slot for slot in added if slot >> 32 in mosaics] if mosaics else []
-    entries = [(mark_key(*divmod(slot, 1 << 32)), b"") for slot in touched if slot not in catalogue.marked]
-    entries += [(counter_key(slot), pack_number(count)) for slot, count in counts.items()]
+    entries = [(pack_slot(b"d", slot), b"") for slot in touched if slot not in catalogue.marked]
+    entries += [(pack_slot(b"c", slot), pack_number(count)) for slot, count in counts.items()]
     entries += [(name_key(series), pack_id(series_id)) for series, series_id in new_ids.items()]
     entries.append((LAST_ARRIVAL, pack_number(last_arrival)))
     entries.sort()  # RocksDB's memtable takes neighbours in half the time
@@ -141,37 +143,43 @@ def _record_entries(
 ) -> list[tuple[bytes, bytes]]:
     """The entries of the records in key order; grouped by series, because a commit has many records of few series."""
     runs: defaultdict[str, list[tuple[int, int, bytes]]] = defaultdict(list)
+    last, append = None, list[tuple[int, int, bytes]]().append
     for arrival, (series, time_us, body) in enumerate(records, catalogue.arrival + 1):
-        runs[series].append((time_us, arrival, body))
+        if series is not last:  # those of a series often come together, and share the name
+            last, append = series, runs[series].append
+        append((time_us, arrival, body))
+    ids = catalogue.ids
+    known = [(ids.get(series) or _new_id(series, catalogue, new_ids), run) for series, run in runs.items()]
+    known.sort(key=_FIRST)
     entries: list[tuple[bytes, bytes]] = []
-    for series_id, run in sorted([(_id_of(series, catalogue, new_ids), run) for series, run in runs.items()]):
-        run.sort()
-        _check_times(run, catalogue.arrival)
-        _count_hours(run, series_id << 32, added)
+    for series_id, run in known:
+        run.sort(key=_FIRST)  # by time; of one time they are in the order of arrival already
+        first_us, last_us = run[0][0], run[-1][0]
+        if first_us < 0 or last_us > LATEST_US:
+            _refuse_times(run, catalogue.arrival)
+        hour = first_us // HOUR_US
+        if last_us < (hour + 1) * HOUR_US:
+            added[series_id << 32 | hour] = len(run)
+        else:
+            _count_hours(run, series_id << 32, added)
         entries += pack(series_id, run)
     return entries
 
 
-def _check_times(run: Arrivals, before: int) -> None:
-    """Checks the times of records; ``before`` is the arrival number before the first one's. Raises ``ValueError``."""
+def _refuse_times(run: Arrivals, before: int) -> None:
+    """Raises ``ValueError`` for a time that can't be stored; ``before``: the arrival number before the first one's."""
     for time_us, arrival, _ in (run[0], run[-1]):
         if not 0 <= time_us <= LATEST_US:
             raise ValueError(f"records[{arrival - before - 1}].time_us: {time_us} is not from 0 to {LATEST_US}")
 
 
 def _count_hours(run: Arrivals, base: SeriesHour, added: dict[SeriesHour, int]) -> None:
-    first, last = run[0][0] // HOUR_US, run[-1][0] // HOUR_US
-    if first == last:
-        added[base | first] = len(run)
-        return
     for time_us, _, _ in run:
         slot = base | time_us // HOUR_US
         added[slot] = added.get(slot, 0) + 1
 
 
-def _id_of(series: str, catalogue: SeriesCatalogue, new_ids: dict[str, int]) -> int:
-    series_id = catalogue.ids.get(series)
-    if series_id is None:
-        name_key(series)  # refuses a name that is not text before anything is written
-        series_id = new_ids[series] = catalogue.next_id + len(new_ids)
+def _new_id(series: str, catalogue: SeriesCatalogue, new_ids: dict[str, int]) -> int:
+    name_key(series)  # refuses a name that is not text before anything is written
+    series_id = new_ids[series] = catalogue.next_id + len(new_ids)
     return series_id

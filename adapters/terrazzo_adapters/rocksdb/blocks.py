@@ -59,6 +59,11 @@ def pack(series_id: int, run: Arrivals) -> list[KeyValue]:
     """The entries of a run of records, in key order."""
     if len(run) < _LEAST_RECORDS:
         return _alone(series_id, run)
+    first_us, first_arrival, _ = run[0]
+    if len(run) <= _MOST_RECORDS and run[-1][0] <= _last_of_block(first_us):  # as most of a commit are: one block
+        whole = tuple(zip(*run))  # noqa: B905 - the hot path, and all are triples
+        if sum(map(len, whole[2])) <= _MOST_BYTES:
+            return [(pack_record(b"r", series_id, first_us, first_arrival) + _BLOCK, _encode(whole))]
     entries: list[KeyValue] = []
     start = packed = 0  # what is before ``packed`` is in ``entries``
     while start <= len(run) - _LEAST_RECORDS:
@@ -78,10 +83,15 @@ def _alone(series_id: int, run: Arrivals) -> list[KeyValue]:
     return [(pack_record(b"r", series_id, time_us, arrival), body) for time_us, arrival, body in run]
 
 
+def _last_of_block(first_us: int) -> int:
+    """The latest time in a block that begins at a time."""
+    return min(first_us + SPAN_US, first_us - first_us % HOUR_US + HOUR_US - 1)
+
+
 def _block_from(run: Arrivals, start: int) -> Sequence[Sequence[Any]]:
     """The columns of the block that begins at ``start``; empty if it would have too few records."""
     first_us, end = run[start][0], min(start + _MOST_RECORDS, len(run))
-    end_us = min(first_us + SPAN_US, first_us // HOUR_US * HOUR_US + HOUR_US - 1)
+    end_us = _last_of_block(first_us)
     if run[end - 1][0] > end_us:
         end = bisect_left(run, (end_us + 1,), start, end)
     columns = tuple(zip(*run[start:end]))  # noqa: B905 - the hot path, and all are triples

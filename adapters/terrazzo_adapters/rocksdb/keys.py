@@ -29,11 +29,18 @@ PROBE = b"mcheck"
 
 _RECORD = Struct(">cIQQ")
 _COUNT = Struct(">cII")
+_SLOT = Struct(">cQ")
 _NUMBER = Struct(">Q")
 _ID = Struct(">I")
 
 pack_record = _RECORD.pack
 """``pack_record(b"r", series_id, time_us, arrival)``; bare for the hot path."""
+
+pack_slot = _SLOT.pack
+"""``pack_slot(b"c", series_id << 32 | hour)``: ``count_key`` and ``mark_key`` for the hot path."""
+
+pack_number = _NUMBER.pack
+"""``pack_number(number)``: a counter or an arrival number as a value."""
 
 ORDER = 5
 """Where a record key's order across series begins: ``key[ORDER:]`` is time and arrival."""
@@ -81,11 +88,6 @@ def name_key(series: str) -> bytes:
         ValueError: the name can't be UTF-8 (a lone surrogate).
     """
     return b"n" + series.encode()
-
-
-def pack_number(number: int) -> bytes:
-    """A counter or an arrival number as a value."""
-    return _NUMBER.pack(number)
 
 
 def pack_id(series_id: int) -> bytes:

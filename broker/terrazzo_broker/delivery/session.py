@@ -200,8 +200,10 @@ class Session(SentMessages):
         self, message: ApplicationMessage, encoder: PublishEncoder, out: list[bytes], now_us: int, origin: Origin | None
     ) -> bool:
         """Sends one message by the receiver's own encoder, or queues it; False where there is no room."""
-        if message.qos and not self._may_send(message):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
-            return self.enqueue(message, origin)
+        if message.qos:
+            is_plain = self.quota > 0 and not self.queue and len(message.payload) <= LONG_BYTES
+            if not is_plain and not self._may_send(message):  # [MQTT-3.3.4-9] [MQTT-4.9.0-2]
+                return self.enqueue(message, origin)
         self._send(message, encoder, out, now_us, origin)
         return True
 

@@ -38,20 +38,15 @@ _CACHED_BYTES = 1024  # of the topic of one that is kept
 # Many at once
 
 
-def handle_run(connection: Connection, data: bytes, position: int, start: int, now_us: int) -> int:
-    """Handles the run of publishes whose first packet is at ``position`` and has its body at ``start``; returns where
-    the run ends, or 0 where there is none."""
-    if len(data) - start < 2:
+def handle_run(connection: Connection, data: bytes, position: int, now_us: int) -> int:
+    """Handles the run of publishes whose first packet is at ``position``; returns where the run ends, or 0 where there
+    is none: its first packet isn't all there, say."""
+    limit = connection.core.settings.packet_bytes
+    run = scan_publishes(data, position, connection.routes, version=connection.version, limit=limit)
+    if run is None or not run.ends:
         return 0
-    field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
-    route = connection.routes.get(field)
-    if route is None or route.is_wide:
-        return 0
-    limit, most = connection.core.settings.packet_bytes, route.run_messages
-    run = scan_publishes(data, position, field, connection.routes, version=connection.version, limit=limit, most=most)
-    if not run.ends:
-        return 0
-    if len(run.ends) == most:  # the packet loop looks at the clock
+    route = run.routes[0]
+    if len(run.ends) == route.run_messages:  # the packet loop looks at the clock
         connection.core.turns.enter(connection.owner)
     header, end = data[position], run.ends[-1]
     if header == QOS1:

@@ -15,23 +15,28 @@ class Credentials:
         self._tokens = tokens
         self._api_keys = api_keys
 
-    async def verify(self, token: str) -> Actor:
+    @property
+    def version(self) -> int:
+        """Rises with all that may make a good token (no API key) a bad one, but for its time."""
+        return self._tokens.version
+
+    def verify(self, token: str) -> Actor:
         """Whose it is, as the user is now. No I/O.
 
         Raises:
             NotAuthenticated: it is no good; says why.
         """
-        return self._api_keys.verify(token) if is_api_key(token) else await self._tokens.verify(token)
+        return self._api_keys.verify(token) if is_api_key(token) else self._tokens.verify(token)
 
-    async def hold(self, token: str) -> HeldToken:
+    def hold(self, token: str) -> HeldToken:
         """Checks it for a connection that stays; raises as ``verify`` does."""
         if is_api_key(token):
             return HeldToken(token, jti="", user_id=self._api_keys.verify(token).user_id)
-        return await self._tokens.hold(token)
+        return self._tokens.hold(token)
 
-    async def verify_held(self, held: HeldToken) -> Actor:
+    def verify_held(self, held: HeldToken) -> Actor:
         """Whose it is; a token may have expired since it was shown, an API key may not. Raises as ``verify`` does."""
-        return self._api_keys.verify(held.token) if is_api_key(held.token) else await self._tokens.verify_held(held)
+        return self._api_keys.verify(held.token) if is_api_key(held.token) else self._tokens.verify_held(held)
 
     async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:
         """Ends a token, as somebody at ``address`` asks.

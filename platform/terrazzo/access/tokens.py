@@ -72,6 +72,7 @@ class Tokens:
 
     Attributes:
         ended: listeners are told the id of a user all of whose tokens have ended, or who was deleted.
+        version: rises with all that may make a good token a bad one, but for its time.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Tokens:
         self._key = key
         self._lifetime_us = int(lifetime_s * 1_000_000)
         self._clock = clock
+        self.version = 0
         self._accounts: dict[int, _Account] = {}
         self._ids: dict[str, int] = {}  # by user name
         self.ended: Listeners[int] = Listeners("ended tokens")
@@ -119,6 +121,7 @@ class Tokens:
     def use_key(self, key: bytes) -> None:
         """Signs and checks with another key from now on: all tokens so far are dead."""
         self._key = key
+        self.version += 1
         self._read.cache_clear()
 
     def follow(self, changes: ChangeWatcher) -> None:
@@ -147,7 +150,7 @@ class Tokens:
         }
         return jwt.encode(claims, self._key, algorithm="HS256")
 
-    async def verify(self, token: str) -> Actor:
+    def verify(self, token: str) -> Actor:
         """Whose the token is, as the user is now. No I/O.
 
         Raises:
@@ -158,16 +161,16 @@ class Tokens:
             raise NotAuthenticated("the token has expired; log in again")
         return self._actor(claims)
 
-    async def hold(self, token: str) -> HeldToken:
+    def hold(self, token: str) -> HeldToken:
         """Checks a token for a connection that stays (section 1 "Authentication", 5); raises as ``verify`` does."""
-        await self.verify(token)
+        self.verify(token)
         claims = self._read(token)
         held = self._held.get(claims.jti)
         if held is None:
             held = self._held[claims.jti] = HeldToken(token, jti=claims.jti, user_id=claims.user_id)
         return held
 
-    async def verify_held(self, held: HeldToken) -> Actor:
+    def verify_held(self, held: HeldToken) -> Actor:
         """Whose the token is, as the user is now, though it may have expired since. No I/O.
 
         Raises:
@@ -178,10 +181,11 @@ class Tokens:
         return self._actor(self._read(held.token))
 
     def _actor(self, claims: _Claims) -> Actor:
-        actor = self.active(claims.user_id)
-        if actor is None or claims.jti in self._revoked or self.epoch_of(claims.user_id) != claims.epoch:
+        account = self._accounts.get(claims.user_id)
+        revoked = account is None or account.epoch != claims.epoch or claims.jti in self._revoked
+        if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
             raise NotAuthenticated("the token has been revoked; log in again")
-        return actor
+        return account.actor
 
     async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:
         """Ends one token, as somebody at ``address`` asks; raises as ``verify`` does.
@@ -189,7 +193,7 @@ class Tokens:
         Args:
             held: the token as the connection holds it that asks, which may end it though it has expired.
         """
-        found = await (self.verify(token) if held is None else self.verify_held(held))
+        found = self.verify(token) if held is None else self.verify_held(held)
         actor = msgspec.structs.replace(found, address=address)
         claims, now = self._read(token), self._clock()
         row = {"jti": claims.jti, "expires_us": claims.expires_us}
@@ -206,6 +210,7 @@ class Tokens:
 
     def on_user(self, changed: RowChange) -> None:
         """A user was created, changed or deleted."""
+        self.version += 1
         before, row = self._accounts.pop(changed.record_id, None), changed.row
         if before is not None and self._ids.get(before.actor.username) == changed.record_id:
             del self._ids[before.actor.username]
@@ -238,6 +243,7 @@ class Tokens:
 
     def on_company(self, changed: RowChange) -> None:
         """A company was created, changed or deleted."""
+        self.version += 1
         if changed.row is None or changed.row["is_available"]:
             self._closed_companies.discard(changed.record_id)
         else:
@@ -256,6 +262,7 @@ class Tokens:
                 self._end_held(held.jti)
 
     def _end_held(self, jti: str) -> None:
+        self.version += 1
         held = self._held.pop(jti, None)
         if held is not None:
             held.has_ended = True
@@ -270,6 +277,7 @@ class Tokens:
 
     def _revoke(self, jti: str, expires_us: int) -> None:
         now = self._clock()
+        self.version += 1
         self._revoked = {each: until for each, until in self._revoked.items() if until >= now}
         self._revoked[jti] = expires_us
         self._end_held(jti)

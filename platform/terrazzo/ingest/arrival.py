@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,6 +39,8 @@ class Arrival(msgspec.Struct):
     undecoded: bool = False
     unplanned: str = ""  # a terminal whose plans have to be made first
     is_held: bool = False  # nothing more is read from its connection until it is decoded
+    connection: Any = None  # among those that take turns
+    share: Any = None  # its owner's in the backlog
 
     @property
     def is_stuck(self) -> bool:

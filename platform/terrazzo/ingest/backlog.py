@@ -7,6 +7,15 @@ from collections.abc import Iterable, Mapping
 from terrazzo.ingest.arrival import Arrival
 
 
+class _Share:
+    """What one owner has: bytes of payloads, and messages."""
+
+    __slots__ = ("messages", "size")
+
+    def __init__(self) -> None:
+        self.size = self.messages = 0
+
+
 class Backlog:
     """Counts batches, not messages. ``share_bytes``: of one owner, before it is read more slowly."""
 
@@ -14,7 +23,7 @@ class Backlog:
 
     def __init__(self, *, share_bytes: int) -> None:
         self._share_bytes = share_bytes
-        self._of: dict[str, list[int]] = {}  # by owner: bytes and messages; of some that once had something they are 0
+        self._of: dict[str, _Share] = {}  # by owner; of some that once had something it is 0
 
     def add(self, arrival: Arrival) -> bool:
         """Counts an arrival; whether its owner has its share and should send no more until it is decoded."""
@@ -22,19 +31,19 @@ class Backlog:
         owner = batch.client.owner
         mine = self._of.get(owner)
         if mine is None:
-            mine = self._of[owner] = [0, 0]
-        mine[0] += arrival.size
-        mine[1] += len(batch.messages)
-        return mine[0] > self._share_bytes
+            mine = self._of[owner] = _Share()
+        arrival.share = mine
+        mine.messages += len(batch.messages)
+        mine.size = size = mine.size + arrival.size
+        return size > self._share_bytes
 
     def remove_all(self, arrivals: Iterable[Arrival]) -> None:
         """They are stored, or given back."""
         for arrival in arrivals:
-            batch = arrival.batch
-            mine = self._of[batch.client.owner]
-            mine[0] -= arrival.size
-            mine[1] -= len(batch.messages)
+            mine = arrival.share
+            mine.size -= arrival.size
+            mine.messages -= len(arrival.batch.messages)
 
     def by_owner(self) -> Mapping[str, tuple[int, int]]:
         """Bytes of payloads and messages."""
-        return {owner: (size, count) for owner, (size, count) in self._of.items() if count}
+        return {owner: (share.size, share.messages) for owner, share in self._of.items() if share.messages}

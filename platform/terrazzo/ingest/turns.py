@@ -93,11 +93,13 @@ class Turns:
         """Appends an arrival to its connection's lane."""
         batch = arrival.batch
         connection = self._connections.get(id(batch.client)) or self._add_connection(batch)
+        arrival.connection = connection
         lane = connection.lane if connection.waiting else self._find_lane(batch, connection)
         connection.waiting += 1
-        lane.arrivals.append(arrival)
-        if len(lane.arrivals) == 1 and not lane.is_held:
+        arrivals = lane.arrivals
+        if not arrivals and not lane.is_held:
             self._make_ready(lane)
+        arrivals.append(arrival)
 
     def _find_lane(self, batch: Batch, connection: _Connection) -> Lane:
         owner, messages, lane = batch.client.owner, batch.messages, connection.own
@@ -155,9 +157,9 @@ class Turns:
         """Removes the first arrival of the lane whose turn it is; it was decoded to its end."""
         arrivals, company = lane.arrivals, lane.company
         arrival = arrivals.popleft()
-        batch, lanes = arrival.batch, company.lanes
-        company.left -= arrival.size + _MESSAGE_BYTES * len(batch.messages)
-        self._connections[id(batch.client)].waiting -= 1
+        lanes = company.lanes
+        company.left -= arrival.size + _MESSAGE_BYTES * len(arrival.batch.messages)
+        arrival.connection.waiting -= 1
         if arrivals:
             lanes.rotate(-1)
             return
@@ -167,7 +169,7 @@ class Turns:
 
     def _drop_first(self, lane: Lane) -> None:
         arrival = lane.arrivals.popleft()
-        self._connections[id(arrival.batch.client)].waiting -= 1
+        arrival.connection.waiting -= 1
         if not lane.arrivals and not lane.is_held:
             self._unready(lane)
 
@@ -190,7 +192,7 @@ class Turns:
 
     def drop(self, arrival: Arrival) -> bool:
         """Removes an arrival that was decoded in part; whether it was there."""
-        connection = self._connections.get(id(arrival.batch.client))
+        connection = arrival.connection
         if connection is None or not connection.waiting or connection.lane.arrivals[0] is not arrival:
             return False
         self._drop_first(connection.lane)

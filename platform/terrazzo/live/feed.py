@@ -44,10 +44,12 @@ class Feed:
         self.idle_since_s: float | None = None  # since nobody subscribes
         self.size = 0  # bytes, roughly
         self.gone_seq = seq  # the number of the newest entry that isn't here any more
+        self.first = 0  # the place of the oldest entry
+        self.end = 0  # the place of the next entry to come
+        self.styled = 0  # rises when ``style`` begins anew: two objects for equal styles would be framed apart
         self._frames = frames
         self._entries: list[FrameEntry] = []
         self._head = 0  # index of the oldest entry
-        self._first = 0  # its place
         self._styles: dict[tuple[int, Framing, frozenset[str]], Style] = {}
         self._cuts: dict[tuple[int, Style], FrameBatch] = {}
         self._selectables: dict[FrameEntry, Selectable] = {}  # read once for all who select some variables
@@ -62,22 +64,13 @@ class Feed:
         """Whether there are entries before the newest."""
         return len(self._entries) - self._head > 1
 
-    @property
-    def first(self) -> int:
-        """The place of the oldest entry."""
-        return self._first
-
-    @property
-    def end(self) -> int:
-        """The place of the next entry to come."""
-        return self._first + len(self._entries) - self._head
-
-    def append(self, entry: FrameEntry) -> None:
-        """Adds the newest entry; a full ring drops its oldest."""
+    def append(self, entry: FrameEntry) -> int:
+        """Adds the newest entry; a full ring drops its oldest. Returns by how many bytes it grew."""
         self._entries.append(entry)
-        self.size += entry.size
-        if self.end - self._first > self._frames:
-            self.drop_oldest()
+        size = entry.size
+        self.size += size
+        self.end = end = self.end + 1
+        return size - self.drop_oldest() if end - self.first > self._frames else size
 
     def drop_oldest(self) -> int:
         """Drops the oldest entry; returns its size in bytes, 0 where there is none."""
@@ -86,7 +79,7 @@ class Feed:
         entry = self._entries[self._head]
         self._entries[self._head] = _GONE  # which frees it
         self._head += 1
-        self._first += 1
+        self.first += 1
         self.gone_seq = entry.seq
         self.size -= entry.size
         if self._head >= _COMPACT and self._head * 2 >= len(self._entries):
@@ -97,7 +90,7 @@ class Feed:
     def place_after(self, seq: int) -> int:
         """The place of the first entry with a later number."""
         index = bisect_right(self._entries, seq, lo=self._head, key=lambda entry: entry.seq)
-        return self._first + index - self._head
+        return self.first + index - self._head
 
     def cut(self, place: int, style: Style, *, most_bytes: int) -> FrameBatch:
         """The frames from a place on, up to about ``most_bytes``; readers at the same place share the work."""
@@ -119,6 +112,7 @@ class Feed:
         """Frees what the last readers asked for: there are none now."""
         self.forget_cuts()
         self._styles.clear()
+        self.styled += 1
 
     def style(self, label: int, framing: Framing, keys: frozenset[str]) -> Style:
         """The one object for equal styles, which entries compare by identity."""
@@ -126,13 +120,14 @@ class Feed:
         if found is None:
             if len(self._styles) >= _MOST_STYLES:
                 self._styles.clear()
+                self.styled += 1
             found = self._styles[label, framing, keys] = Style(label, framing, keys)
         return found
 
     def _cut(self, place: int, style: Style, most_bytes: int) -> FrameBatch:
         parts: list[bytes] = []
         entry, size = None, 0
-        for index in range(self._head + place - self._first, len(self._entries)):
+        for index in range(self._head + place - self.first, len(self._entries)):
             entry = self._entries[index]
             frame = entry.framed if entry.style is style else style.frame(entry)
             parts.append(frame)
@@ -144,7 +139,7 @@ class Feed:
     def _cut_selected(self, place: int, style: Style, most_bytes: int) -> FrameBatch:
         """As ``_cut``, of the variables that the style selects; looks at so much, whether or not it finds any."""
         parts: list[bytes] = []
-        begin, seq, size = self._head + place - self._first, self.gone_seq, 0
+        begin, seq, size = self._head + place - self.first, self.gone_seq, 0
         for entry in self._entries[begin : begin + _LOOKED_AT]:
             place, seq = place + 1, entry.seq
             size += len(entry.tail)
@@ -214,7 +209,19 @@ class Subscription:
         keys: of mosaic records only these variables; empty: all.
     """
 
-    __slots__ = ("_gap", "_place", "actor", "connection", "feed", "key_bytes", "keys", "number", "seq")
+    __slots__ = (
+        "_gap",
+        "_place",
+        "_style",
+        "_styled",
+        "actor",
+        "connection",
+        "feed",
+        "key_bytes",
+        "keys",
+        "number",
+        "seq",
+    )
 
     def __init__(
         self,
@@ -234,6 +241,8 @@ class Subscription:
         self.feed = feed
         self.seq = seq  # the last number that was sent, or that counts as seen
         self._place = feed.end
+        self._style: Style | None = None  # as the feed has it
+        self._styled = -1  # since when
         self._gap: Gap | None = None
 
     @property
@@ -271,7 +280,11 @@ class Subscription:
             data = framing(gap_frame(self.number, self._gap))
             self._gap = None
             stats.gaps += 1
-        batch = feed.cut(self._place, feed.style(self.number, framing, self.keys), most_bytes=BATCH_BYTES)
+        style = self._style
+        if style is None or self._styled != feed.styled or style.framing is not framing:
+            style = self._style = feed.style(self.number, framing, self.keys)
+            self._styled = feed.styled
+        batch = feed.cut(self._place, style, most_bytes=BATCH_BYTES)
         if batch.place > self._place:
             self._place, self.seq = batch.place, batch.seq
             stats.frames_sent += batch.frames

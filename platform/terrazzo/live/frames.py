@@ -128,7 +128,7 @@ class Style(NamedTuple):
 
     def frame(self, entry: FrameEntry) -> bytes:
         """An entry as a frame of this style; the entry keeps it for the next subscriber of the same style."""
-        entry.framed = self.frame_of(entry.tail)
+        entry.framed = self.framing(b'{"resp":"live","subscription":%d' % self.label + entry.tail)
         entry.style = self
         return entry.framed
 

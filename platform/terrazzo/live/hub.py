@@ -103,16 +103,14 @@ class LiveHub:
 
     def append(self, feeds: Iterable[Feed], entry: FrameEntry) -> None:
         """Adds one entry to the feeds that the index found for it."""
-        self.seq += 1
-        entry.seq = self.seq
-        self.stats.frames_published += 1
+        entry.seq = self.seq = self.seq + 1
+        stats, shares, frame_sender = self.stats, self._shares, self._frame_sender
+        stats.frames_published += 1
         for feed in feeds:
-            before = feed.size
-            feed.append(entry)
-            self._shares.grow(feed, feed.size - before)
-            if feed.subscriptions and self._frame_sender is not None:
-                self._frame_sender.mark(feed)
-        self.stats.bytes_kept = self._shares.total_bytes
+            shares.grow(feed, feed.append(entry))
+            if feed.subscriptions and frame_sender is not None:
+                frame_sender.mark(feed)
+        stats.bytes_kept = shares.total_bytes
 
     def every(self) -> list[Subscription]:
         """All subscriptions."""

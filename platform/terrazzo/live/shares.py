@@ -60,8 +60,9 @@ class FeedShares:
 
         Each feed keeps its newest entry.
         """
-        self._count(feed.owner, size)
-        if self.total_bytes > self._most_bytes:
+        self._bytes[feed.selector.company_id] += size
+        self.total_bytes = total = self.total_bytes + size
+        if total > self._most_bytes:
             self._make_room(self._most_bytes - self._most_bytes // _SLACK)
 
     def _count(self, owner: Owner, size: int) -> None:

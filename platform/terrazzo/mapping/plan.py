@@ -87,7 +87,7 @@ def source_steps(table: MappingTable, points: Mapping[int, str]) -> PlanSteps[Pl
     any_run, codes = (yield from _joined(_ANY_HEAD, writer.any_lines())), tuple(writer.codes)
     if any(_UNSPEAKABLE & set(code) for code in codes):
         return PlanSource(any_run, None, codes)
-    names, times = [f"x{place}" for place in points], [f"t[{place}]" for place in writer.timed]
+    names, times = [writer.name_of(place) for place in points], [f"t[{place}]" for place in writer.timed]
     head = _HEAD.format(
         older="T < s.newest_us or T < s.derived_us" if table.derived else "T < s.newest_us",
         points=", ".join(names),
@@ -201,8 +201,7 @@ class _Writer:
             if rows[place].kind is RowKind.EVNT:
                 yield f" v[{place}] = x{place}"
             else:
-                steps = [*self._compute(rows[place].expression, f"x{place}"), *self._keep(rows[place], place)]
-                yield from _indented(1, steps)
+                yield from _indented(1, [*self._given(rows[place], place), *self._keep(rows[place], place)])
         if self._table.derived:
             yield " s.derived_us = T"
             yield from _indented(1, self._all_derived(self._keep_spaced))
@@ -212,6 +211,11 @@ class _Writer:
             return
         yield f" if {' is '.join(f'n{place}' for place in self._places)} is UNSET: return None, False, True"
         yield f" return Changes({', '.join(f'n{place}' for place in self._places)}), False, True"
+
+    def name_of(self, place: int) -> str:
+        """The variable that ``run`` puts a slot's point into: the slot's own where it is taken as it comes."""
+        row = self._table.rows[place]
+        return f"n{place}" if row.kind is not RowKind.EVNT and row.expression is None else f"x{place}"
 
     def any_lines(self) -> Iterator[str]:
         """The body of ``any_run``: it looks at each point and each time."""
@@ -239,7 +243,8 @@ class _Writer:
             place = self._table.place(row)
             if row.interval_us:
                 yield f"n{place} = UNSET"
-            yield from self._spaced(row, place, [*self._derived(row, place), *keep(row, place)])
+            n = "n" if keep == self._record_timed else f"n{place}"
+            yield from self._spaced(row, place, [*self._derived(row, place, n), *keep(row, place)])
 
     def _all_events(self) -> Iterator[str]:
         events = [(place, row) for place, row in enumerate(self._table.rows) if row.kind is RowKind.EVNT]
@@ -256,20 +261,24 @@ class _Writer:
         if row.kind is RowKind.EVNT:
             yield f"   v[{place}] = x"
             return
-        yield from _indented(3, [*self._compute(row.expression, "x"), *self._record(row, place)])
+        yield from _indented(3, [*self._compute(row.expression, "x", "n"), *self._record(row, place)])
         yield "  else: late = True"
 
-    def _derived(self, row: MappingRow, place: int) -> Iterator[str]:
+    def _given(self, row: MappingRow, place: int) -> Iterator[str]:
+        if row.expression is not None:
+            yield from self._compute(row.expression, self.name_of(place), f"n{place}")
+
+    def _derived(self, row: MappingRow, place: int, n: str) -> Iterator[str]:
         if row.kind is RowKind.STT:
-            yield f"n = w[{place}].value(T)"
+            yield f"{n} = w[{place}].value(T)"
             return
         if row.kind is RowKind.COL:
             yield f"x = s.collected.get({row.project!r})"
-        yield from self._compute(row.expression, "x")
+        yield from self._compute(row.expression, "x", n)
 
     def _event(self, row: MappingRow, place: int) -> Iterator[str]:
         steps = [
-            *self._compute(row.condition, f"v[{place}]"),
+            *self._compute(row.condition, f"v[{place}]", "n"),
             "if n:",
             f" if not e[{place}]: e[{place}] = True; s.raised.append({place})",
             f"elif n is not None and e[{place}] is not False:",
@@ -288,28 +297,28 @@ class _Writer:
         yield f" s.marks[{place}] = k"
         yield from _indented(1, steps)
 
-    def _compute(self, expression: Expression | None, x: str) -> Iterator[str]:
-        """Lines that set ``n`` to the value of an expression or, without one, of the point."""
+    def _compute(self, expression: Expression | None, x: str, n: str) -> Iterator[str]:
+        """Lines that set the variable ``n`` to the value of an expression or, without one, of the point."""
         if expression is None:
-            yield f"n = {x}"
+            yield f"{n} = {x}"
             return
         tree, places = expression.tree, {X: x}
         source = expression_source(tree, lambda code: places.get(code) or f"v[{self._table.places[code]}]")
         yield "try:"
-        yield f" n = {source}"
-        if is_float(tree):
-            yield " if not -9e18 <= n <= 9e18: n = settle(n)"
+        yield f" {n} = {source}"
+        if is_float(tree):  # less itself it is nothing, unless it is infinite or no number
+            yield f" if {n} - {n}: {n} = settle({n})"
         elif is_number(tree):  # an integer is compared with integers: with floats it takes four times as long
-            fits = f"{-_SMALL} < n < {_SMALL} or {-_LARGE} <= n <= {_LARGE}"
-            yield f" if not ({fits} if n.__class__ is int else -9e18 <= n <= 9e18): n = settle(n)"
+            fits = f"{-_SMALL} < {n} < {_SMALL} or {-_LARGE} <= {n} <= {_LARGE}"
+            yield f" if not ({fits}) if {n}.__class__ is int else {n} - {n}: {n} = settle({n})"
         elif not is_settled(tree):
-            yield " n = settle(n)"
-        yield "except FAULTS: n = None"
+            yield f" {n} = settle({n})"
+        yield f"except FAULTS: {n} = None"
 
     def _record(self, row: MappingRow, place: int) -> Iterator[str]:
         """Lines for ``any_run``: a changed ``n`` goes into the state and into ``out``."""
-        yield from self._sample(row)
-        yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n")
+        yield from self._sample(row, "n")
+        yield from _if_changed(row, place, f"v[{place}] = out[{row.code!r}] = n", "n")
 
     def _record_timed(self, row: MappingRow, place: int) -> Iterator[str]:
         yield f"t[{place}] = T"
@@ -317,8 +326,8 @@ class _Writer:
 
     def _keep(self, row: MappingRow, place: int) -> Iterator[str]:
         """The short way: ``n`` and the slot's number is the change, or unset."""
-        yield from self._sample(row)
-        yield from _if_changed(row, place, f"v[{place}] = n{place} = n")
+        yield from self._sample(row, f"n{place}")
+        yield from _if_changed(row, place, f"v[{place}] = n{place}", f"n{place}")
         if not row.cycled:
             yield f"else: n{place} = UNSET"
 
@@ -327,17 +336,18 @@ class _Writer:
             yield f"t[{place}] = T"
         yield from self._keep(row, place)
 
-    def _sample(self, row: MappingRow) -> Iterator[str]:
+    def _sample(self, row: MappingRow, n: str) -> Iterator[str]:
         for window in self._samples.get(row.code, ()):
-            yield f"w[{window}].add(T, n)"
+            yield f"w[{window}].add(T, {n})"
 
 
-def _if_changed(row: MappingRow, place: int, store: str) -> Iterator[str]:
+def _if_changed(row: MappingRow, place: int, store: str, n: str) -> Iterator[str]:
     if row.cycled:
         yield store
         return
     yield f"o = v[{place}]"
-    yield "if n != o or (n.__class__ is not o.__class__ and (n.__class__ is bool or o.__class__ is bool)):"
+    is_other_kind = f"{n}.__class__ is not o.__class__ and ({n}.__class__ is bool or o.__class__ is bool)"
+    yield f"if {n} != o or ({is_other_kind}):"
     yield f" {store}"
 
 

@@ -7,16 +7,18 @@ on a connection) notes its name in ``Entry.who``.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, NamedTuple
+from typing import Any
 
-Running = asyncio.Task[Any] | None
+import msgspec
 
 
-class Work(NamedTuple):
-    """An operation, and the company it is done for; 0 where that isn't known."""
+class Work(msgspec.Struct, eq=False):
+    """An operation, and the company it is done for; 0 where that isn't known (yet)."""
 
     operation: str
     company_id: int = 0
+    task: asyncio.Task[Any] | None = None  # that does it
+    before: Work | None = None  # what it did before, and does again
 
     def __str__(self) -> str:
         return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
@@ -25,19 +27,18 @@ class Work(NamedTuple):
 _noted: dict[asyncio.Task[Any], Work] = {}
 
 
-def begin(work: Work) -> tuple[Running, Work | None]:
+def begin(work: Work) -> Work:
     """Notes what the current task does from now on; give ``end`` what this returns."""
     task = asyncio.current_task()
-    if task is None:
-        return None, None
-    before = _noted.get(task)
-    _noted[task] = work
-    return task, before
+    if task is not None:
+        work.task, work.before = task, _noted.get(task)
+        _noted[task] = work
+    return work
 
 
-def end(begun: tuple[Running, Work | None]) -> None:
+def end(begun: Work) -> None:
     """The task does again what it did before."""
-    task, before = begun
+    task, before = begun.task, begun.before
     if task is None:
         return
     if before is None:

@@ -97,7 +97,8 @@ class LoopWatch(Collector):
         self.longest_cpu_s = max(self.longest_cpu_s, cpu_s - self._cpu_s)
         if delay_s > HELD_S:
             self._tell(delay_s, cpu_s - self._cpu_s)
-        self._collected_s, self._cpu_s = 0.0, time.thread_time()
+            cpu_s = time.thread_time()
+        self._collected_s, self._cpu_s = 0.0, cpu_s
         self._due_s = self._clock() + BEAT_S
         self._handle = loop.call_later(BEAT_S, self._beat, loop)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -22,8 +22,9 @@ from terrazzo.api.kernel.envelope import (
 )
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
-from terrazzo.api.kernel.long_lists import UnreadAnswers, encode_long
+from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_long
 from terrazzo.api.kernel.operation import Caller, Operation, OperationTable, Subscriber
+from terrazzo.api.kernel.paging import CountedList
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
@@ -75,48 +76,57 @@ class Performer:
         limits = services.limits
         self._unread = UnreadAnswers(most_bytes=limits.answer_bytes, of_company=limits.company_answer_bytes)
         self.kept_answers = self._unread.kept
+        self._short: set[type[msgspec.Struct]] = set()  # kinds of results without records
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
         began = perf_counter()
         code = SUCCESS
-        noted = at_work.begin(Work(operation.name))
+        work = at_work.begin(Work(operation.name))
         try:
-            who = await self._admit(operation, caller)
+            who = self._admit(operation, caller, work)
             result = reply.present(await operation.handler(self._services, who, decode()))
-            answer = await self._encode(result, counting(reply, result))
+            if result.__class__ in self._short:
+                answer = reply.success(result)
+            else:
+                answer = await self._encode(result, reply, work)
+            if len(answer.body) > COUNTED_BYTES:
+                self._unread.keep(answer, work.company_id)
         except Exception as error:  # noqa: BLE001 - explain() logs what nobody expected
             failure = explain(error, reply)
             code = failure.code
             answer = reply.failure(failure)
         finally:
-            at_work.end(noted)
+            at_work.end(work)
         self._traffic.count(operation.name, code, perf_counter() - began)
         return answer
 
-    async def _encode(self, result: Any, reply: Reply) -> Answer:
-        """The answer, which counts from now on as long as it is there; until then what it is made of does."""
-        company_id, unread = at_work.company_id(), self._unread
-        with self._services.memory.holding("pages", company_id) as holding:
-            answer = reply.success(await encode_long(result, most_bytes=unread.most_bytes, grow=holding.grow))
-        unread.keep(answer, company_id)
-        return answer
+    async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
+        """The answer; what a long one is made of counts until then."""
+        if isinstance(result, CountedList):
+            reply = counting(reply, result)
+        if not is_long(result):
+            if isinstance(result, msgspec.Struct) and not hasattr(result, "data"):
+                self._short.add(type(result))
+            return reply.success(result)
+        with self._services.memory.holding("pages", work.company_id) as holding:
+            return reply.success(await encode_long(result, most_bytes=self._unread.most_bytes, grow=holding.grow))
 
     async def recognize(self, caller: Caller) -> None:
         """Checks the token that a connection that stays was opened with; one that isn't good is answered later."""
         with suppress(NotAuthenticated):
-            await identify(self._services.tokens, caller)
+            identify(self._services.tokens, caller)
 
-    async def _admit(self, operation: Operation, caller: Caller) -> Actor | Caller | Subscriber:
+    def _admit(self, operation: Operation, caller: Caller, work: Work) -> Actor | Caller | Subscriber:
         permission = operation.permission
         if permission is None:
             return caller
-        actor = await identify(self._services.tokens, caller)
+        actor = identify(self._services.tokens, caller)
         if not actor.may(permission):
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
-        at_work.begin(Work(operation.name, actor.company_id))
+        work.company_id = actor.company_id
         self._services.memory.check("requests", actor.company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
@@ -173,15 +183,15 @@ class Gateway:
             return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
         return GatewayRequest(operation, head, body or "{}")
 
-    async def perform(self, asked: GatewayRequest, caller: Caller) -> Answer:
-        """Does what was asked.
+    def perform(self, asked: GatewayRequest, caller: Caller) -> Coroutine[Any, Any, Answer]:
+        """Does what was asked, when it is awaited.
 
         A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
         """
         head = asked.head
         if head.authorization is not msgspec.UNSET:
             caller.token = bearer_token(head.authorization)
-        return await self._performer.perform(
+        return self._performer.perform(
             asked.operation,
             caller,
             lambda: self._validator.from_json(asked.operation, asked.body, strict=head.strict),

@@ -9,7 +9,7 @@ from terrazzo.domain.actor import Actor
 from terrazzo.errors import NotAuthenticated
 
 
-async def identify(tokens: TokenService, caller: Caller) -> Actor:
+def identify(tokens: TokenService, caller: Caller) -> Actor:
     """Whose the caller's token is.
 
     Over HTTP it is checked with every request. On a connection that stays it is checked when it is first shown, and
@@ -20,20 +20,18 @@ async def identify(tokens: TokenService, caller: Caller) -> Actor:
     """
     if not caller.token:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-    actor = await _verify(tokens, caller, caller.token)
+    actor = tokens.verify(caller.token) if caller.live is None else _verify_held(tokens, caller, caller.token)
     if caller.slot is not None:
         caller.slot.prove(actor.company_id)
     return actor
 
 
-async def _verify(tokens: TokenService, caller: Caller, token: str) -> Actor:
-    if caller.live is None:
-        return await tokens.verify(token)
+def _verify_held(tokens: TokenService, caller: Caller, token: str) -> Actor:
     held = held_by(caller)
     if held is None:
         caller.held = None
-        held = caller.held = await tokens.hold(token)
-    return await tokens.verify_held(held)
+        held = caller.held = tokens.hold(token)
+    return tokens.verify_held(held)
 
 
 def held_by(caller: Caller) -> HeldToken | None:

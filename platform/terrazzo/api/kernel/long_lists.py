@@ -23,7 +23,9 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _FEW = 10  # records that are encoded at once
-_COUNTED_BYTES = 16 * 1024  # smaller answers are not counted
+COUNTED_BYTES = 16 * 1024
+"""Answers that aren't larger are not counted."""
+
 _GROWS_BYTES = 64 * 1024  # of encoded records, after which they are counted
 _COPIES = 3  # of each byte: as it was read, encoded, and in the answer
 _RETRY_AFTER_S = 1.0
@@ -48,9 +50,18 @@ class Made(Generic[T]):
         return map(self._make, self._sources)
 
 
+_LONG = (list, dict, Made)
+
+
 def made(sources: Sequence[S], make: Callable[[S], T]) -> list[T]:
     """``Made``, for the field ``data`` of a result: it is gone through like a list, and not otherwise used."""
     return cast("list[T]", Made(sources, make))
+
+
+def is_long(result: Any) -> bool:
+    """Whether a result has to be encoded by ``encode_long``."""
+    found = getattr(result, "data", result)
+    return isinstance(found, _LONG) and (len(found) > _FEW or isinstance(found, Made))
 
 
 async def encode_long(result: Any, *, most_bytes: int, grow: Callable[[int], object]) -> Any:
@@ -108,7 +119,7 @@ class UnreadAnswers:
             Throttled: with what the company has not taken it would be too much.
         """
         size = len(answer.body)
-        if size <= _COUNTED_BYTES:
+        if size <= COUNTED_BYTES:
             return
         if size > self.most_bytes:
             raise too_large(self.most_bytes)

@@ -194,13 +194,17 @@ class LoginService(Protocol):
 class TokenService(Protocol):
     """Checks and ends tokens, and checks API keys, which go wherever a token goes."""
 
-    async def verify(self, token: str) -> Actor:
+    @property
+    def version(self) -> int:
+        """Rises with all that may make a good token (no API key) a bad one, but for its time."""
+
+    def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
 
-    async def hold(self, token: str) -> HeldToken:
+    def hold(self, token: str) -> HeldToken:
         """Checks a token for a connection that stays; raises as ``verify`` does."""
 
-    async def verify_held(self, held: HeldToken) -> Actor:
+    def verify_held(self, held: HeldToken) -> Actor:
         """Whose it is, though it may have expired since; raises ``NotAuthenticated`` once it is ended."""
 
     async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:

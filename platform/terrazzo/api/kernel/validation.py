@@ -78,7 +78,10 @@ def _without_nulls(request: type[msgspec.Struct], values: Mapping[str, msgspec.R
 
 def _spelled(request: type[msgspec.Struct], body: str) -> str:
     """The body with its fields spelled right; costs nothing where no wrong spelling is in it."""
-    if not any(wrong in body for wrong in SPELLINGS):
+    for wrong in SPELLINGS:
+        if wrong in body:
+            break
+    else:
         return body
     try:
         return msgspec.json.encode(_renamed(request, _fields_of.decode(body))).decode()

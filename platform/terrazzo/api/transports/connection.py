@@ -304,7 +304,12 @@ class HttpConnection(asyncio.Protocol):
             address = self._port.proxies.client_of(self._address, hops) if hops else self._address
             if self.is_proxied:
                 self.enter_request(address)
-            if refusal := self.refusal:
+            if not (self.is_proxied or self.is_in_reserve):
+                caller = Caller(address, known.token, slot=self._own_slot)
+                writable = self._write(await heads.answer(body, caller, known.action))
+                if writable is not None:
+                    await writable.wait()
+            elif refusal := self.refusal:
                 await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
             else:
                 await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot), known.action))
@@ -312,9 +317,11 @@ class HttpConnection(asyncio.Protocol):
             pass  # the peer is gone, and with it whoever would want to know
         finally:
             self._answering = None
-            self._leave_request()
+            if self._request_slot is not None:
+                self._leave_request()
             idle.restart()
-            self._go_on()
+            if self._held or self._is_closing:
+                self._go_on()
 
     async def send(self, answer: Answer) -> None:
         """Writes a whole response, and waits for a peer that is slow to read.
@@ -322,12 +329,17 @@ class HttpConnection(asyncio.Protocol):
         Raises:
             ConnectionResetError: the peer is gone.
         """
+        writable = self._write(answer)
+        if writable is not None:
+            await writable.wait()
+
+    def _write(self, answer: Answer) -> asyncio.Event | None:
+        """Writes a whole response; for a peer that is slow to read what is to be waited for."""
         transport = self._transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the peer is gone")
         write_answer(transport, answer)
-        if self._writable is not None:
-            await self._writable.wait()
+        return self._writable
 
     def _go_on(self) -> None:
         """What came early is next."""

@@ -154,7 +154,7 @@ class BodyReader:
         Who shows one that has expired is answered as everywhere, with status 200.
         """
         try:
-            return (await identify(self._tokens, caller)).company_id
+            return identify(self._tokens, caller).company_id
         except NotAuthenticated as error:
             if caller.token:
                 raise BodyRefused(200, str(error), NOT_AUTHENTICATED) from None

@@ -34,14 +34,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
     Raises:
         PacketError: what the peer did wrong; the packets before it have been handled.
     """
-    core = connection.core
-    now_us = core.now_us()
-    client, turns, subscriptions, back_pressure = (
-        connection.client,
-        core.turns,
-        connection.subscriptions,
-        core.back_pressure,
-    )
+    core, client, subscriptions = connection.core, connection.client, connection.subscriptions
+    now_us, turns, back_pressure = core.now_us(), core.turns, core.back_pressure
     position, size, needed, is_late = 0, len(data), 0, False
     if client is not None:
         messages_before, seen_us, client.last_packet_us = client.messages_in, client.last_packet_us, now_us
@@ -68,15 +62,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
         if header in ACKS and _is_plain_ack(connection, data, position):
             position = _handle_plain_acks(connection, data, position)
             continue
-        frame = parse_frame(data, position)
-        if frame is None:
-            break
-        start, end = frame
-        if end - position > connection.packet_limit:  # [MQTT-3.2.2-15]
-            needed = _refuse_size(connection, data, position, frame)
-            break
-        if end > size:
-            needed = end - position
+        needed, start, end = _frame_of(connection, data, position)
+        if not start:
             break
         if is_late := turns.is_over_for(connection.owner):
             break
@@ -126,6 +113,18 @@ def _refuse_size(connection: Connection, data: bytes, position: int, frame: tupl
         found = find_level(Cursor(data, start))
         connection.speak(found.level if found is not None else 0)
     raise PacketError(DisconnectReasonCode.PACKET_TOO_LARGE, f"a packet of {end - position} bytes")
+
+
+def _frame_of(connection: Connection, data: bytes, position: int) -> tuple[int, int, int]:
+    """How many bytes of a packet have to be there, and where its body starts and ends; the start is 0 where it isn't
+    all there."""
+    frame = parse_frame(data, position)
+    if frame is None:
+        return 0, 0, 0
+    start, end = frame
+    if end - position > connection.packet_limit:  # [MQTT-3.2.2-15]
+        return _refuse_size(connection, data, position, frame), 0, 0
+    return (0, start, end) if end <= len(data) else (end - position, 0, 0)
 
 
 def _is_plain_ack(connection: Connection, data: bytes, position: int) -> bool:

@@ -303,12 +303,10 @@ class Connection(ConnectionWriter):
 
     def finish_read(self) -> None:
         """Ends one read: sends its acknowledgements, and hands its batch to the embedding program."""
-        if self.acks:
-            self.acknowledge_so_far()
-        batch = self.batch
+        self.acknowledge_so_far()
+        batch, self.batch = self.batch, None
         if batch is None:
             return
-        self.batch = None
         if self.waiting is None:
             self.waiting = Acknowledgements()
         self.waiting.add(batch)

@@ -136,6 +136,7 @@ def test_nothing_is_plain(https: Https) -> None:
     parts = json.loads(https.get("/readyz") or b"{}")["parts"]
     assert "mqtt" in parts
     assert "websocket" not in parts
+    wait_for(lambda: "  data  " in https.log.read_text(), "the greeting, which comes after it is ready")
     greeting = https.log.read_text()
     assert f"gateway    https://127.0.0.1:{https.port}/apiproxy/api\n" in greeting
     assert f"terminals  mqtts://127.0.0.1:{https.tls_port}\n" in greeting

@@ -131,7 +131,12 @@ def test_an_action(world: World, deadline: float, action: str) -> None:
     ],
 )
 def test_a_path(world: World, deadline: float, path: str, method: str) -> None:
+    ends_session = path.removeprefix(f"{GATEWAY_PATH}/") in ENDS_SESSIONS
+    if ends_session:
+        world.rehearsal.log_in()
     check(world, document(), path, method, deadline=deadline)
+    if ends_session:
+        world.rehearsal.log_in()
 
 
 def test_an_answer_outside_its_schema_is_noticed(world: World, deadline: float) -> None:

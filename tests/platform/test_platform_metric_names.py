@@ -21,19 +21,24 @@ from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.configurations.sender import ConfigStats
 from terrazzo.diagnostics.journal import RefusalStats
+from terrazzo.events.expiry import EventExpiryStats
 from terrazzo.ingest.commit_group import IngestStats
+from terrazzo.ingest.decoders import DecoderStats
 from terrazzo.live.stats import LiveStats
 from terrazzo.mapping.effect_queue import EffectQueueStats
 from terrazzo.mapping.engine import MappingStats
 from terrazzo.messenger.project_sender import SenderStats
 from terrazzo.metadata.event_quotas import EventQuotaStats
 from terrazzo.metadata.quotas import QuotaStats
+from terrazzo.metadata.retention import RetentionStats
 from terrazzo.objects.flag_watch import FlagStats
 from terrazzo.ports.bridge import BridgeStatus
 from terrazzo.ports.store import StoreStats
+from terrazzo.rules.commander import CommandStats as RuleCommandStats
 from terrazzo.rules.notifier import NotifierStats
+from terrazzo.rules.watch import WatchStats
 from terrazzo.runtime.assembly import bridge_metrics, metric_names
-from terrazzo.runtime.assembly.part_metrics import part_metrics
+from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
 from terrazzo.terminals.provisioning import ProvisionStats
@@ -50,6 +55,8 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "effect_queue": (EffectQueueStats, metric_names.EFFECTS),
     "messenger": (SenderStats, metric_names.MESSENGER),
     "rules": (NotifierStats, metric_names.RULES),
+    "rule_watch": (WatchStats, metric_names.RULE_WATCH),
+    "rule_commands": (RuleCommandStats, metric_names.RULE_COMMANDS),
     "campaigns": (CampaignStats, metric_names.CAMPAIGNS),
     "commands": (CommandStats, metric_names.COMMANDS),
     "configurations": (ConfigStats, metric_names.CONFIGURATIONS),
@@ -66,6 +73,12 @@ PARTS: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "quotas": (QuotaStats, metric_names.QUOTAS),
     "event_quotas": (EventQuotaStats, metric_names.EVENT_QUOTAS),
 }
+KEPT: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
+    "event_expiry": (EventExpiryStats, metric_names.EVENT_EXPIRY),
+    "retention": (RetentionStats, metric_names.RETENTION),
+    "decoders": (DecoderStats, metric_names.DECODERS),
+}
+EVERY = {**PARTS, **KEPT}
 
 
 def numbers(stats: Any) -> dict[str, float]:
@@ -84,7 +97,7 @@ class _Bridge:
 
 def exposed() -> Iterator[tuple[str, float]]:
     """The samples of a platform whose every number is another."""
-    parts = {part: kind() for part, (kind, _) in PARTS.items()}
+    parts = {part: kind() for part, (kind, _) in EVERY.items()}
     counted = 0
     for stats in parts.values():
         for name in numbers(stats):
@@ -92,7 +105,8 @@ def exposed() -> Iterator[tuple[str, float]]:
             setattr(stats, name, counted)
     registry = CollectorRegistry()
     store = parts.pop("store")
-    own = part_metrics(store=lambda: store, **parts)
+    own = kept_metrics(**{part: parts.pop(part) for part in KEPT})
+    own += part_metrics(store=lambda: store, **parts)
     for collector in [*own, *bridge_metrics.bridge_metrics([_Bridge()])]:
         registry.register(collector)
     for family in text_string_to_metric_families(generate_latest(registry).decode()):
@@ -100,19 +114,19 @@ def exposed() -> Iterator[tuple[str, float]]:
         yield from ((family.name if is_histogram else sample.name, sample.value) for sample in family.samples)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", EVERY)
 def test_every_number_has_a_metric_of_its_own(part: str) -> None:
-    kind, names = PARTS[part]
+    kind, names = EVERY[part]
     assert sorted(each.field for each in names.values()) == sorted(numbers(kind()))
 
 
 def test_every_metric_is_written_out_once() -> None:
     found = dict(exposed())
-    assert len(found) > len([name for _, names in PARTS.values() for name in names])
+    assert len(found) > len([name for _, names in EVERY.values() for name in names])
     assert {name: SOURCE.count(f'"{name}"') for name in found} == dict.fromkeys(found, 1)
 
 
 def test_every_metric_shows_the_number_that_it_is_named_after() -> None:
     values = dict(exposed())
-    wanted = [name for _, names in PARTS.values() for name in names]
+    wanted = [name for _, names in EVERY.values() for name in names]
     assert [values[name] for name in wanted] == list(range(1, len(wanted) + 1))

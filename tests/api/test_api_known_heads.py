@@ -23,6 +23,8 @@ from waiting import close, until
 
 KNOWN = "request with a known head"  # what a task that answers one is called
 PING = b'{"action":"ping","message":"x"}'
+SLOW = b'{"action":"login","username":"unknown here","password":"wrong password"}'
+"""Takes as long as it takes to look at a password: that of the users of tests is looked at in no time."""
 
 
 class Line:
@@ -169,12 +171,11 @@ async def test_requests_that_came_ahead_are_not_overtaken(site: Site) -> None:
 
 
 async def test_requests_after_a_slow_one_wait_for_it(site: Site) -> None:
-    slow = json.dumps({"action": "login", "username": "admin", "password": "wrong password"}).encode()
     async with site.line() as line:
-        assert (await line.ask(site.request(slow)))["code"] != 200
+        assert (await line.ask(site.request(SLOW)))["code"] != 200
         assert await line.ask(site.request()) == pong("x")
         seen = site.read_by_aiohttp
-        line.writer.write(site.request(slow))
+        line.writer.write(site.request(SLOW))
         for number in range(5):
             await asyncio.sleep(0.001)  # so that each comes as a read of its own, while the first is computed
             line.writer.write(site.request(PING.replace(b"x", b"%d" % number)))
@@ -232,10 +233,9 @@ async def test_an_active_connection_stays_and_an_idle_one_ends(rig: Rig) -> None
 async def test_who_leaves_before_the_answer_harms_nobody(
     site: Site, caplog: pytest.LogCaptureFixture, is_abrupt: bool
 ) -> None:
-    slow = json.dumps({"action": "login", "username": "admin", "password": "wrong password"}).encode()
     async with site.line() as line:
-        assert (await line.ask(site.request(slow)))["resp"] == "login"
-        line.writer.write(site.request(slow))
+        assert (await line.ask(site.request(SLOW)))["resp"] == "login"
+        line.writer.write(site.request(SLOW))
         await until(_answering)
         line.writer.write(site.request())
         await asyncio.sleep(0.01)  # so that the server holds it
@@ -247,10 +247,9 @@ async def test_who_leaves_before_the_answer_harms_nobody(
 
 
 async def test_a_server_that_stops_finishes_what_is_under_way(rig: Rig) -> None:
-    slow = json.dumps({"action": "login", "username": "admin", "password": "wrong password"}).encode()
     async with open_site(rig) as site, site.line() as line:
-        assert (await line.ask(site.request(slow)))["resp"] == "login"
-        line.writer.write(site.request(slow))
+        assert (await line.ask(site.request(SLOW)))["resp"] == "login"
+        line.writer.write(site.request(SLOW))
         await until(_answering)
         await site.server.stop()
         assert (await line.read())[2]["resp"] == "login"

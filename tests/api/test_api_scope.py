@@ -101,7 +101,7 @@ _ROWS = {
     "dashboard": {"title": "@mark"},
 }
 _RULE = {"kinds": ["event"], "channel": "sms", "recipients": ["@mark"]}
-_RULE |= dict.fromkeys(("codes", "subject", "template", "url", "secret"))
+_RULE |= dict.fromkeys(("codes", "subject", "template", "url", "secret", "terminal_list"))
 _IMPORTED: dict[str, dict[str, Any]] = {
     "terminal_configs": {"name": "@mark"},
     "terminals": {

@@ -94,6 +94,22 @@ async def test_what_waits_for_absent_clients_is_not_in_memory(start: Start) -> N
     assert (share.messages, share.bytes, share.disk_bytes) == (0, 0, 0)
 
 
+async def test_of_what_was_not_acknowledged_heads_are_in_memory(start: Start) -> None:
+    rig = await start()
+    client = await rig.dial("s")
+    await client.subscribe(("t", 1))
+    for number in range(10):
+        rig.broker.publish("t", payload(number, 5_000), qos=1)
+        await client.receive()
+    memory = rig.broker.memory
+    await until(lambda: memory.inflight()[""].bytes > 50_000, "payloads in the account")
+    await go_away(rig, client, "s")
+    await until_let_go(rig, "s")
+    await until(lambda: 1_000 < memory.inflight()[""].bytes < 3_000, "heads in the account")
+    assert memory.inflight()[""].items == 10
+    assert memory.queued()[""].bytes == 0
+
+
 @pytest.mark.parametrize("ends", ["", "restart", "crash"])
 async def test_payloads_are_the_same_after_an_absence(start: Start, ends: str) -> None:
     """What was inflight, what waited already and what came while they were away; a payload that both have is one."""

@@ -404,6 +404,8 @@ SAMPLES = {
     "sso.roles": '{ ops = "operator" }',
     "sso.allow_private": '["10.0.0.0/8"]',
     "users.reset_url": "https://console.example.com/reset",
+    "ingest.decoders": '["weather-frame"]',
+    "ingest.decoder_ms": "20",
 }
 
 

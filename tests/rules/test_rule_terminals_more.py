@@ -160,6 +160,31 @@ async def test_a_rule_sends_so_many_messages_an_hour_and_folds_the_rest(tmp_path
         assert [hook["count"] for hook in await stand.told(receiver, 4)] == [1, 1, 1, 17]
 
 
+async def test_what_waits_when_a_rule_becomes_another_one_is_told_with_the_rest(
+    stand: Stand, receiver: Receiver
+) -> None:
+    await stand.terminals(2)
+    rule = await stand.rule(kinds=["event"], window_s=3_600, **receiver.hook)
+    for count in (1, 1):
+        await stand.happen(1)
+        await stand.settle()
+        await stand.told_plainly(receiver, count)
+    await stand.entities.rules.update(stand.actor, rule, {"kinds": ["offline"], "window_s": 600})
+    await stand.pass_minutes(20)
+    await stand.told_plainly(receiver, 2)
+    assert [item["kind"] for item in receiver.hooks[1]["items"]] == ["event", "offline", "offline"]
+
+
+async def test_what_waits_when_a_rule_tells_nobody_any_more_is_dropped(stand: Stand, receiver: Receiver) -> None:
+    rule = await stand.rule(kinds=["event"], window_s=60, **receiver.hook)
+    for _ in range(2):
+        await stand.happen(1)
+        await stand.settle()
+    await stand.entities.rules.update(stand.actor, rule, {"channel": "none", "command": "HEAT"})
+    await stand.pass_minutes(5)
+    await stand.told_plainly(receiver, 1)
+
+
 async def test_a_process_that_stood_still_was_away(stand: Stand, receiver: Receiver) -> None:
     uids = await stand.terminals(2)
     await stand.rule(**AWAY, **receiver.hook)

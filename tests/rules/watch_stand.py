@@ -249,14 +249,19 @@ class Stand:
     # What was told
 
     async def told(self, receiver: Receiver, count: int) -> list[dict[str, Any]]:
-        """The webhooks, when all that is journaled has been sent: exactly so many."""
+        """The webhooks about terminals and objects, when all that is journaled has been sent: exactly so many."""
+        await self.told_plainly(receiver, count)
+        assert all(hook["summary"] for hook in receiver.hooks)
+        return receiver.hooks
+
+    async def told_plainly(self, receiver: Receiver, count: int) -> None:
+        """As ``told``, of any kind."""
         await until(lambda: len(receiver.hooks) >= count, f"{count} webhooks, not {len(receiver.hooks)}")
         async with self.database.reading() as connection:
             journaled = (await connection.execute(sa.select(sa.func.count()).select_from(MESSAGE))).scalar_one()
         await until(lambda: len(receiver.hooks) >= journaled, f"{journaled} messages are sent")
-        assert [hook["summary"] for hook in receiver.hooks[count:]] == []
+        assert len(receiver.hooks) == count
         assert receiver.faults == []
-        return receiver.hooks
 
     async def open_rows(self) -> list[tuple[str, int]]:
         """Kind and subject of what the database has open."""

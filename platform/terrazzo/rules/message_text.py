@@ -92,7 +92,7 @@ def summarize(rule: Rule, told: Telling) -> str:
     """What has become of how many terminals or objects, the names of the first ones, and what they have in common."""
     noun = "objects" if rule.is_of_objects else "terminals"
     parts = [
-        WORDS[kind] if kind in _OF_NOBODY else f"{count:,} {noun if count > 1 else noun[:-1]} {WORDS[kind]}"
+        WORDS[kind] if kind in _OF_NOBODY else f"{count:,} {noun if count > 1 else noun[:-1]} {WORDS.get(kind, kind)}"
         for kind, count in told.kinds.items()
     ]
     first = [each for each in told.notices[:_MOST_NAMES] if each.kind not in _OF_NOBODY]

@@ -41,6 +41,8 @@ class SubjectNames:
 
     async def shared(self, connection: AsyncConnection, rule: Rule, taken: Taken) -> Sequence[str]:
         """The tags of terminals, and the groups of objects, that all of a message's notices have in common."""
+        if taken.total > len(taken.notices):
+            return ()  # nobody has looked at the others
         subjects = {each.record_id for each in taken.notices if each.record_id and not each.is_happening}
         if len(subjects) < 2:
             return ()

@@ -143,7 +143,7 @@ class RuleNotifier:
         later = []
         for rule_id, waiting in (await self._notices_kept.waiting()).items():
             rule = self.active_rules.get(rule_id)
-            if rule is None:
+            if rule is None or not rule.tells:
                 await self._notices_kept.end(rule_id)
                 continue
             due_us = max(pace.due_us(rule, zone=self._zone, **waiting._asdict()), self._spoken_us(rule, now))
@@ -159,7 +159,7 @@ class RuleNotifier:
         later = []
         for rule_id in rules:
             rule = self.active_rules.get(rule_id)
-            if rule is None:
+            if rule is None or not rule.tells:
                 await self._notices_kept.end(rule_id)
                 continue
             due_us = self._spoken_us(rule, now)

@@ -257,8 +257,10 @@ class ConditionWatch:
         looks = Looks(self._open, listening_us=self._listening_us, most_of_company=self._most_of_company)
         due: dict[Subject, int | None] = {}
         self._look_at_refused(looks, refused, now)
+        pauses = LoopPauses()
         for subject in taken:
             due[subject] = self._look(looks, subject, now)
+            await pauses.pause()
         try:
             if any(looks.changes):
                 await self._store.apply(looks.changes)

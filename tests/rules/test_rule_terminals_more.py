@@ -10,9 +10,12 @@ import pytest
 from rule_stand import Receiver
 from watch_stand import Stand, watched_company
 
+from mail_server import MailBox, MailServer
+from messenger.messenger_rig import section_of
 from terrazzo.domain.refusals.entry import RefusalEntry, ToldRefusal
 from terrazzo.errors import BadParameter, QuotaExceeded
 from terrazzo.times import parse_time
+from waiting import until
 
 AWAY = {"kinds": ["offline", "back"], "minutes": 5, "back_minutes": 5}
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -214,6 +217,36 @@ async def test_a_failed_write_is_tried_again(stand: Stand, receiver: Receiver, m
 
 async def _fails(_changes: object) -> None:
     raise OSError("no database")
+
+
+async def test_a_digest_is_one_mail_a_day_with_all_that_came_since(tmp_path: Path) -> None:
+    async with MailServer(MailBox()) as server, watched_company(tmp_path, zone=BERLIN) as stand:
+        uids = await stand.terminals(30)
+        mail = {"host": "127.0.0.1", "port": server.port, "sender": "plant@example.com", "tls": "off"}
+        await stand.end()
+        stand.section = section_of({"id": 1, "name": "plant", "email": mail})
+        stand.now = parse_time("2027-01-16 10:00:00", BERLIN)
+        await stand.begin()
+        stand.connect(*uids)
+        fields = {"channel": "email", "recipients": ["ops@example.com"], "digest": "daily", "digest_at": "18:30"}
+        await stand.rule(**AWAY, **fields)
+        for uid in uids[:25]:
+            stand.disconnect(uid)
+            await stand.pass_minutes(10)
+        stand.connect(uids[0])
+        await stand.pass_minutes(240)
+        assert server.box.taken == []
+        await stand.pass_minutes(30)
+        await until(lambda: server.box.taken, "the digest")
+        await stand.pass_minutes(3 * 1_440)
+    ((recipients, message),) = server.box.taken
+    assert recipients == ["ops@example.com"]
+    subject = "25 terminals offline, 1 terminal back: Pump t0001, Pump t0002, Pump t0003 and 22 more"
+    assert message["Subject"] == subject
+    lines = message.get_content().splitlines()
+    assert (lines[0], len(lines)) == (subject, 27)
+    assert lines[1] == "Pump t0001: offline (t0001) = for 5 min at 2027-01-16 10:00:00"
+    assert lines[26] == "Pump t0001: back (t0001) = was offline for 4 h 10 min at 2027-01-16 14:10:00"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from rule_stand import Receiver
 
 from migrated import seed
-from own_platform import new_caller
+from own_platform import new_caller, new_mailer
 from support import new_tasks
 from terrazzo.commands.dispatcher import CommandDispatcher
 from terrazzo.commands.journal import CommandJournal
@@ -86,7 +86,7 @@ class Stand:
         caller = new_caller(self.section)
         self.messenger = Messenger(
             MessageJournal(self.database, zone=UTC),
-            build_projects(self.section, mailer_of=_no_mailer, caller=caller),
+            build_projects(self.section, mailer_of=new_mailer, caller=caller),
             tasks=self.tasks,
             webhooks=WebhookChannel(caller, self.entities.rules.webhook, timeout_s=10, clock=now_us),
             clock=self.clock,
@@ -296,10 +296,6 @@ class _NoTasks:
 
     def repeat(self, name: str, interval_s: float, work: Callable[[], Any], on_failure: Any, **_: Any) -> _NoTask:
         return _NoTask()
-
-
-def _no_mailer(section: Any) -> Any:
-    raise AssertionError("no project sends mail")
 
 
 @asynccontextmanager

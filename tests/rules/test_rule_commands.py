@@ -258,7 +258,7 @@ SCHEDULED = {"kinds": ["schedule"], "schedule": [{"at": "07:00"}]}
         ({**SCHEDULED, **HEAT, "command_objects": ["nothing"]}, "command_objects: no object 'nothing'"),
         ({**SCHEDULED, **HEAT, "schedule": [{"at": "7"}]}, "schedule: element 1: at: expected HH:MM"),
         ({**SCHEDULED, **HEAT, "schedule": [{"at": "07:00", "days": ["so"]}]}, "schedule: element 1: days: expected"),
-        ({**SCHEDULED, **HEAT, "schedule": [{"at": "07:00"}] * 51}, "schedule: expected an array of 1 to 50"),
+        ({**SCHEDULED, **HEAT, "schedule": [{"at": "07:00"}] * 51}, "schedule: expected an array of at most 50"),
         ({**COLD, "commands_per_hour": 0}, "commands_per_hour: expected 1..1000, got 0"),
     ],
 )  # fmt: skip

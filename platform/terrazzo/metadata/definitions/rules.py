@@ -87,8 +87,8 @@ def check_kinds(kinds: Any) -> None:
 
 def check_schedule(runs: Any) -> None:
     """Checks a schedule: an array of ``{"at": "HH:MM", "days": ["mon", ...]}``, no days: all. Raises ``ValueError``."""
-    if not isinstance(runs, list) or not 0 < len(runs) <= MOST_RUNS:
-        raise ValueError(f"expected an array of 1 to {MOST_RUNS} objects with at and days")
+    if not isinstance(runs, list) or len(runs) > MOST_RUNS:
+        raise ValueError(f"expected an array of at most {MOST_RUNS} objects with at and days")
     for position, run in enumerate(runs, 1):
         if not isinstance(run, dict) or not run.keys() <= {"at", "days"}:
             raise ValueError(f"element {position}: expected an object with at and days")
@@ -164,18 +164,20 @@ RULE = define(
     text("quiet_start", 5, check=check_clock),
     text("quiet_end", 5, check=check_clock),
     *authors(),
-    _listed("terminal_list", check_texts(MOST_CODES)),  # uids; of terminals, as tags and group_list: any of them
-    _listed("tags", check_texts(MOST_CODES)),
-    _listed("group_list", check_texts(MOST_CODES)),  # ids of groups of objects
+    _listed(
+        "terminal_list", check_texts(MOST_CODES), unset="[]"
+    ),  # uids; of terminals, as tags and group_list: any of them
+    _listed("tags", check_texts(MOST_CODES), unset="[]"),
+    _listed("group_list", check_texts(MOST_CODES), unset="[]"),  # ids of groups of objects
     number("minutes", default=5, minimum=1, maximum=MOST_MINUTES),  # how long a terminal has to be away
     number("back_minutes", default=5, maximum=MOST_MINUTES),  # and how long it has to be well again
     text("digest", 8, default="none", choices=DIGESTS),
     text("digest_at", 5, default="08:00", check=check_clock),
     text("command", MAX_TEXT),  # of the objects' control table
     text("command_value", MAX_TEXT),  # empty: the row's default
-    _listed("command_objects", check_texts(MOST_COMMANDED)),  # ids; none: the object that it happens on
+    _listed("command_objects", check_texts(MOST_COMMANDED), unset="[]"),  # ids; none: the object that it happens on
     number("command_expiry_s", default=3_600, minimum=1, maximum=7 * 86_400),
     number("commands_per_hour", default=60, minimum=1, maximum=1_000),
     number("loop_s", default=60, maximum=86_400),  # no second command within it for what the first may have caused
-    structure("schedule", check=check_schedule),
+    structure("schedule", check=check_schedule, unset="[]"),
 )

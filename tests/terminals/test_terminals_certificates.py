@@ -253,6 +253,16 @@ async def test_a_certificate_alone_opens_no_other_mode(world: World) -> None:
     assert world.reasons("by-pin")[0] == "certificate_name: "
 
 
+async def test_a_claim_and_a_password_go_with_a_certificate_that_names_the_uid_in_any_way(world: World) -> None:
+    values = {"name": "k", "uses": 9, "config_id": world.one.config}
+    await world.site.entities.claim_keys.create_hashed(world.one.actor, values, hash_of(b"any key"))
+    await world.terminal("both-ways", mode="pwd")
+    claim, login = {"username": "claim", "password": "any key"}, {"username": "u-both-ways", "password": "pin-both-ways"}
+    for uid, given in (("coming-in", claim), ("both-ways", login)):
+        assert await world.login(uid, world.ca_one.issue("Pump 7", dns=[uid]), **given) == ACCEPTED
+        assert await world.login(uid, world.ca_one.issue("Pump 7", dns=["pump-7"]), **given) == NOT_AUTHORIZED
+
+
 async def test_who_is_disabled_is_told_so(world: World) -> None:
     await world.terminal("disabled", is_available=0)
     line = await world.open("disabled", world.ca_one.issue("disabled"))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 from mqtt5 import ConnAckReasonCode
 
-from terrazzo.domain.certificates.client_certificate import ClientCertificate, Flaw
+from terrazzo.domain.certificates.client_certificate import Flaw
 from terrazzo.domain.claims.claim_key import ClaimKey
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.refusals.login_refused import LoginRefused
@@ -26,7 +26,7 @@ from terrazzo.terminals.auto_times import AutoTimes
 from terrazzo.terminals.link import TerminalLink
 from terrazzo.terminals.provisioning import ClaimLink, Provisioning
 from terrazzo.terminals.scram import METHODS, ScramExchange, ScramKeys
-from terrazzo.terminals.shown_certificate import ShownCertificate
+from terrazzo.terminals.shown_certificate import ShownCertificate, names_another
 from terrazzo_broker.hooks import Accept, ConnectRequest, Refuse, Verdict
 
 AUTO_WINDOW_S = 300  # how far the time in an ``auto`` password may be from ours
@@ -331,14 +331,7 @@ def _what_keeps_out(terminal: Terminal, request: ConnectRequest) -> Reason | Non
         return reasons.COMPANY_CLOSED
     if not terminal.is_available:
         return reasons.TERMINAL_DISABLED
-    return reasons.CERTIFICATE_NAME if terminal.mode != "cert" and _names_another(terminal, request) else None
-
-
-def _names_another(terminal: Terminal, request: ConnectRequest) -> bool:
-    """Whether a terminal that needs no certificate has shown another one's."""
-    if request.certificate_name in (None, terminal.uid):
-        return False
-    return request.certificate is None or terminal.uid not in ClientCertificate(request.certificate).names
+    return reasons.CERTIFICATE_NAME if terminal.mode != "cert" and names_another(request) else None
 
 
 def _check_password(username: str, password: bytes, terminal: Terminal, uid: str) -> tuple[bool, bool, int | None]:

@@ -22,6 +22,7 @@ from terrazzo.domain.terminal import Terminal
 from terrazzo.domain.topic_permission import CHANNELS
 from terrazzo.errors import Conflict
 from terrazzo.metadata.definitions.registry import check_terminal_uid
+from terrazzo.terminals.shown_certificate import names_another
 from terrazzo.times import now_us
 from terrazzo_broker.hooks import Client, ConnectRequest
 
@@ -138,7 +139,7 @@ class Provisioning:
             reason = "claim over TLS (mqtt.provision_plain)"
         if not reason and not (request.clean_start and (request.protocol < 5 or not request.session_expiry_s)):
             reason = "claim with a clean session"
-        if not reason and request.certificate_name not in (None, uid):
+        if not reason and names_another(request):
             reason = "the client certificate names another terminal"
         if not reason and self._is_anothers(uid, key.company_id):
             reason = "somebody else is claiming this uid"

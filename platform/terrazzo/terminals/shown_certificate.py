@@ -7,6 +7,7 @@ from terrazzo.domain.certificates.authority import ClientAuthority
 from terrazzo.domain.certificates.client_certificate import ClientCertificate, Flaw
 from terrazzo.domain.refusals import reasons
 from terrazzo.domain.terminal import Terminal
+from terrazzo_broker.hooks import ConnectRequest
 
 
 class ShownCertificate:
@@ -35,3 +36,10 @@ class ShownCertificate:
         if isinstance(found, Flaw):
             return found
         return self._certificate.flaw_for(terminal.uid, now_s) or found
+
+
+def names_another(request: ConnectRequest) -> bool:
+    """Whether a certificate was shown, where none is needed, that names another than the client id."""
+    if request.certificate_name in (None, request.client_id):
+        return False
+    return request.certificate is None or request.client_id not in ClientCertificate(request.certificate).names

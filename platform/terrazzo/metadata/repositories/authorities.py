@@ -53,6 +53,8 @@ class AuthorityRepository(EntityRepository):
 
     async def _resolve(self, connection: AsyncConnection, draft: Draft, company: int) -> None:
         await super()._resolve(connection, draft, company)
+        if "certificate" not in draft:
+            return
         columns = self.table.c
         same_name = columns.subject_hash == draft["subject_hash"]
         others = sa.and_(same_name, columns[COMPANY] != company, columns.fingerprint != draft["fingerprint"])

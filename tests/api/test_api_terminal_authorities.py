@@ -40,7 +40,7 @@ async def test_authorities_are_for_administrators_of_the_company(rig: Rig) -> No
     made = await rig.call("create_terminal_authority", name="ours", certificate=ClientCa("Ours").pem)
     assert await listed(rig, "stranger") == []
     assert (await rig.ask("delete_terminal_authority", "stranger", uid=made["uid"]))["code"] == 10404
-    other = (await rig.services.tokens.verify(rig.tokens["stranger"])).company_id
+    other = rig.services.tokens.verify(rig.tokens["stranger"]).company_id
     theirs = {"name": "theirs", "certificate": ClientCa("Theirs").pem, "permission_company_id": other}
     assert (await rig.ask("create_terminal_authority", **theirs))["code"] == 10403
     created = await rig.call("create_terminal_authority", "root", **theirs)

@@ -117,7 +117,8 @@ def test_each_list_that_is_a_bare_array_says_its_total_in_the_document() -> None
     schemas = Schemas(TABLE, ()).components
     answers = {name for name, schema in schemas.items() if "total_records" in schema.get("properties", ())}
     names = {name for name in answers if name.endswith(".answer")}
-    assert names == {f"get_{entity}_list.answer" for entity in ("terminal", "terminal_config", "mapping")}
+    bare = ("terminal", "terminal_config", "mapping", "event_definition")
+    assert names == {f"get_{entity}_list.answer" for entity in bare}
     assert CountedList([1], 2) == [1]
 
 
@@ -246,7 +247,7 @@ async def test_a_failure_between_pieces_says_what_was_done(rig: Rig, monkeypatch
 
 async def test_lists_by_what_terminals_report_of_their_configuration(rig: Rig) -> None:
     await five(rig)
-    company = (await rig.services.tokens.verify(rig.tokens["admin"])).company_id
+    company = rig.services.tokens.verify(rig.tokens["admin"]).company_id
     states = {"t1": ("confirmed", 1), "t2": ("differs", 1), "t3": ("sent", None), "t4": ("pending", 1)}
     rows = []
     for uid, (state, reported_us) in states.items():

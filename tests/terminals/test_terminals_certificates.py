@@ -257,7 +257,10 @@ async def test_a_claim_and_a_password_go_with_a_certificate_that_names_the_uid_i
     values = {"name": "k", "uses": 9, "config_id": world.one.config}
     await world.site.entities.claim_keys.create_hashed(world.one.actor, values, hash_of(b"any key"))
     await world.terminal("both-ways", mode="pwd")
-    claim, login = {"username": "claim", "password": "any key"}, {"username": "u-both-ways", "password": "pin-both-ways"}
+    claim, login = (
+        {"username": "claim", "password": "any key"},
+        {"username": "u-both-ways", "password": "pin-both-ways"},
+    )
     for uid, given in (("coming-in", claim), ("both-ways", login)):
         assert await world.login(uid, world.ca_one.issue("Pump 7", dns=[uid]), **given) == ACCEPTED
         assert await world.login(uid, world.ca_one.issue("Pump 7", dns=["pump-7"]), **given) == NOT_AUTHORIZED

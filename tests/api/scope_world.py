@@ -30,6 +30,7 @@ UNCOUNTED = {
     "audit",
     "revoked_token",
     "company_usage",
+    "heartbeat",
 }  # they may change though no record of the home company does
 _VERBS = ("create", "update", "delete", "get", "start", "stop", "pause", "resume", "close", "check", "import", "unlock")
 

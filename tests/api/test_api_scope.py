@@ -93,7 +93,10 @@ FIRST = ("terminal_config", "terminal", "mapping", "control", "customer", "objec
 """Entities that others refer to."""
 
 _ROWS = {
-    "mapping": [["T", "@mark", "T", "STA", "$AdapterID-1.T", "x", ""]],
+    "mapping": [
+        ["T", "@mark", "T", "STA", "$AdapterID-1.T", "x", ""],
+        ["E1", "@mark", "E1", "EVNT", "$AdapterID-1.T", "", "x > 80"],
+    ],
     "control": [["SP1", "@mark", "SP1", "OBJ", "$AdapterID-1.SP1", "1"]],
     "retainer": [["T", "@mark", "T", "1", "0"]],
     "statistics": [["T", "last", "T"]],
@@ -152,8 +155,9 @@ SPECIAL: dict[str, Special] = {
         fields={"publishes": [{"object_id": "@object", "command": "SP1", "value": "1"}]}
     ),
     "check_mapping": Special(
-        fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None}, stranger=200
+        fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None, "config_id": None}, stranger=200
     ),
+    "update_event_definition": Special(fields={"code": "E1", "severity": None, "clears": None}),
     **dict.fromkeys(("get_mosaic_chart", "get_grid_chart"), Special(unmarked="numbers only")),
     "create_terminal_config": Special(fields={"lua_file": "http://files.example/@mark.bin", "lua_version": "1.0"}),
     "create_campaign": Special(fields={"unit": "LUA"}),

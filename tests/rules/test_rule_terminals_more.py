@@ -241,7 +241,7 @@ async def test_a_digest_is_one_mail_a_day_with_all_that_came_since(tmp_path: Pat
         await stand.pass_minutes(3 * 1_440)
     ((recipients, message),) = server.box.taken
     assert recipients == ["ops@example.com"]
-    subject = "25 terminals offline, 1 terminal back: Pump t0001, Pump t0002, Pump t0003 and 22 more"
+    subject = "25 terminals offline, 1 terminal back: Pump t0001, Pump t0002, Pump t0003 and 23 more"
     assert message["Subject"] == subject
     lines = message.get_content().splitlines()
     assert (lines[0], len(lines)) == (subject, 27)

@@ -55,7 +55,9 @@ def test_the_first_start_makes_an_administrator_whose_password_only_the_owner_re
         file = tmp_path / "data" / "admin-password"
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         password = file.read_text().strip()
-        assert f"admin, with the password in {file}" in running.log.read_text()
+        wait_for(
+            lambda: f"admin, with the password in {file}" in running.log.read_text(), "it is said, once it is ready"
+        )
         running.login("admin", password)
         running.stop()
         with running.again() as second:
@@ -66,7 +68,8 @@ def test_the_first_start_makes_an_administrator_whose_password_only_the_owner_re
 def test_a_configured_password_is_printed_nowhere(tmp_path: Path) -> None:
     with Platform(tmp_path / "data", fresh=True) as running:
         running.login()
-        assert "admin, with the password of admin.password" in running.log.read_text()
+        said = "admin, with the password of admin.password"
+        wait_for(lambda: said in running.log.read_text(), "it is said, once it is ready")
         assert running_password(running) not in running.log.read_text()
 
 

@@ -71,6 +71,38 @@ async def test_the_last_record_has_the_newest_value_of_each_key(rig: Rig) -> Non
     ]
 
 
+async def test_a_star_is_all_variables_wherever_keys_are_taken(rig: Rig) -> None:
+    object_id = await fill(rig)
+    every: dict[str, Any] = {"object_id": object_id, "keys": ["*"]}
+    last = await rig.call("get_last_mosaic", **every)
+    assert last == {"data": [{"TEMP": None, "OTHER": 1, "time": at(70)}]}  # of its mapping, and of the newest record
+    assert await rig.call("get_mosaic_item", **every, time=at(20)) == {"data": [{"RUN": False, "time": at(30)}]}
+    listed = await rig.call("get_last_mosaic_list", **every, items=10)
+    assert [record["time"] for record in listed["data"]] == [at(70), at(30), at(20), at(10), at(0)]
+    assert listed["data"][4] == {"TEMP": 20, "RUN": True, "time": at(0)}
+    assert await rig.call("get_mosaic_list", **every, **ALWAYS) == await rig.call(
+        "get_mosaic_list_by_key", **every, **ALWAYS, resample=""
+    )
+    span = {"start_time": at(0), "end_time": at(100)}
+    buckets = await rig.call("get_mosaic_list_by_key", **every, **span, resample="1m")
+    assert {name for record in buckets["data"] for name in record} == {"TEMP", "RUN", "MODE", "OTHER", "time"}
+    chart = await rig.call("get_mosaic_chart", **every, **span)
+    assert chart["data"].keys() == {"TEMP", "RUN", "MODE", "OTHER"}
+    for keys in ('["*"]', "*", '["TEMP", "*"]'):
+        assert await rig.call("get_last_mosaic", object_id=object_id, keys=keys) == last
+    for form, key in (("csv", "*"), ("jsonl", '["*"]')):
+        named = await exported(rig, object_id, form, keys=key)
+        assert named == await exported(rig, object_id, form)
+
+
+async def exported(rig: Rig, object_id: str, form: str, **query: str) -> bytes:
+    headers = {"Authorization": f"Bearer {rig.tokens['viewer']}"}
+    path = f"/export/mosaic/{object_id}"
+    async with rig.http.get(path, params={"format": form, **query}, headers=headers) as response:
+        assert response.status == 200
+        return await response.read()
+
+
 async def test_records_without_the_keys_are_passed_over(rig: Rig) -> None:
     object_id = await fill(rig)
     assert await rig.call("get_mosaic_item", object_id=object_id, keys=["RUN"], time=at(0)) == {

@@ -34,7 +34,7 @@ async def address(rig: Rig, name: str = "lua-3.0.0.bin") -> str:
     links, terminal = rig.services.firmware, rig.services.registry.terminal("t1")
     assert isinstance(links, SignedLinks)
     assert terminal is not None
-    return (await links.link(terminal, row["uid"])).removeprefix(rig.addresses.http)
+    return (await links.link(terminal, row["uid"])).url.removeprefix(rig.addresses.http)
 
 
 async def test_it_is_fetched_whole_and_in_parts(rig: Rig) -> None:
@@ -94,7 +94,7 @@ async def test_an_expired_address(rig: Rig) -> None:
     old = SignedLinks(links._files, key=links._key, base_url="", lifetime_s=-1)
     row = await rig.services.files.add(SYSTEM, "a.bin", pieces(CONTENT))
     assert terminal is not None
-    async with rig.http.get(await old.link(terminal, row["uid"])) as response:
+    async with rig.http.get((await old.link(terminal, row["uid"])).url) as response:
         answer = await response.json()
     assert (response.status, answer["code"], answer["info"]) == (403, 10403, "expires: the address has expired")
 
@@ -116,7 +116,7 @@ async def test_a_file_that_is_not_there(rig: Rig) -> None:
     assert terminal is not None
     with pytest.raises(BadParameter, match="the platform has no file"):
         await links.link(terminal, "0" * 32)
-    assert await links.link(terminal, "http://files.example/a.bin") == "http://files.example/a.bin"
+    assert await links.link(terminal, "http://files.example/a.bin") == ("http://files.example/a.bin", None, "")
     path = await address(rig)
     await rig.services.files.remove(SYSTEM, urlsplit(path).path.split("/")[3])
     async with rig.http.get(path) as response:

@@ -51,6 +51,20 @@ def test_payloads(command, value, payload):
     assert build_payload(command, value, FILES) == payload
 
 
+def test_an_upgrade_says_what_is_known_of_its_file_where_that_is_asked_for():
+    plain = json.loads(build_payload("AXUpgrade", "LUA", FILES))
+    told = Firmware(lua_file="http://x/a", lua_version="3.1", mcu_version="9", size=0, sha256="ab" * 32)
+    assert plain.keys() == {"Act", "Unit", "URL", "User", "Pwd"}
+    assert json.loads(build_payload("AXUpgrade", "LUA", FILES, with_details=True)) == plain
+    assert json.loads(build_payload("AXUpgrade", "LUA", told)).keys() == plain.keys()
+    more = json.loads(build_payload("AXUpgrade", "LUA", told, with_details=True))
+    assert {name: more[name] for name in more.keys() - plain.keys()} == {
+        "Size": 0,
+        "Sha256": "ab" * 32,
+        "Version": "3.1",
+    }
+
+
 @pytest.mark.parametrize(
     ("command", "value", "reason"),
     [

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, urlencode
 
+from terrazzo.domain.command import FirmwareLink
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.domain.terminal import Terminal
 from terrazzo.errors import BadParameter, NotFound, NotPermitted
@@ -69,15 +70,15 @@ class SignedLinks:
         self._clock = clock
         self.downloads: Listeners[str, str] = Listeners("downloads")
 
-    async def link(self, terminal: Terminal, file: str) -> str:
-        """A signed URL for a stored file, named by its uid or a path that ends in it; any other text is returned.
+    async def link(self, terminal: Terminal, file: str) -> FirmwareLink:
+        """A signed URL for a stored file, named by its uid or a path that ends in it; any other text is the URL itself.
 
         Raises:
             BadParameter: the terminal's company has no such file.
         """
         stored = _STORED.fullmatch(file.strip())
         if stored is None:
-            return file
+            return FirmwareLink(file)
         try:
             found = await self._files.open(terminal.company_id, stored[1])
         except NotFound:
@@ -86,7 +87,8 @@ class SignedLinks:
         ticket = Ticket(terminal.company_id, stored[1], found.name, terminal.uid, expires_s)
         path = f"/firmware/{ticket.company_id}/{ticket.file}/{quote(ticket.name, safe='')}"
         query = {"terminal": ticket.terminal_id, "expires": ticket.expires_s, "signature": self.sign(ticket)}
-        return f"{self.base_url.rstrip('/')}{path}?{urlencode(query)}"
+        url = f"{self.base_url.rstrip('/')}{path}?{urlencode(query)}"
+        return FirmwareLink(url, found.size, found.etag)
 
     def sign(self, ticket: Ticket) -> str:
         """HMAC-SHA256 over all fields of the URL, as 64 hexadecimal digits."""

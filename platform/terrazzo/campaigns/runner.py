@@ -371,10 +371,11 @@ def _order(rollout: Rollout, item: Item) -> CommandRequest:
     """The ``AXUpgrade`` of one attempt. Its idempotency key is the attempt's: after a crash between the journal and the
     table of campaign terminals the same command is found, not a second one given."""
     unit = rollout.terms.unit
+    name = unit.lower()
     return CommandRequest(
         terminal_id=item.terminal_id,
         command="AXUpgrade",
         value=unit,
-        firmware=Firmware(**{f"{unit.lower()}_file": rollout.file}),
+        firmware=Firmware(**{f"{name}_file": rollout.file, f"{name}_version": rollout.terms.version}),
         idempotency_key=f"campaign {rollout.id} {item.terminal_id} {item.attempts + 1}",
     )

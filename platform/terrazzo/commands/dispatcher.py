@@ -70,6 +70,7 @@ class CommandDispatcher:
         answers: the stored answers of terminals, of before this start too.
         expiry_s: how long a command may wait for its terminal.
         upgrade_role: who may send ``AXUpgrade``.
+        upgrade_details: whether it says what is known of the file.
         clock: UTC microseconds.
     """
 
@@ -85,6 +86,7 @@ class CommandDispatcher:
         answers: Answers | None = None,
         expiry_s: float = EXPIRY_S,
         upgrade_role: Role = Role.ADMIN,
+        upgrade_details: bool = False,
         clock: Callable[[], int] = now_us,
     ) -> None:
         self.stats = CommandStats()
@@ -94,7 +96,12 @@ class CommandDispatcher:
         self._answers = answers
         self._supervisor = tasks
         self._orders = CommandOrders(
-            registry, configurations, expiry_us=int(expiry_s * 1e6), links=links, upgrade_role=upgrade_role
+            registry,
+            configurations,
+            expiry_us=int(expiry_s * 1e6),
+            links=links,
+            upgrade_role=upgrade_role,
+            upgrade_details=upgrade_details,
         )
         self._clock = clock
         self._queues = CommandQueues()

@@ -9,7 +9,7 @@ import msgspec
 
 from terrazzo.database.port import Repository
 from terrazzo.domain.actor import Actor, Role
-from terrazzo.domain.command import CommandRequest, CommandState
+from terrazzo.domain.command import CommandRequest, CommandState, FirmwareLink
 from terrazzo.domain.command_payload import Firmware, build_control, build_payload, needs_firmware, value_text
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
@@ -21,7 +21,7 @@ MAX_KEY = 128
 class FirmwareLinks(Protocol):
     """Makes the URLs at which terminals download firmware files (``campaigns.download_links.SignedLinks``)."""
 
-    async def link(self, terminal: Terminal, file: str) -> str:
+    async def link(self, terminal: Terminal, file: str) -> FirmwareLink:
         """The URL for this terminal; ``file`` is a URL already, or names a stored file.
 
         Raises:
@@ -38,6 +38,7 @@ class CommandOrders:
         expiry_us: how long a command may wait for its terminal.
         links: makes download URLs for stored files; without, configurations name URLs only.
         upgrade_role: who may send ``AXUpgrade``, which has a terminal run other software.
+        upgrade_details: whether ``AXUpgrade`` says size, SHA-256 and version where they are known.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class CommandOrders:
         expiry_us: int,
         links: FirmwareLinks | None = None,
         upgrade_role: Role = Role.ADMIN,
+        upgrade_details: bool = False,
     ) -> None:
         self._registry = registry
         self._configurations = configurations
         self._expiry_us = expiry_us
         self._links = links
         self._upgrade_role = upgrade_role
+        self._upgrade_details = upgrade_details
 
     async def values(self, actor: Actor, order: CommandRequest, *, now_us: int) -> dict[str, Any]:
         """The values of a new row of the table ``command``; ``now_us`` is when the command counts as given.
@@ -114,7 +117,7 @@ class CommandOrders:
         if order.point is not None:
             return build_control(order.point, order.value)
         firmware = await self._firmware(actor, terminal, order)
-        return build_payload(order.command, order.value, firmware)
+        return build_payload(order.command, order.value, firmware, with_details=self._upgrade_details)
 
     async def _firmware(self, actor: Actor, terminal: Terminal, order: CommandRequest) -> Firmware | None:
         if not needs_firmware(order.command):
@@ -125,10 +128,12 @@ class CommandOrders:
         file = getattr(files, name, "")
         if self._links is None or not file:
             return files
-        return msgspec.structs.replace(files, **{name: await self._links.link(terminal, file)})
+        link = await self._links.link(terminal, file)
+        return msgspec.structs.replace(files, **{name: link.url}, size=link.size, sha256=link.sha256)
 
     async def _configured(self, actor: Actor, terminal: Terminal) -> Firmware:
         if terminal.config_id is None:
             return Firmware()
         record = await self._configurations.item(actor, terminal.config_id)
-        return Firmware(lua_file=record["lua_file"] or "", mcu_file=record["mcu_file"] or "")
+        names = ("lua_file", "mcu_file", "lua_version", "mcu_version")
+        return Firmware(**{name: record[name] or "" for name in names})

@@ -172,6 +172,7 @@ class CommandSection(msgspec.Struct, frozen=True, kw_only=True):
 
     expiry_s: Seconds = 86_400
     upgrade_role: Literal["operator", "admin"] = "admin"
+    upgrade_details: bool = False
 
 
 class ApiSection(msgspec.Struct, frozen=True, kw_only=True):

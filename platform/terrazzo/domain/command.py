@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,14 @@ class CommandStep(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     answer: str | None = None
     terminal_id: str = ""  # with an answer: who gave it
+
+
+class FirmwareLink(NamedTuple):
+    """The URL of a firmware file; size in bytes and SHA-256 in hexadecimal where the file is stored here."""
+
+    url: str
+    size: int | None = None
+    sha256: str = ""
 
 
 class CommandRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,10 +24,17 @@ _number = msgspec.json.Decoder(int | float).decode
 
 
 class Firmware(msgspec.Struct, frozen=True):
-    """The URLs of the files that a terminal's configuration names; empty where it names none."""
+    """The URLs of the files that a terminal's configuration names and their versions; empty where it names none.
+
+    ``size`` (bytes) and ``sha256`` (hexadecimal) are of the file that is sent; None and empty where they aren't known.
+    """
 
     lua_file: str = ""
     mcu_file: str = ""
+    lua_version: str = ""
+    mcu_version: str = ""
+    size: int | None = None
+    sha256: str = ""
 
 
 def needs_firmware(command: str) -> bool:
@@ -35,7 +42,7 @@ def needs_firmware(command: str) -> bool:
     return command == "AXUpgrade"
 
 
-def build_payload(command: str, value: Any, firmware: Firmware | None = None) -> bytes:
+def build_payload(command: str, value: Any, firmware: Firmware | None = None, *, with_details: bool = False) -> bytes:
     """The payload of a command to a terminal.
 
     Args:
@@ -43,6 +50,7 @@ def build_payload(command: str, value: Any, firmware: Firmware | None = None) ->
         value: ``LUA`` or ``MCU`` for ``AXUpgrade``; text, number or boolean for a point. Text that is a JSON number is
             sent as that number.
         firmware: what ``AXUpgrade`` takes its URL from.
+        with_details: whether ``AXUpgrade`` says what is known of the file: ``Size``, ``Sha256``, ``Version``.
 
     Raises:
         BadParameter: names ``command``, ``value`` or the configuration's file.
@@ -52,7 +60,7 @@ def build_payload(command: str, value: Any, firmware: Firmware | None = None) ->
     if command in ("Reboot", "Diag"):
         return _encode({"Act": command})
     if command == "AXUpgrade":
-        return _encode(_upgrade(text, firmware or Firmware()))
+        return _encode(_upgrade(text, firmware or Firmware(), with_details=with_details))
     return build_control(command, value)
 
 
@@ -113,12 +121,19 @@ def _wire_value(value: Any) -> Any:
     return value if value != value.strip() else msgspec.Raw(value.encode())  # its digits as they were written
 
 
-def _upgrade(unit: str, firmware: Firmware) -> dict[str, str]:
+def _upgrade(unit: str, firmware: Firmware, *, with_details: bool) -> dict[str, Any]:
     if unit not in FIRMWARE_UNITS:
         raise BadParameter("value", f"expected {' or '.join(FIRMWARE_UNITS)} for AXUpgrade")
     file = f"{unit.lower()}_file"
     url, user, password = split_credentials(getattr(firmware, file), file)
-    return {"Act": "AXUpgrade", "Unit": unit, "URL": url, "User": user, "Pwd": password}
+    payload = {"Act": "AXUpgrade", "Unit": unit, "URL": url, "User": user, "Pwd": password}
+    return payload | _details(unit, firmware) if with_details else payload
+
+
+def _details(unit: str, firmware: Firmware) -> dict[str, Any]:
+    version = getattr(firmware, f"{unit.lower()}_version")
+    known = {"Size": firmware.size, "Sha256": firmware.sha256, "Version": version}
+    return {name: value for name, value in known.items() if value not in (None, "")}
 
 
 def without_download_secrets(payload: Any) -> Any:

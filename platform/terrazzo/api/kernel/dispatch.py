@@ -16,8 +16,9 @@ from terrazzo.api.kernel.envelope import (
     Answer,
     Failure,
     GatewayReply,
+    Published,
     Reply,
-    counting,
+    completed,
     explain,
 )
 from terrazzo.api.kernel.fields import kind
@@ -103,8 +104,8 @@ class Performer:
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
-        if isinstance(result, CountedList):
-            reply = counting(reply, result)
+        if isinstance(result, CountedList | Published):
+            reply, result = completed(reply, result)
         if not is_long(result):
             if isinstance(result, msgspec.Struct) and not hasattr(result, "data"):
                 self._short.add(type(result))

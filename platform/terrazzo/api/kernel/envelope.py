@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -72,6 +72,7 @@ class Envelope(msgspec.Struct):
     info: str
     result: Any
     total_records: int | msgspec.UnsetType = msgspec.UNSET  # of lists that are bare arrays
+    commands: Sequence[str] | msgspec.UnsetType = msgspec.UNSET  # of actions that send some: their uids
 
 
 class ComponentEnvelope(msgspec.Struct):
@@ -104,6 +105,12 @@ class Empty(msgspec.Struct):
     """Success has nothing more to say."""
 
 
+class Published(NamedTuple):
+    """Success of an action that sends commands: ``Empty``, and their uids in the order of the request."""
+
+    commands: Sequence[str]
+
+
 class Reply(Protocol):
     """How one interface words its answers."""
 
@@ -131,6 +138,7 @@ class GatewayReply(msgspec.Struct, frozen=True):
     bad_parameter: int = BAD_PARAMETER
     not_found: int = NOT_FOUND
     total_records: int | msgspec.UnsetType = msgspec.UNSET
+    commands: Sequence[str] | msgspec.UnsetType = msgspec.UNSET
 
     def present(self, result: Any) -> Any:
         """As it is."""
@@ -138,7 +146,8 @@ class GatewayReply(msgspec.Struct, frozen=True):
 
     def success(self, result: Any) -> Answer:
         """The envelope of a success with its result."""
-        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, self.total_records)
+        more = {"total_records": self.total_records, "commands": self.commands}
+        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, **more)
         return Answer(_encoder.encode(envelope))
 
     def failure(self, failure: Failure) -> Answer:
@@ -148,11 +157,15 @@ class GatewayReply(msgspec.Struct, frozen=True):
         return Answer(_encoder.encode(envelope), failure.status, failure.retry_after_s)
 
 
-def counting(reply: Reply, result: Any) -> Reply:
-    """The reply that says how many records there are in all, where the result is a bare array of some of them."""
+def completed(reply: Reply, result: Any) -> tuple[Reply, Any]:
+    """What a result says beside itself goes into the gateway's envelope: how many records there are in all, where it is
+    a bare array of some of them; the uids of commands, where it is nothing but that they were taken."""
+    if isinstance(result, Published):
+        named = isinstance(reply, GatewayReply)
+        return (msgspec.structs.replace(reply, commands=result.commands) if named else reply), Empty()
     if isinstance(reply, GatewayReply) and isinstance(result, CountedList):
-        return msgspec.structs.replace(reply, total_records=result.total_records)
-    return reply
+        return msgspec.structs.replace(reply, total_records=result.total_records), result
+    return reply, result
 
 
 UNREAD = GatewayReply("", EMPTY_TEXT)

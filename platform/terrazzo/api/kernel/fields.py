@@ -15,6 +15,8 @@ from terrazzo.times import parse_time
 from terrazzo_broker.topics.names import is_topic_filter
 
 MOST_NAMES = 1000
+EVERY = "*"
+"""Among the names of variables: all of them."""
 MOST_LEVELS = 128  # of a topic filter
 
 Flag = Annotated[int, Meta(ge=0, le=1, description="1 yes, 0 no")]
@@ -85,6 +87,18 @@ class Names(Parsed):
             if not isinstance(name, str):
                 raise ValueError(f"entry {position}: expected str, got {kind(name)}")
         return cls(tuple(filter(None, names)))
+
+
+class VariableNames(Names):
+    """``Names`` of variables; ``*`` among them is all of them, which is what naming none means."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: Any, zone: tzinfo) -> Self:
+        """Reads codes of variables, each once, in the order given."""
+        found = super().parse(value, zone).names
+        return cls() if EVERY in found else cls(tuple(dict.fromkeys(found)))
 
 
 class Topics(Names):

@@ -76,6 +76,7 @@ class Operation:
     handler: Handler
     aliases: tuple[str, ...] = ()  # other names of an action
     changes: bool = False  # something, though viewers may ask for it: what others wait for on their connection
+    sends_commands: bool = False  # whose uids are in the envelope; the handler's result is ``Published``
     connection: bool = False  # over WebSocket and TCP only; the handler's second argument is a ``Subscriber``
     method: str = ""  # GET or POST; empty: an action of the gateway
     path: str = ""  # as documented: it begins with the default prefix of its component

@@ -116,6 +116,13 @@ class Schemas:
         answer = envelope_of("gateway", {"const": SUCCESS}, resp, self.result(operation.result))
         if get_origin(operation.result) is list:
             answer["properties"]["total_records"] = {"type": "integer", "description": "how many there are in all"}
+        if operation.sends_commands:
+            uids = {"type": "array", "items": {"type": "string"}}
+            answer["properties"]["commands"] = {
+                **uids,
+                "description": "the commands' uids, in the order of the request",
+            }
+            answer["required"].append("commands")
         return answer
 
     def component_answer(self, path: Operation) -> Schema:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.envelope import Empty
+from terrazzo.api.kernel.envelope import Empty, Published
 from terrazzo.api.kernel.fields import IdempotencyKey, Key
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, paged
@@ -64,11 +65,16 @@ class CommandRecord(msgspec.Struct):
     rule_id: int | None  # of the rule that gave it
 
 
-async def handle_publish_terminal_command(services: Services, actor: Actor, request: TerminalCommand) -> Empty:
+async def handle_publish_terminal_command(services: Services, actor: Actor, request: TerminalCommand) -> Published:
     """Journals the command; it is sent at once, or when the terminal is next there."""
     uid = await find_terminal(services, actor, request.terminal_id)
-    await services.commands.submit(actor, uid, request.command, request.value, idempotency_key=request.idempotency_key)
-    return Empty()
+    key = request.idempotency_key
+    return published([await services.commands.submit(actor, uid, request.command, request.value, idempotency_key=key)])
+
+
+def published(rows: Sequence[Row]) -> Published:
+    """The answer that names commands by their journal's rows."""
+    return Published([row["uid"] for row in rows])
 
 
 async def handle_get_command_list(services: Services, actor: Actor, request: CommandList) -> Paged[CommandRecord]:
@@ -102,6 +108,7 @@ OPERATIONS = (
         result=Empty,
         permission=Role.OPERATOR,
         handler=handle_publish_terminal_command,
+        sends_commands=True,
     ),
     Operation(
         name="get_command_list",

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from terrazzo.access.api_keys import is_api_key
 from terrazzo.api.kernel.envelope import NOT_AUTHENTICATED, NOT_PERMITTED, Empty
-from terrazzo.api.kernel.fields import Key, Names
+from terrazzo.api.kernel.fields import Key, Names, VariableNames
 from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.operation import Caller, Operation, Subscriber
 from terrazzo.api.kernel.scope import find_terminal
@@ -54,7 +54,7 @@ class Subscribe(msgspec.Struct, kw_only=True):
     kinds: Kinds
     object_id: Key | None = None
     terminal_id: Key | None = None
-    keys: Names = msgspec.field(default_factory=Names)  # of mosaic records
+    keys: VariableNames = msgspec.field(default_factory=VariableNames)  # of mosaic records
     since: Annotated[int, Meta(ge=0, le=2**63 - 1, description="a seq: send what came after it")] | None = None
 
 

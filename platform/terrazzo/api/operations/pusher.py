@@ -8,10 +8,11 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta, UnsetType
 
-from terrazzo.api.kernel.envelope import Empty
+from terrazzo.api.kernel.envelope import Empty, Published
 from terrazzo.api.kernel.fields import IdempotencyKey, Key, Parsed, parse_json_text
 from terrazzo.api.kernel.operation import Operation, nothing
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.commands import published
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.command_payload import value_text
@@ -85,16 +86,14 @@ class ObjectCommands(msgspec.Struct, kw_only=True):
     publishes: Publishes
 
 
-async def handle_publish_object_command(services: Services, actor: Actor, request: ObjectCommand) -> Empty:
+async def handle_publish_object_command(services: Services, actor: Actor, request: ObjectCommand) -> Published:
     """Turns the command into a message to one of the object's terminals."""
-    await services.pusher.publish(actor, [_of(request)])
-    return Empty()
+    return published(await services.pusher.publish(actor, [_of(request)]))
 
 
-async def handle_publish_object_command_plus(services: Services, actor: Actor, request: ObjectCommands) -> Empty:
+async def handle_publish_object_command_plus(services: Services, actor: Actor, request: ObjectCommands) -> Published:
     """As ``publish_object_command``, several times."""
-    await services.pusher.publish(actor, [_of(each) for each in request.publishes.commands])
-    return Empty()
+    return published(await services.pusher.publish(actor, [_of(each) for each in request.publishes.commands]))
 
 
 def _of(request: ObjectCommand) -> ObjectRequest:
@@ -115,6 +114,7 @@ OPERATIONS = (
         result=Empty,
         permission=Role.OPERATOR,
         handler=handle_publish_object_command,
+        sends_commands=True,
     ),
     Operation(
         name="publish_object_command_plus",
@@ -123,6 +123,7 @@ OPERATIONS = (
         result=Empty,
         permission=Role.OPERATOR,
         handler=handle_publish_object_command_plus,
+        sends_commands=True,
         aliases=("publish_object_commnad_plus",),  # as the document spells it
     ),
 )

@@ -95,6 +95,7 @@ def new_messaging(
         answers=StoredAnswers(store),
         expiry_s=config.command.expiry_s,
         upgrade_role=Role[config.command.upgrade_role.upper()],
+        upgrade_details=config.command.upgrade_details,
         clock=clock,
     )
     ingest.answers.listen(commands.on_answer)

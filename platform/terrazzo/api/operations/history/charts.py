@@ -74,7 +74,7 @@ async def _chart(store: TimeSeriesStore, series: Sequence[str], request: ChartRe
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
-    keys = request.keys.names
+    keys = request.keys.names or await _names(store, series, start_us, end_us)
     buckets = max(1, request.points // _A_BUCKET // max(1, len(series)))
     bucket_us = (end_us - start_us) // buckets + 1
     each = [
@@ -85,6 +85,12 @@ async def _chart(store: TimeSeriesStore, series: Sequence[str], request: ChartRe
         found[key] = _joined([curves[key] for curves in each if key in curves])
         await pauses.pause()
     return Chart(found)
+
+
+async def _names(store: TimeSeriesStore, series: Sequence[str], start_us: int, end_us: int) -> list[str]:
+    """All names that the records of a range carry."""
+    found = [await store.names(name, start_us, end_us) for name in series]
+    return sorted({name for names in found for name in names})
 
 
 def _joined(curves: Sequence[Curve]) -> ChartCurve:

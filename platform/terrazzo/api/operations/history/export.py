@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from terrazzo.api.kernel.fields import Key, Moment, Names, Topics
+from terrazzo.api.kernel.fields import Key, Moment, Topics, VariableNames
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.scope import find_object
@@ -35,7 +35,7 @@ class HistoryExportOptions(msgspec.Struct, kw_only=True):
     format: FileFormat = "csv"
     start: Moment = msgspec.field(default_factory=lambda: Moment(0))
     end: Moment | None = None
-    keys: Names = msgspec.field(default_factory=Names)
+    keys: VariableNames = msgspec.field(default_factory=VariableNames)
 
 
 class MosaicExport(HistoryExportOptions):
@@ -74,7 +74,7 @@ async def handle_export_mosaic(services: Services, actor: Actor, request: Mosaic
     """An object's records, or those that have one of the keys."""
     object_id = await find_object(services, actor, request.object_id)
     start_us, end_us = _span(request)
-    series, keys = f"m/{object_id}", tuple(dict.fromkeys(request.keys.names))
+    series, keys = f"m/{object_id}", request.keys.names
     columns: Sequence[str] = keys
     if request.format == "csv" and not keys:
         columns = await services.store.names(series, start_us, end_us)
@@ -98,7 +98,7 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
     """A terminal's records of the topics, or those that have one of the keys."""
     series = await grid_series(services, actor, request)
     start_us, end_us = _span(request)
-    keys = tuple(dict.fromkeys(request.keys.names))
+    keys = request.keys.names
     wanted = frozenset(keys)
 
     def rows(records: Iterable[Record]) -> list[Row]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.fields import Items, Key, Moment, Names, PageIndex, PageSize, Parsed
+from terrazzo.api.kernel.fields import EVERY, Items, Key, Moment, Names, PageIndex, PageSize, Parsed
 from terrazzo.api.kernel.long_lists import answer_within, made
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, page_offset, paged
@@ -33,11 +33,11 @@ MosaicRecord = Annotated[
 
 
 class Keys(Names):
-    """``Names`` of variables, at least one."""
+    """``Names`` of variables, at least one; no names: ``*`` was among them, which is all of them."""
 
     schema: ClassVar[dict[str, Any]] = {
         **Names.schema,
-        "description": "codes of variables, at least one: a list, a list as JSON text, or one",
+        "description": "codes of variables, at least one: a list, a list as JSON text, or one; `*`: all of them",
     }
     __slots__ = ()
 
@@ -47,7 +47,7 @@ class Keys(Names):
         keys = super().parse(value, zone)
         if not keys.names:
             raise ValueError("names no variable")
-        return cls(tuple(dict.fromkeys(keys.names)))
+        return cls() if EVERY in keys.names else cls(tuple(dict.fromkeys(keys.names)))
 
 
 class DurationText(Parsed):
@@ -118,8 +118,8 @@ class MosaicList(msgspec.Struct):
 
 async def handle_get_last_mosaic(services: Services, actor: Actor, request: MosaicQuery) -> MosaicData:
     """One record with the newest value of each variable, and the time of the newest of them."""
-    keys = request.keys.names
     series, most = await _series(services, actor, request), services.limits.answer_bytes
+    keys = request.keys.names or await codes_of(services, actor, request.object_id)
     with answer_within(most):
         newest = await services.store.latest_each(series, keys, most_bytes=most)
     if not newest:
@@ -173,7 +173,8 @@ async def handle_get_mosaic_list_by_key(
     if not request.resample.length_us:
         return await handle_get_mosaic_list(services, actor, request)
     start_us, end_us = span_of(request)
-    series, keys = await _series(services, actor, request), request.keys.names
+    series = await _series(services, actor, request)
+    keys = request.keys.names or await services.store.names(series, start_us, end_us)
     try:
         buckets = await services.store.resample(
             series,
@@ -235,7 +236,20 @@ def _present_buckets(buckets: Buckets, keys: Sequence[str], zone: tzinfo) -> lis
 
 
 def _flat(keys: Sequence[str], values: Mapping[str, Value], time_us: int, zone: tzinfo) -> MosaicRecord:
-    return {**{key: values.get(key) for key in keys}, "time": format_spaced(time_us, zone)}
+    """The variables that were asked for, null where the record has none; of all those that it has."""
+    wanted = {key: values.get(key) for key in keys} if keys else values
+    return {**wanted, "time": format_spaced(time_us, zone)}
+
+
+async def codes_of(services: Services, actor: Actor, object_id: int | str) -> list[str]:
+    """The codes of an object's variables: of those that its mapping makes, and of those in its newest record."""
+    item = await services.entities.objects.item(actor, object_id)
+    codes: dict[str, None] = {}
+    if item["mapping_id"] is not None:
+        mapping = await services.entities.mappings.item(actor, item["mapping_id"])
+        codes |= dict.fromkeys(str(row[0]) for row in mapping["script"] or () if row)
+    newest = await services.store.latest([f"m/{item['id']}"], 1)
+    return [*codes | dict.fromkeys(name for record in newest for name in parse_mosaic(record.body))]
 
 
 def _midnight_us(time_us: int, zone: tzinfo) -> int:

@@ -25,6 +25,7 @@ from terrazzo.ports.store import (
     RecordsTooLarge,
     Seen,
     StoreStats,
+    StoreUnavailable,
 )
 from terrazzo.ports.tasks import Tasks
 from terrazzo_adapters.columns.points import parse_points
@@ -268,8 +269,15 @@ class InfluxStore:
 
     async def check(self) -> None:
         """Raises ``StoreUnavailable`` while the server is away, though the spool may still take records."""
-        await self._writer.settle()
-        await self._server.ping()
+        self._writer.ensure_open()
+        try:
+            await self._writer.settle()
+            await self._server.ping()
+        except StoreUnavailable as error:
+            self._writer.outage.begin(error)
+            raise
+        if self.is_whole:
+            self._writer.outage.end()
 
     async def _ask(self, question: Coroutine[Any, Any, T]) -> T:
         """Asks when the server is there, and it is the company's turn."""

@@ -22,6 +22,7 @@ from terrazzo_adapters.influxdb import queries, replacement
 from terrazzo_adapters.influxdb.delivery import BatchDelivery
 from terrazzo_adapters.influxdb.lines import LinePoint
 from terrazzo_adapters.influxdb.naming import line_head
+from terrazzo_adapters.influxdb.outage import Outage
 from terrazzo_adapters.influxdb.server import Server
 from terrazzo_adapters.influxdb.spool import RecordSpool, SpooledBatch
 
@@ -31,7 +32,6 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _RETRY = Retry(first_s=0.1, most_s=5.0)
 _CLOSE_S = 5.0
-_WAITS = "InfluxDB does not take records, they wait in the spool: %s"
 
 
 class InfluxWriter:
@@ -60,6 +60,7 @@ class InfluxWriter:
         self._closing = asyncio.Event()
         self._replacing: set[asyncio.Task[bool]] = set()
         self._arrival = 0
+        self.outage = Outage(lambda: (spool.depth, spool.size))
         self._spooled_records = self._refused_records = 0
         # Without it nothing that was acknowledged reaches the server: then the store does not accept work.
         self._drainer = tasks.spawn("influxdb spool", self._drain, OnFailure.REPORT)
@@ -71,6 +72,7 @@ class InfluxWriter:
             refused_records=self._refused_records,
             spool_batches=self._spool.depth,
             spool_bytes=self._spool.size,
+            away_since_seconds=self.outage.since_s,
         )
 
     @property
@@ -135,8 +137,8 @@ class InfluxWriter:
             await self._finish_replacement()
             await self.delivery.prepare(points)
         except StoreUnavailable as error:
-            _log.warning(_WAITS, error)
             await self._spool_durably(points, notes)
+            self.outage.begin(error)
             return
         batch = await self._in_thread(self._spool.put_ahead, points, notes) if notes else None
         try:
@@ -144,16 +146,17 @@ class InfluxWriter:
             if batch is not None:
                 await self._in_thread(self._spool.drop, batch)
         except StoreUnavailable as error:
-            _log.warning(_WAITS, error)
             if batch is None:
                 await self._spool_durably(points, notes)
             else:
                 self._keep(batch, points)
+            self.outage.begin(error)
             return
         except BaseException:
             if batch is not None:
                 self._keep(batch, points)
             raise
+        self.outage.end()
         _raise_if_refused(refused, self.delivery.reason)
 
     def _keep(self, batch: SpooledBatch, points: Sequence[LinePoint]) -> None:
@@ -188,6 +191,7 @@ class InfluxWriter:
         overwrites itself.
         """
         attempts = Attempts(_RETRY)
+        await self._look()
         while not self._closing.is_set():
             if not self._has_work():
                 self._work.clear()
@@ -200,8 +204,15 @@ class InfluxWriter:
                         await self._send_first()
                         attempts.succeeded()
             except StoreUnavailable as error:
-                _log.debug("the spool waits: %s", error)
+                self.outage.begin(error)
                 await self._pause(attempts.failed())
+
+    async def _look(self) -> None:
+        """Asks for the server once, so that it is known from the start on when it isn't there."""
+        try:
+            await self.delivery.connect()
+        except StoreUnavailable as error:
+            self.outage.begin(error)
 
     def _has_work(self) -> bool:
         return self._spool.depth > 0 or self.has_begun_replacement
@@ -215,6 +226,7 @@ class InfluxWriter:
             await self._in_thread(self._spool.remove_first)
         finally:
             self._room.set()
+        self.outage.end()
         self._count_refused(refused, "spooled")
 
     def _count_refused(self, refused: Sequence[LinePoint], which: str) -> None:

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,6 +76,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from check_tasks(config)
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
+    yield from check_outage(config)
 
 
 def check_dependencies(config: Config) -> Iterator[Finding]:
@@ -335,6 +337,24 @@ async def check_scripts(database: Database) -> list[Finding]:
     ]
     more = len(found) - len(told)
     return [*told, Finding(Level.WARN, "scripts", f"{more} more scripts are like that", advice)] if more else told
+
+
+def check_outage(config: Config) -> Iterator[Finding]:
+    """Since when the platform that runs, if one does, is without InfluxDB, and how much waits for it."""
+    if config.store.kind != "influxdb":
+        return
+    samples = _samples(config)
+    figures = {
+        name: sum(value for _, value in samples[f"terrazzo_store_{name}"])
+        for name in ("away_since_seconds", "spool_batches", "spool_bytes")
+    }
+    if figures["away_since_seconds"]:
+        since = datetime.fromtimestamp(figures["away_since_seconds"], UTC).isoformat(timespec="seconds")
+        waits = (
+            f"{figures['spool_batches']:.0f} batches ({figures['spool_bytes'] / MIB:.1f} MiB) of records wait on disk"
+        )
+        found = f"the running platform is without InfluxDB since {since}; {waits}"
+        yield Finding(Level.WARN, "store", found, "start InfluxDB: what waits is sent then, in order")
 
 
 def check_store(config: Config) -> Finding:

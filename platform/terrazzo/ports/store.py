@@ -98,6 +98,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     refused_records: int = 0  # were acknowledged, and refused by the server for good when they left the spool
     spool_batches: int = 0  # waiting now
     spool_bytes: int = 0  # waiting now
+    away_since_seconds: float = 0.0  # Unix time since which its server is away; 0: it is there
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 

@@ -31,6 +31,9 @@ STORE = {
     ),
     "terrazzo_store_spool_batches": Figure("spool_batches", "Batches that wait in the spool for InfluxDB now"),
     "terrazzo_store_spool_bytes": Figure("spool_bytes", "Bytes that wait in the spool for InfluxDB now"),
+    "terrazzo_store_away_since_seconds": Figure(
+        "away_since_seconds", "Unix time since which InfluxDB is away, 0 while it is there"
+    ),
 }
 
 BROKER = {

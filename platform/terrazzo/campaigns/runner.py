@@ -370,12 +370,14 @@ def _on_behalf(rollout: Rollout) -> Actor:
 def _order(rollout: Rollout, item: Item) -> CommandRequest:
     """The ``AXUpgrade`` of one attempt. Its idempotency key is the attempt's: after a crash between the journal and the
     table of campaign terminals the same command is found, not a second one given."""
-    unit = rollout.terms.unit
-    name = unit.lower()
+    unit, file, version = rollout.terms.unit, rollout.file, rollout.terms.version
+    is_lua = unit == "LUA"
     return CommandRequest(
         terminal_id=item.terminal_id,
         command="AXUpgrade",
         value=unit,
-        firmware=Firmware(**{f"{name}_file": rollout.file, f"{name}_version": rollout.terms.version}),
+        firmware=Firmware(lua_file=file, lua_version=version)
+        if is_lua
+        else Firmware(mcu_file=file, mcu_version=version),
         idempotency_key=f"campaign {rollout.id} {item.terminal_id} {item.attempts + 1}",
     )

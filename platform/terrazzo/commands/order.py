@@ -135,5 +135,9 @@ class CommandOrders:
         if terminal.config_id is None:
             return Firmware()
         record = await self._configurations.item(actor, terminal.config_id)
-        names = ("lua_file", "mcu_file", "lua_version", "mcu_version")
-        return Firmware(**{name: record[name] or "" for name in names})
+        return Firmware(
+            lua_file=record["lua_file"] or "",
+            mcu_file=record["mcu_file"] or "",
+            lua_version=record["lua_version"] or "",
+            mcu_version=record["mcu_version"] or "",
+        )

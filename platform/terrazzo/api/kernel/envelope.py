@@ -146,8 +146,8 @@ class GatewayReply(msgspec.Struct, frozen=True):
 
     def success(self, result: Any) -> Answer:
         """The envelope of a success with its result."""
-        more = {"total_records": self.total_records, "commands": self.commands}
-        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, **more)
+        more = self.total_records, self.commands
+        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, *more)
         return Answer(_encoder.encode(envelope))
 
     def failure(self, failure: Failure) -> Answer:
@@ -160,12 +160,12 @@ class GatewayReply(msgspec.Struct, frozen=True):
 def completed(reply: Reply, result: Any) -> tuple[Reply, Any]:
     """What a result says beside itself goes into the gateway's envelope: how many records there are in all, where it is
     a bare array of some of them; the uids of commands, where it is nothing but that they were taken."""
-    if isinstance(result, Published):
-        named = isinstance(reply, GatewayReply)
-        return (msgspec.structs.replace(reply, commands=result.commands) if named else reply), Empty()
-    if isinstance(reply, GatewayReply) and isinstance(result, CountedList):
-        return msgspec.structs.replace(reply, total_records=result.total_records), result
-    return reply, result
+    if isinstance(reply, GatewayReply):
+        if isinstance(result, Published):
+            return msgspec.structs.replace(reply, commands=result.commands), Empty()
+        if isinstance(result, CountedList):
+            return msgspec.structs.replace(reply, total_records=result.total_records), result
+    return reply, Empty() if isinstance(result, Published) else result
 
 
 UNREAD = GatewayReply("", EMPTY_TEXT)

@@ -10,7 +10,7 @@ JOBS ?= 4
 install: .venv/.installed
 
 .venv/.installed: pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Terrazzo needs Python 3.11 or newer")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Terrazzo needs Python 3.11 or newer, and $(PYTHON) is %d.%d: name another one, as in make run PYTHON=python3.12" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@

@@ -12,7 +12,17 @@ from parser_kinds import Parser
 from client_certificates import ClientCa
 from terrazzo.api.kernel.attachments import Attachments
 from terrazzo.api.kernel.conditions import Comparisons, Memberships, Order
-from terrazzo.api.kernel.fields import Json, KeyList, Moment, Names, Parsed, Topics, decode_hook, parse_json_text
+from terrazzo.api.kernel.fields import (
+    Json,
+    KeyList,
+    Moment,
+    Names,
+    Parsed,
+    Topics,
+    VariableNames,
+    decode_hook,
+    parse_json_text,
+)
 from terrazzo.api.operations.email_files import uids_of
 from terrazzo.api.operations.history.mosaic import DurationText, Keys
 from terrazzo.api.operations.live import Kinds
@@ -105,6 +115,7 @@ PARSERS: list[Parser[str]] = [
     _parsed(Json, '{"a": 1}', "[1, [2]]", ""),
     _parsed(KeyList, '["a", 1]', "a, b", ""),
     _parsed(Names, '["a", "b"]', "a", ""),
+    _parsed(VariableNames, '["a", "*"]', "a", "*"),
     _parsed(Topics, '["g/+/r", "a/#"]', "g/demo-1/r", worst=(lambda n: "/" * n, lambda n: "+/" * (n // 2) + "#")),
     _parsed(Keys, '["T", "P"]', "T"),
     _parsed(Kinds, '["records"]', "presence"),

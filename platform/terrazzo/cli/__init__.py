@@ -21,6 +21,7 @@ def make_app() -> typer.Typer:
     app = typer.Typer(
         name="terrazzo",
         help="An MQTT-centric device platform: acknowledged means stored.",
+        epilog="Begin with: terrazzo serve --demo. Where something doesn't work: terrazzo doctor.",
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,

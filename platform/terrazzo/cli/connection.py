@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from terrazzo.client.errors import ClientError, NotSent
+from terrazzo.client.errors import ActionError, ClientError, NotSent
 from terrazzo.config.sections import ConfigError
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 DEFAULT_URL = "http://127.0.0.1:31507"
 TOKEN_VARIABLE = "TERRAZZO_TOKEN"
 PASSWORD_VARIABLE = "TERRAZZO_PASSWORD"
+_NOT_AUTHENTICATED = 10402
 
 UrlOption = Annotated[str, typer.Option("--url", metavar="URL", help="The running platform.")]
 UserOption = Annotated[
@@ -32,7 +33,11 @@ TokenOption = Annotated[
 
 def failed(error: ClientError) -> ConfigError:
     """The error that ends a command with one line and exit status 2."""
-    return ConfigError(f"--url: {error}" if isinstance(error, NotSent) else str(error))
+    if isinstance(error, NotSent):
+        return ConfigError(f"--url: {error}; start the platform, or say with --url where it is")
+    if isinstance(error, ActionError) and error.code == _NOT_AUTHENTICATED:
+        return ConfigError(f"{error}; give a token that is good with --token, or a user with --user")
+    return ConfigError(str(error))
 
 
 def connect(url: str, user: str, token: str | None) -> Client:

@@ -83,6 +83,7 @@ async def _greet(platform: Platform, addresses: ListenAddresses) -> None:
     if addresses.tcp:
         print(f"             {addresses.tcp}")
     print(f"  terminals  {'  '.join(addresses.mqtt)}")
+    print(f"  documents  {addresses.http}/docs")
     print(f"  data       {platform.config.data_dir.resolve()}")
     admin = platform.metadata.first_admin
     if admin is not None:

@@ -28,6 +28,7 @@ from terrazzo.config.values import ConfigError, Given, build_table, check_value,
 __all__ = ["ARRAYS", "SECTIONS", "Config", "ConfigError", "load_config"]
 
 ENVIRONMENT_PREFIX = "TERRAZZO_"
+_ALL_KEYS = "; docs/configuration.md lists all keys"
 
 
 class DataSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -354,14 +355,15 @@ def _put_in_table(tables: list[dict[str, Given]], variable: str, section: str, r
 
 def _known_section(name: str, source: str) -> None:
     if name not in SECTIONS:
-        raise ConfigError(f"{source}: unknown section{suggest(name, [*SECTIONS, *ARRAYS])}")
+        near = suggest(name, [*SECTIONS, *ARRAYS]) or _ALL_KEYS
+        raise ConfigError(f"{source}: unknown section{near}")
 
 
 def _known_key(section: str, key: str, source: str) -> None:
     keys = SECTIONS[section].__struct_fields__
     if key not in keys:
         elsewhere = [f"{other}.{key}" for other, keys_ in SECTIONS.items() if key in keys_.__struct_fields__]
-        near = suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
+        near = suggest(key, keys, f"{section}.") or (f"; did you mean {elsewhere[0]}?" if elsewhere else _ALL_KEYS)
         raise ConfigError(f"{source}: unknown key{near}")
 
 

@@ -126,7 +126,7 @@ async def test_a_terminal_that_makes_no_sense_is_refused(rig: Rig) -> None:
         ({"uid": "a/b"}, "uid: contains '/'"),
         ({"uid": "x" * 65}, "uid: expected str of length <= 64"),
         ({"uid": ""}, "uid: expected str of length >= 1"),
-        ({"mode": "token"}, "mode: expected one of pwd, auto, got 'token'"),
+        ({"mode": "token"}, "mode: expected one of pwd, auto, cert, got 'token'"),
         ({"access": "none"}, "access: expected one of all, pub, sub, got 'none'"),
         ({"topic": "pub:x"}, "topic: "),
         ({"config_id": "none"}, "config_id: "),

@@ -50,6 +50,8 @@ def base_types(wanted: Any) -> set[str]:
         return {"array"}
     if get_args(wanted):
         return set().union(*(base_types(part) for part in get_args(wanted)))
+    if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct):
+        return {"object"}
     names = {str: {"str"}, int: {"int"}, float: {"int", "float"}, bool: {"bool"}, type(None): {"null"}}
     return names.get(wanted, {"str"} if isinstance(wanted, type) and issubclass(wanted, Enum) else set())
 

@@ -97,7 +97,7 @@ def test_each_error_has_its_row_and_column(refused: Any) -> None:
             {"name": "no uid"},
         ]
     ) == [
-        (2, "mode", "expected one of pwd, auto, got 'never'"),
+        (2, "mode", "expected one of pwd, auto, cert, got 'never'"),
         (2, "keep_alive", "expected 0..65535, got 70000"),
         (3, "uid", "contains '/', which has a meaning in topics"),
         (4, "uid", "e1 is in row 1 already"),

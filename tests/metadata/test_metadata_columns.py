@@ -87,7 +87,7 @@ TERMINAL_REFUSALS: list[tuple[str, Any, str]] = [
     ("config_id", True, "expected a uid or an id, got a boolean"),
     ("config_id", 1.5, "expected a uid or an id, got a number"),
     ("config_id", "", "is required"),
-    ("mode", "password", "expected one of pwd, auto, got 'password'"),
+    ("mode", "password", "expected one of pwd, auto, cert, got 'password'"),
     ("pin", "", "is required"),
     ("pin", "x" * 17, "at most 16 characters, got 17"),
     ("access", "none", "expected one of all, pub, sub"),

@@ -14,16 +14,16 @@ from api_rig import Rig, open_rig
 from terrazzo.domain.actor import SYSTEM
 
 CONTENT = b"firmware " * 100
-SCRIPT = [["SETPOINT", "S", "S", "$AdapterID-1.SP1", "", ""], ["START", "S", "S", "$AdapterID-1.RUN", "", "1"]]
+SCRIPT = [["SETPOINT", "S", "S", "OBJ", "$AdapterID-1.SP1", ""], ["START", "S", "S", "OBJ", "$AdapterID-1.RUN", "1"]]
 
 
 async def add_object(rig: Rig) -> str:
     await rig.add_terminal("t1")
-    control = await rig.call(
-        "create_control", name="c", script=SCRIPT, created_by=1, last_modified_by=1, is_available=1
-    )
-    made = await rig.call("create_object", name="o", control_id=control["uid"], terminal_list=["t1"])
-    return str(made["id"])
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    control = await rig.call("create_control", name="c", script=SCRIPT, **by)
+    mapping = await rig.call("create_mapping", name="m", script=[["T", "T", "T", "STA", "t1.T", "x"]], **by)
+    given = {"mapping_id": mapping["uid"], "control_id": control["uid"], "terminal_list": ["t1"], **by}
+    return str((await rig.call("create_object", name="o", **given))["id"])
 
 
 async def uids(rig: Rig) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -92,6 +93,14 @@ async def test_files_are_private(tmp_path: Path) -> None:
     for path in (tmp_path / "new" / "data").iterdir():
         assert path.stat().st_mode & 0o777 == 0o600, path
     await database.close()
+
+
+def test_all_tables_are_named() -> None:
+    program = "from terrazzo.metadata.schema import ALL_TABLES as all; print(len(all), len(all[0].metadata.tables))"
+    modules = "import pkgutil, importlib, terrazzo.database.tables as t\nfor each in pkgutil.iter_modules(t.__path__):"
+    program = f"{modules}\n    importlib.import_module(f'{{t.__name__}}.{{each.name}}')\n{program}"
+    named, known = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout.split()
+    assert named == known, "a table is missing in terrazzo.metadata.schema, which knows only what others have loaded"
 
 
 async def test_migrations_make_the_schema_of_the_definitions(database: Database) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from terrazzo.database.tables.access import PASSWORD_RESET, SECOND_FACTOR
 from terrazzo.database.tables.analysis import ANALYSIS
+from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.events import EVENT_TABLES
 from terrazzo.database.tables.messages import MESSAGES
 from terrazzo.database.tables.registry import (
@@ -37,4 +38,5 @@ ALL_TABLES = (
     COMPANY_USAGE,
     PASSWORD_RESET,
     SECOND_FACTOR,
+    TERMINAL_CONFIGURATION,
 )

@@ -11,11 +11,12 @@ from rocksdict import RdictIter
 
 from terrazzo_adapters.columns.column import PointColumn, build_columns, encode_column, parse_column, read_columns
 from terrazzo_adapters.columns.extremes import Extremes
+from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
-from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, make_tally, walk_hours
+from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
 

@@ -41,7 +41,7 @@ _LOADED = (
         "terrazzo_broker.listeners.websocket_transport",
     ),
     *("terrazzo.access.key_rotation", "terrazzo.client", "rich.console", "rich.progress", "rich.table"),
-    *("terrazzo.demo", "terrazzo_simulators.fleet"),
+    *("terrazzo.demo.week", "terrazzo.demo.printed", "terrazzo_simulators.fleet"),
 )
 _MOST_BYTES = 1 << 17  # of a request
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import time
@@ -33,6 +34,8 @@ async def simulate(run: Run) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     fleet = Fleet(run.specs, run.fleet)
+    if run.ends_with_input:
+        loop.add_reader(sys.stdin, _end_with_input, fleet, stopping)
     summary = Summary(fleet, run)
     async with fleet.running():
         while not stopping.is_set() and summary.left_s > 0:
@@ -44,6 +47,17 @@ async def simulate(run: Run) -> int:
                 summary.show()
     summary.show(final=True)
     return 0 if fleet.statistics.connects else 1
+
+
+def _end_with_input(fleet: Fleet, stopping: asyncio.Event) -> None:
+    """Reads what has come; at the end of the input whoever began this is gone, killed perhaps.
+
+    Nothing is sent again then: whoever takes its place begins a fleet of its own.
+    """
+    if not os.read(sys.stdin.fileno(), 4_096):
+        asyncio.get_running_loop().remove_reader(sys.stdin)
+        fleet.abandon()
+        stopping.set()
 
 
 class Summary:

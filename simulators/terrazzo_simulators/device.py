@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain, islice
 
 from .claim import Claim
 from .clock import Clock
@@ -14,6 +15,7 @@ from .command import Command, CommandError, parse_command
 from .download import Download, DownloadError
 from .faults import Fate, FaultPlan, Faults
 from .gate import Gate
+from .kept import kept_messages
 from .link import DROPPED, Inbound, Link, LinkError, LoginRefused
 from .login import Credentials
 from .payload import Codec, PayloadError
@@ -22,6 +24,7 @@ from .statistics import Statistics
 from .terminal import Message, Terminal
 
 _WRONG_CREDENTIALS = 0x86  # of MQTT 5; the return code 4 of 3.1.1
+_KEPT_AT_ONCE = 40  # reports on their way to the broker; the next ones follow when all are acknowledged
 _REFUSED = 0x80  # reason codes from here on are failures [MQTT-2.4]
 
 
@@ -70,6 +73,10 @@ class Device:
         self._random = random.Random(f"{habits.seed}:{spec.uid}")  # made-up readings  # nosec B311
         self._settled = asyncio.Event()
         self._settled.set()
+        self._kept = kept_messages(spec, self._terminal, self._wall_s)
+        self._is_delivering = False
+        self._postponed: list[Inbound] = []
+        self._interval_s = habits.interval_s if spec.interval_s is None else spec.interval_s
         self._tick = 0
         self._message = 0
         self._failures = 0
@@ -179,7 +186,9 @@ class Device:
         """Uses one connection, from the CONNACK until it ends."""
         self.connected.set()
         try:
-            if not self._started or self._rebooting:
+            if not self._started:
+                await self._deliver_kept()
+            if self.connected.is_set() and not self.link.closed.is_set() and (not self._started or self._rebooting):
                 self._rebooting = False
                 self._come_up()
             await self.link.closed.wait()
@@ -188,26 +197,51 @@ class Device:
             self.connected.clear()
             self._statistics.connected -= 1
 
+    async def _deliver_kept(self) -> None:
+        """Delivers what was kept, as far as this connection goes; the next one goes on there. Commands wait."""
+        self._is_delivering = True
+        while not self.link.closed.is_set() and (reports := list(islice(self._kept, _KEPT_AT_ONCE))):
+            for message in chain.from_iterable(reports):
+                self.send(message)
+            await self._settled_or_closed()
+        if self.link.closed.is_set():
+            return
+        self._is_delivering = False
+        postponed, self._postponed = self._postponed, []
+        for inbound in postponed:
+            self._on_message(inbound)
+
+    async def _settled_or_closed(self) -> None:
+        waiting = [asyncio.create_task(event.wait()) for event in (self._settled, self.link.closed)]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
     def _come_up(self) -> None:
         first, self._started = not self._started, True
         if self._habits.interval_s is None and not self._habits.download_bytes:
             return
         for message in self._terminal.start(self._time_s()):
             self.send(message)
-        if first and self._habits.interval_s is not None:
-            self._later(self._random.uniform(0, self._habits.interval_s), self._report)
+        if first and self._interval_s:
+            self._later(self._random.uniform(0, self._interval_s), self._report)
 
     async def _rest(self) -> None:
         """Pauses before the next attempt, longer after each failure, and with a jitter of each terminal's own."""
         if self._rebooting and self._failures == 0:
             await asyncio.sleep(self._habits.reboot_s)
             return
+        if self.spec.retry_s and self._failures:
+            await asyncio.sleep(self.spec.retry_s)
+            return
         most_s = min(self._habits.backoff_most_s, self._habits.backoff_s * 2 ** min(self._failures, 16))
         await asyncio.sleep(self._random.uniform(most_s / 2, most_s))
 
     def _report(self) -> None:
-        assert self._habits.interval_s is not None
-        self._later(self._habits.interval_s, self._report)
+        assert self._interval_s
+        self._later(self._interval_s, self._report)
         if self._rebooting:
             return
         messages = self._terminal.report(self._time_s())
@@ -230,6 +264,9 @@ class Device:
                 self.link.cut()
 
     def _on_message(self, inbound: Inbound) -> None:
+        if self._is_delivering:
+            self._postponed.append(inbound)
+            return
         self._statistics.commands += 1
         command = Command(
             act="", correlation=inbound.correlation, response_topic=inbound.response_topic, payload=inbound.payload

@@ -50,6 +50,7 @@ class Fleet:
         self.devices = {spec.uid: self._device(spec) for spec in specs}
         self._random = random.Random(options.habits.seed)  # made-up faults  # nosec B311
         self._tasks: list[asyncio.Task[None]] = []
+        self._drain_s = options.drain_s
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Fleet]:
@@ -87,6 +88,10 @@ class Fleet:
         for task in self._tasks:
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+
+    def abandon(self) -> None:
+        """Has ``stop`` wait for no acknowledgement: nothing goes out any more."""
+        self._drain_s = 0.0
 
     async def stop(self) -> None:
         """Waits at most ``drain_s`` for acknowledgements, disconnects, and ends all tasks."""
@@ -149,7 +154,7 @@ class Fleet:
         for device in self.devices.values():
             device.hush()
         try:
-            async with asyncio.timeout(self._options.drain_s):
+            async with asyncio.timeout(self._drain_s):
                 await asyncio.gather(*(device.drained() for device in self.devices.values()))
         except TimeoutError:
             return  # the broker does not answer; the summary shows how many stayed unacknowledged

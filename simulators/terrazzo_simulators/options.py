@@ -13,7 +13,7 @@ from .device import Habits
 from .faults import Faults
 from .fleet import TERMINALS_MOST, FleetOptions
 from .link import LinkOptions
-from .spec import FORMATS, PROTOCOLS, TYPES, Naming, SpecError, TerminalSpec, generate_specs, read_specs
+from .spec import FORMATS, MIXED, PROTOCOLS, TYPES, Naming, SpecError, TerminalSpec, generate_specs, read_specs
 from .tls import CertificateMaker, Tls
 
 _Number = TypeVar("_Number", int, float)
@@ -30,6 +30,7 @@ class Run:
     duration_s: float  # 0: until a signal
     summary_s: float
     as_json: bool
+    ends_with_input: bool
 
 
 def parse_run(arguments: list[str]) -> Run:
@@ -54,6 +55,7 @@ def parse_run(arguments: list[str]) -> Run:
         duration_s=given.duration,
         summary_s=given.summary,
         as_json=given.json,
+        ends_with_input=given.ends_with_input,
     )
 
 
@@ -119,6 +121,9 @@ def _add_habits(group: Any) -> None:
         help="fetch firmware in such pieces; 0: pretend",
     )
     group.add_argument("--summary", type=_number(0.1, 3_600), default=5, metavar="S", help="between two summary lines")
+    group.add_argument(
+        "--ends-with-input", action="store_true", help="ends when standard input does: with who began it"
+    )
     group.add_argument("--json", action="store_true", help="summaries as one JSON object a line")
 
 
@@ -147,7 +152,7 @@ def _specs(given: argparse.Namespace) -> list[TerminalSpec]:
     return generate_specs(
         given.count,
         naming=Naming(uid=given.uid, username=given.username, pin=given.pin, first=given.first),
-        types=TYPES if given.type == "mixed" else (given.type,),
+        types=MIXED if given.type == "mixed" else (given.type,),
         mode="pwd" if scram else given.mode,
         dixie=scram,
         scram=given.mode.upper() if scram else "SCRAM-SHA-1",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-TYPES = ("Adapter-II", "Adapter-III", "Adapter-X")
+TYPES = ("Adapter-II", "Adapter-III", "Adapter-X", "Other")
+MIXED = TYPES[:3]  # of which fleets are made that name no type
 MODES = ("pwd", "auto", "cert")
 SCRAM_METHODS = ("SCRAM-SHA-1", "SCRAM-SHA-256")
 FORMATS = ("json", "msgpack")
@@ -42,6 +45,13 @@ class TerminalSpec:
     rsa_publickey: str = ""  # PEM; sealed with RSA-OAEP-256 where there is one, else with the key of pin and uid
     protocol: str = "5.0"  # | 3.1.1
     configurable: bool = True  # knows the command Config; older firmware refuses it
+    interval_s: float | None = None  # between its reports; 0: none by itself; None: the fleet's
+    retry_s: float = 0.0  # between two tries to connect; 0: soon, then more and more seldom
+    rated: float | None = None  # of its machine (kW, m3/h, A or pieces/h); None: by seed and uid
+    last: Mapping[str, float] = field(default_factory=dict)  # counters and settings as it showed them last
+    kept_since: float | None = None  # it has kept reports since then (Unix seconds), and delivers them first
+    kept_until: float | None = None  # until then; None: until it is connected
+    kept_step_s: float = 60.0  # between two of them
 
 
 def parse_spec(record: object, where: str = "terminal") -> TerminalSpec:
@@ -100,7 +110,7 @@ class Naming:
     first: int = 1
 
 
-def generate_specs(count: int, *, naming: Naming, types: tuple[str, ...] = TYPES, **common: Any) -> list[TerminalSpec]:
+def generate_specs(count: int, *, naming: Naming, types: tuple[str, ...] = MIXED, **common: Any) -> list[TerminalSpec]:
     """``count`` terminals, of each of ``types`` in rotation, with the same ``common`` fields."""
     specs = []
     for offset in range(count):
@@ -148,6 +158,35 @@ def _flag(value: object) -> bool:
     return bool(value)
 
 
+def _number(low: float, high: float) -> Callable[[object], float]:
+    def number(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise SpecError(f"must be a number from {low:g} to {high:g}, got {value!r}")
+        return float(value)
+
+    return number
+
+
+def _numbers(value: object) -> Mapping[str, float]:
+    if not isinstance(value, Mapping) or not all(_is_finite(each) for each in value.values()):
+        raise SpecError("must be an object of numbers")
+    return {str(name): float(each) for name, each in value.items()}
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _moment(value: object) -> float:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None:
+        raise SpecError(f"must be a time such as 2026-01-01T00:00:00Z, got {value!r}")
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
 def _one_of(choices: tuple[str, ...]) -> Any:
     def choose(value: object) -> str:
         if value not in choices:
@@ -170,6 +209,13 @@ _READERS: dict[str, Any] = {
     "rsa_publickey": _pem,
     "protocol": _one_of(PROTOCOLS),
     "configurable": _flag,
+    "interval_s": _number(0, 86_400),
+    "retry_s": _number(0, 86_400),
+    "rated": _number(0.1, 1e6),
+    "last": _numbers,
+    "kept_since": _moment,
+    "kept_until": _moment,
+    "kept_step_s": _number(1, 86_400),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from running import Platform, wait_for
 from support import require_program
 
-DEMO_TERMINALS = 8
+DEMO_TERMINALS = 11
 README = Path(__file__).parents[2] / "README.md"
 
 
@@ -73,7 +73,7 @@ def test_a_folder_with_the_former_passwords_gets_random_ones(tmp_path: Path) -> 
         running.call("update_user", username="demo-admin", password="demo-password")
         running.call("update_user", username="demo-viewer", password="one of their own")
         running.change_terminal("demo-spare", pin="spare-pin")
-        running.change_terminal("demo-pwd-2", pin="its-own-pin")
+        running.change_terminal("demo-chiller-2", pin="its-own-pin")
     (tmp_path / "data" / "demo-passwords").unlink()
     with running.again() as second:
         wait_for(lambda: len(second.log.read_text().split("\ncurl ")) == 7, "the lines to try", timeout_s=30)
@@ -82,15 +82,17 @@ def test_a_folder_with_the_former_passwords_gets_random_ones(tmp_path: Path) -> 
             second.login("demo-admin", "demo-password")
         second.login("demo-viewer", "one of their own")
         second.login("demo-admin", found["demo-admin"])
-        pins = {uid: second.call("get_terminal_item", uid=uid)["pin"] for uid in ("demo-spare", "demo-pwd-2")}
-        assert pins == {"demo-spare": found["demo-spare"], "demo-pwd-2": "its-own-pin"}
-        wait_for(lambda: second.call("get_terminal_status", terminal_id="demo-pwd-2")["online"], "the fleet knows it")
+        pins = {uid: second.call("get_terminal_item", uid=uid)["pin"] for uid in ("demo-spare", "demo-chiller-2")}
+        assert pins == {"demo-spare": found["demo-spare"], "demo-chiller-2": "its-own-pin"}
+        wait_for(
+            lambda: second.call("get_terminal_status", terminal_id="demo-chiller-2")["online"], "the fleet knows it"
+        )
 
 
 def test_the_three_lines_work_as_printed(demo: Platform, tmp_path: Path) -> None:
     require_program("curl")
     demo.login("demo-viewer", passwords(demo.data)["demo-viewer"])
-    wait_for(lambda: demo.call("get_last_grid", terminal_id="demo-pwd-1")["data"], "a first record")
+    wait_for(lambda: demo.call("get_last_grid", terminal_id="demo-chiller-1")["data"], "a first record")
     for line in printed_lines(demo):  # from whatever folder the reader is in
         finished = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True)
         answer = json.loads(finished.stdout)
@@ -100,8 +102,9 @@ def test_the_three_lines_work_as_printed(demo: Platform, tmp_path: Path) -> None
 
 def test_every_terminal_of_the_fleet_reports(demo: Platform) -> None:
     demo.login("demo-admin", passwords(demo.data)["demo-admin"])
-    uids = [terminal["uid"] for terminal in demo.call("get_terminal_list") if terminal["uid"] != "demo-spare"]
-    assert len(uids) == DEMO_TERMINALS
+    kept_out = {"demo-spare", "demo-meter-boiler"}  # that of the reader, and one with a wrong pin
+    uids = [terminal["uid"] for terminal in demo.call("get_terminal_list") if terminal["uid"] not in kept_out]
+    assert len(uids) == DEMO_TERMINALS - 1
     for uid in uids:
         wait_for(lambda: demo.call("get_last_grid", terminal_id=uid, topic=["r"])["data"], f"{uid} reports")  # noqa: B023
         assert demo.call("get_terminal_status", terminal_id=uid)["online"]

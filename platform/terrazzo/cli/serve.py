@@ -20,6 +20,7 @@ from terrazzo_broker.log_text import log_to
 
 if TYPE_CHECKING:
     from terrazzo.access.users import FirstAdmin
+    from terrazzo.demo.passwords import DemoPasswords
     from terrazzo.runtime.serve import ListenAddresses, Platform
 
 _GC_AFTER = 100_000  # objects: next to nothing of what a start imports and makes is garbage
@@ -101,15 +102,42 @@ def _login_of(admin: FirstAdmin) -> str:
 
 async def _start_demo(platform: Platform, addresses: ListenAddresses) -> None:
     """Prints the addresses, adds demo data and a simulated fleet, and prints what to try."""
-    from terrazzo.demo import SPARE, USERS, DemoFleet, DemoPasswords, curl_lines, prepare_demo, write_curl_headers
+    from terrazzo.demo.fleet import DemoFleet
+    from terrazzo.demo.passwords import DemoPasswords
+    from terrazzo.demo.records import prepare_demo
+    from terrazzo.demo.week import DemoWeek
+    from terrazzo.ports.tasks import OnFailure
+    from terrazzo.times import now_us
+
+    services, started_us = platform.gateway.services, now_us()
+    passwords = DemoPasswords.open(platform.config.data_dir)
+    entities = platform.metadata.entities
+    pins = await prepare_demo(entities, passwords, f"{addresses.websocket or addresses.http}/apiproxy/api")
+    fleet = DemoFleet(platform.config.data_dir, addresses.mqtt_port)
+    await fleet.start(pins, platform.store, started_us)
+    platform.before_stop(fleet.stop)
+    week = DemoWeek(
+        entities=entities,
+        store=platform.store,
+        pusher=services.pusher,
+        events=services.events,
+        started_us=started_us,
+    )
+
+    async def bring() -> None:
+        if await week.work():
+            print("The demo's week of history is there, and what follows from it.", flush=True)
+
+    platform.before_stop(platform.tasks.spawn("demo", bring, OnFailure.RESTART).stop)
+    await _greet(platform, addresses)
+    await _show_demo(platform, addresses, passwords)
+
+
+async def _show_demo(platform: Platform, addresses: ListenAddresses, passwords: DemoPasswords) -> None:
+    from terrazzo.demo.printed import curl_lines, write_curl_headers
+    from terrazzo.demo.site import SPARE, USERS
 
     metadata = platform.metadata
-    passwords = DemoPasswords.open(platform.config.data_dir)
-    pins = await prepare_demo(metadata.entities, passwords)
-    fleet = DemoFleet(platform.config.data_dir, addresses.mqtt_port)
-    await fleet.start(pins)
-    platform.before_stop(fleet.stop)
-    await _greet(platform, addresses)
     operator = await metadata.entities.users.by_name("demo-operator")
     assert operator is not None
     headers = write_curl_headers(platform.config.data_dir, metadata.tokens.issue_for(operator))
@@ -118,6 +146,7 @@ async def _start_demo(platform: Platform, addresses: ListenAddresses) -> None:
     if sys.stdout.isatty():
         for name in (*USERS, SPARE):
             print(f"             {name} / {passwords.of(name)}")
+    print("  a week of the plant's history comes in within the next seconds; a line says when it is there")
     print("\nTry, in another terminal (the token in the file is good for some hours):\n")
     for line in curl_lines(addresses.http, headers, passwords.file):
         print(f"{line}\n")

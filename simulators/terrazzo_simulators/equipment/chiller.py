@@ -15,10 +15,11 @@ class Chiller(Machine):
     defaults: ClassVar[dict[str, float]] = {"BOOT": 1.0, "SETPOINT": 7.0}
     limits: ClassVar[dict[str, tuple[float, float]]] = {"BOOT": (0, 1), "SETPOINT": (4, 20)}
     hardware: ClassVar[str] = "CH-300"
+    counters: ClassVar[dict[str, str]] = {**Machine.counters, "COOLING_ENERGY": "cooling_kwh"}
 
     def __init__(self, *, seed: int, uid: str) -> None:
         super().__init__(seed=seed, uid=uid)
-        self.rated_flow = round(self._noise["unit"].between(40, 120, 3), 1)
+        self.rated = round(self._noise["unit"].between(40, 120, 3), 1)
         self.supply_c = self.return_c = 12.0
         self.cooling_kwh = self.energy_kwh * 4.0
         self.alarms = {"ALARM_SUPPLY_HOT": Alarm(4, 2), "ALARM_FLOW_LOW": Alarm(0.5, 0.65)}
@@ -38,7 +39,7 @@ class Chiller(Machine):
         if not self.running:
             return 0.0
         clogged = 1 - 0.6 * self.incident(time_s)
-        return self.rated_flow * (0.7 + 0.3 * self.load(time_s)) * clogged * (1 + 0.01 * self.fine(time_s))
+        return self.rated * (0.7 + 0.3 * self.load(time_s)) * clogged * (1 + 0.01 * self.fine(time_s))
 
     def cooling(self, time_s: float) -> float:
         """The cooling power in kW: flow times the difference of the water's temperatures."""
@@ -54,7 +55,7 @@ class Chiller(Machine):
     def judge(self, time_s: float) -> None:
         over_c = self.supply_c - self.settings["SETPOINT"] if self.running else 0.0
         self.alarms["ALARM_SUPPLY_HOT"].judge(over_c)
-        self.alarms["ALARM_FLOW_LOW"].judge(self.flow(time_s) / self.rated_flow if self.running else 1.0)
+        self.alarms["ALARM_FLOW_LOW"].judge(self.flow(time_s) / self.rated if self.running else 1.0)
 
     def points(self) -> dict[str, Any]:
         now_s = self.time_s or 0.0

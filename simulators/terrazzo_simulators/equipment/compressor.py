@@ -16,7 +16,7 @@ class Compressor(Machine):
 
     def __init__(self, *, seed: int, uid: str) -> None:
         super().__init__(seed=seed, uid=uid)
-        self.rated_kw = round(self._noise["unit"].between(22, 90, 3), 1)
+        self.rated = round(self._noise["unit"].between(22, 90, 3), 1)
         self.pressure_bar = self.oil_c = self.motor_c = 0.0
         self.alarms = {"ALARM_OIL_HOT": Alarm(95, 90), "ALARM_PRESSURE_LOW": Alarm(0.75, 0.85)}
 
@@ -39,7 +39,7 @@ class Compressor(Machine):
         """The power in kW: a quarter of the rated power idling, all of it at full load, more at a higher pressure."""
         if not self.running:
             return 0.0
-        return self.rated_kw * (0.25 + 0.75 * self.load(time_s)) * (0.55 + 0.06 * self.settings["SETPOINT"])
+        return self.rated * (0.25 + 0.75 * self.load(time_s)) * (0.55 + 0.06 * self.settings["SETPOINT"])
 
     def judge(self, time_s: float) -> None:
         self.alarms["ALARM_OIL_HOT"].judge(self.oil_c)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import reprlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -43,22 +43,36 @@ class Machine(ABC):
     limits: ClassVar[dict[str, tuple[float, float]]] = {}
     hardware: ClassVar[str] = ""
 
+    counters: ClassVar[dict[str, str]] = {"ENERGY": "energy_kwh", "HOURS": "hours"}  # points that never fall
+
     def __init__(self, *, seed: int, uid: str) -> None:
         self._noise = {name: Noise(seed, uid, name) for name in ("load", "ambient", "fine", "incident", "unit")}
         self.settings = dict(self.defaults)
         self.alarms: dict[str, Alarm] = {}
         self.time_s: float | None = None
+        self.rated = 1.0
         self.power_kw = 0.0
         self.energy_kwh = float(math.floor(self._noise["unit"].between(1_000, 50_000)))
         self.hours = float(math.floor(self._noise["unit"].between(200, 20_000, 1)))
 
-    def advance(self, time_s: float) -> None:
-        """Advances the machine to ``time_s``. A clock that was set back changes nothing, so that no counter falls."""
+    def resume(self, last: Mapping[str, float]) -> None:
+        """Goes on from what the machine showed last: counters and settings by name; other names say nothing here."""
+        for name, value in last.items():
+            if name in self.counters:
+                setattr(self, self.counters[name], value)
+            elif name in self.settings:
+                self.set(name, value)
+
+    def advance(self, time_s: float, *, step_s: float = _STEP_S) -> None:
+        """Advances the machine to ``time_s``, in steps of about ``step_s``.
+
+        A clock that was set back changes nothing, so that no counter falls.
+        """
         if self.time_s is None:
             self.time_s = time_s
             self.settle(time_s)
             self.power_kw = self.power(time_s)
-        for now_s, elapsed_s in _steps(self.time_s, time_s):
+        for now_s, elapsed_s in _steps(self.time_s, time_s, step_s):
             self.pass_time(now_s, elapsed_s)
             power_kw = self.power(now_s)
             self.energy_kwh += (self.power_kw + power_kw) / 2 * elapsed_s / 3600
@@ -132,11 +146,11 @@ def follow(value: float, target: float, *, elapsed_s: float, tau_s: float) -> fl
     return target + (value - target) * math.exp(-elapsed_s / tau_s)
 
 
-def _steps(start_s: float, end_s: float) -> Iterator[tuple[float, float]]:
-    """The steps from start to end as (time, elapsed), in seconds: about 10 s each, but never more than 60 of them."""
+def _steps(start_s: float, end_s: float, step_s: float) -> Iterator[tuple[float, float]]:
+    """The steps from start to end as (time, elapsed), in seconds: about ``step_s`` each, but never more than 60."""
     span_s = end_s - start_s
     if span_s <= 0:
         return
-    count = min(_STEPS_MOST, math.ceil(span_s / _STEP_S))
+    count = min(_STEPS_MOST, math.ceil(span_s / step_s))
     for index in range(1, count + 1):
         yield start_s + span_s * index / count, span_s / count

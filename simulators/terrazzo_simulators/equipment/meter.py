@@ -19,7 +19,7 @@ class Meter(Machine):
 
     def __init__(self, *, seed: int, uid: str) -> None:
         super().__init__(seed=seed, uid=uid)
-        self.rated_a = round(self._noise["unit"].between(80, 160, 3), 1)
+        self.rated = round(self._noise["unit"].between(80, 160, 3), 1)
         self._phases = {phase: Noise(seed, uid, phase) for phase in _PHASES}
         self.cabinet_c = 25.0
         self.alarms = {
@@ -43,7 +43,7 @@ class Meter(Machine):
         if not self.running:
             return 0.0
         share = 1 + 0.12 * self._phases[phase].smooth(time_s, 600)
-        return self.rated_a * self.load(time_s) * share * (1 + 0.3 * self.incident(time_s))
+        return self.rated * self.load(time_s) * share * (1 + 0.3 * self.incident(time_s))
 
     def factor(self, time_s: float) -> float:
         """The power factor, which is poor at low load."""

@@ -78,7 +78,7 @@ def test_alarms_are_told_once_by_whoever_goes_on() -> None:
 
 
 def test_a_line_works_in_shifts() -> None:
-    found = reports(spec(type="Other", kept_since=iso(NOW_S), kept_until=iso(NOW_S + 7 * DAY_S)))
+    found = reports(spec(uid="demo-line-1", type="Other", kept_since=iso(NOW_S), kept_until=iso(NOW_S + 7 * DAY_S)))
     by_state: dict[str, list[dict[str, Any]]] = {}
     for points in found:
         by_state.setdefault(points["STATE"], []).append(points)

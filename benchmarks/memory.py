@@ -31,7 +31,8 @@ from terrazzo.bulk.rows import read_upload
 from terrazzo.domain.actor import SYSTEM
 from terrazzo.domain.mapping_table import parse_table
 from terrazzo.domain.registry import Registry
-from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
+from terrazzo.ingest.limits import IngestLimits
+from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.live.frames import as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector

@@ -17,7 +17,8 @@ import pytest
 from support import new_tasks
 from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
-from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
+from terrazzo.ingest.limits import IngestLimits
+from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_tag import ReportTag, make_tag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.listeners import Listeners

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 
 from own_platform import Ports, store_through
 from platform_site import peers, running_site, until
-from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ports.store import StoreUnavailable
 from terrazzo_simulators.sealing import Seal
 

@@ -22,7 +22,7 @@ from terrazzo.domain.report_topic import ReportTopic, Trace
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.arrival import Arrival
 from terrazzo.ingest.commit_pace import CommitPace
-from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.report_tag import ReportTag, Seals, make_tag
 from terrazzo.ingest.sealing import Seal
 from terrazzo.ingest.turns import Turns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import Any
 
 import pytest
@@ -11,14 +12,18 @@ from hypothesis import strategies as st
 
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
+from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed, Subscription
 from terrazzo.live.frames import FrameEntry, as_line, as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
+from terrazzo.live.sources import RecordSource
 from terrazzo.live.stats import LiveStats
+from terrazzo.ports.store import Record
 
 ACTOR = Actor(user_id=1, username="u", company_id=1, role=Role.VIEWER)
 EVENTS = Selector(frozenset({"event"}), 1)
+NAMES: dict[str, Any] = {"name": "t", "type": "Other", "mode": "pwd", "username": "u", "pin": "p"}
 
 
 def hub_of(frames: int = 1_000, **limits: int) -> LiveHub:
@@ -145,12 +150,38 @@ def test_all_feeds_together_keep_so_many_bytes() -> None:
 def test_data_is_encoded_once_for_all_and_only_when_somebody_reads() -> None:
     hub, calls = hub_of(), []
     readers = [subscribe(hub) for _ in range(5)]
-    hub.append(
-        hub.index.find("event", 1, None, None), FrameEntry("event", lambda: calls.append(1) or {"a": 1}, size=10)
-    )
+    entry = FrameEntry("event", lambda: calls.append(1) or {"a": 1}, size=10)
+    hub.append(hub.index.find("event", 1, None, None), [entry])
     assert calls == []
     assert [read(reader)[0]["data"] for reader in readers] == [{"a": 1}] * 5
     assert calls == [1]
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.integers(1, 5)), max_size=8), st.integers(1, 7), st.integers(1, 4))
+def test_a_commit_of_several_terminals_reaches_each_feed_in_its_order(
+    runs: list[tuple[str, int]], frames: int, at_once: int
+) -> None:
+    """Whether a feed takes one of the terminals or both; what its ring can't hold is a gap."""
+    hub, registry = hub_of(frames), Registry()
+    for number, uid in enumerate("ab", 1):
+        registry.put_terminal(Terminal(**NAMES, id=number, uid=uid, company_id=1))
+    source = RecordSource(hub, registry, zone=UTC)
+    records = [
+        Record(f"g/{uid}/r", 1, b"%d" % number) for number, (uid, count) in enumerate(runs) for _ in range(count)
+    ]
+    readers = {uids: subscribe(hub, Selector(frozenset({"grid"}), 1, terminal_id=uids)) for uids in ("a", "b", None)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("terrazzo.live.sources._AT_ONCE", at_once)
+        source.on_records(records)
+    for uid, reader in readers.items():
+        due = [record for record in records if uid is None or record.series == f"g/{uid}/r"]
+        got = read(reader)
+        lost = got.pop(0)["gap"]["lost"] if len(due) > frames else 0
+        assert lost == max(0, len(due) - frames)
+        assert [frame["data"]["payload"] for frame in got] == [json.loads(record.body) for record in due[lost:]]
+        assert [frame["seq"] for frame in got] == sorted(frame["seq"] for frame in got)
+    assert hub.stats.frames_published == len(records)
+    assert hub.seq == hub.started_seq + len(records)
 
 
 def test_keys_select_variables_of_mosaic_records() -> None:
@@ -178,7 +209,7 @@ def test_a_ring_that_runs_for_long_stays_short() -> None:
     for number in range(10_000):
         entry = FrameEntry.of("event", number)
         entry.seq = number + 1
-        feed.append(entry)
+        feed.append([entry])
     assert (feed.first, feed.end, feed.gone_seq) == (9_900, 10_000, 9_900)
     assert len(feed._entries) < 1_000
     assert feed.place_after(9_950) == 9_950

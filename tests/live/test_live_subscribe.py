@@ -195,7 +195,7 @@ async def test_a_subscription_whose_data_cannot_be_encoded_ends_and_the_others_g
     async with ports.connect("tcp") as connection, ports.connect("tcp") as other:
         await connection.ask("subscribe", kinds=["grid"])
         await other.ask("subscribe", kinds=["event"])
-        hub.append(hub.index.find("grid", 1, None, "t"), FrameEntry("grid", lambda: object(), size=1))
+        hub.append(hub.index.find("grid", 1, None, "t"), [FrameEntry("grid", lambda: object(), size=1)])
         assert (await connection.receive())["end"] == {"code": 500, "info": "internal error"}
         tell(ports, 1)
         assert await frames(other, 1) == [1]

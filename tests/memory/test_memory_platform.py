@@ -15,7 +15,7 @@ import pytest
 from api.api_rig import Rig, open_rig
 from own_platform import Ports, store_through
 from platform_site import Company, Site, peers, running_site
-from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.ingest.limits import IngestLimits
 from terrazzo.live.selector import Selector
 from terrazzo.memory_shares import MIB, MemoryShares
 from terrazzo.ports.store import NO_NOTES, Record

@@ -31,6 +31,7 @@ class Arrival(msgspec.Struct):
 
     batch: Batch
     size: int  # payload bytes
+    share: Any = None  # its owner's in the backlog
     next: int = 0
     refusals: dict[int, int] | None = None
     opened: dict[int, bytes | Exception] | None = None
@@ -40,7 +41,6 @@ class Arrival(msgspec.Struct):
     unplanned: str = ""  # a terminal whose plans have to be made first
     is_held: bool = False  # nothing more is read from its connection until it is decoded
     connection: Any = None  # among those that take turns
-    share: Any = None  # its owner's in the backlog
 
     @property
     def is_stuck(self) -> bool:

@@ -7,35 +7,22 @@ from collections.abc import Iterable, Mapping
 from terrazzo.ingest.arrival import Arrival
 
 
-class _Share:
+class Share:
     """What one owner has: bytes of payloads, and messages."""
 
-    __slots__ = ("messages", "size")
+    __slots__ = ("messages", "owner", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
         self.size = self.messages = 0
 
 
-class Backlog:
-    """Counts batches, not messages. ``share_bytes``: of one owner, before it is read more slowly."""
+class Backlog(dict[str, Share]):
+    """The owners' shares; of some that once had something it is 0. ``take`` of the pipeline adds to them."""
 
-    __slots__ = ("_of", "_share_bytes")
-
-    def __init__(self, *, share_bytes: int) -> None:
-        self._share_bytes = share_bytes
-        self._of: dict[str, _Share] = {}  # by owner; of some that once had something it is 0
-
-    def add(self, arrival: Arrival) -> bool:
-        """Counts an arrival; whether its owner has its share and should send no more until it is decoded."""
-        batch = arrival.batch
-        owner = batch.client.owner
-        mine = self._of.get(owner)
-        if mine is None:
-            mine = self._of[owner] = _Share()
-        arrival.share = mine
-        mine.messages += len(batch.messages)
-        mine.size = size = mine.size + arrival.size
-        return size > self._share_bytes
+    def __missing__(self, owner: str) -> Share:
+        share = self[owner] = Share(owner)
+        return share
 
     def remove_all(self, arrivals: Iterable[Arrival]) -> None:
         """They are stored, or given back."""
@@ -46,4 +33,4 @@ class Backlog:
 
     def by_owner(self) -> Mapping[str, tuple[int, int]]:
         """Bytes of payloads and messages."""
-        return {owner: (share.size, share.messages) for owner, share in self._of.items() if share.messages}
+        return {owner: (share.size, share.messages) for owner, share in self.items() if share.messages}

@@ -164,13 +164,20 @@ class CommitGroup(msgspec.Struct):
     answers: list[CommandAnswer] = msgspec.field(default_factory=list)
     messages: int = 0
     size: int = 0  # payload bytes of the arrivals
-    made: int = 0  # bytes of what was made of messages
+    made: int = 0  # bytes of what was made of messages, as far as it is measured
+    measured: int = 0  # how many of ``mosaic``
     faults: int = 0  # how often something other than the store kept it from being committed
 
     def add_answer(self, answer: CommandAnswer, arrived_us: int) -> None:
         """Adds what a terminal answered to a command, and its record."""
         self.answers.append(answer)
         self.mosaic.append(answer_record(answer, arrived_us))
+
+    def measure(self) -> None:
+        """Adds the bytes of what was made of messages since the last time."""
+        if len(self.mosaic) > self.measured:
+            self.made += sum(map(len, map(_BODY, self.mosaic[self.measured :])))
+            self.measured = len(self.mosaic)
 
     @property
     def is_empty(self) -> bool:
@@ -241,6 +248,7 @@ class Recorder:
         self._series = series
         self._plans_of = _no_plans if mapper is None else mapper.plans
         self._map = _into_nothing if mapper is None else mapper.shape
+        self._keep_up = _no_upkeep if mapper is None else mapper.keep_up
         self._mapper = mapper
         self._reports: Sequence[Record] = ()  # of the group that the mapper has begun
         self._failure_log = SparseLog(_log)
@@ -255,22 +263,66 @@ class Recorder:
         plans have to be made (it is ``unplanned``).
         A plain payload takes a microsecond or two, a sealed or mapped one up to many thousands.
         """
-        if self._mapper is not None and group.records is not self._reports:
-            self._reports = group.records
-            self._mapper.begin(group.records)
-        count, mosaic = len(arrival.batch.messages), group.mosaic
+        if group.records is not self._reports:
+            self._begin(group)
+        count = len(arrival.batch.messages)
         while (start := arrival.next) < count:
             stop = count if count - start <= _STRIDE else start + _STRIDE
-            made = len(mosaic)
             arrival.next = stop = self._record_some(arrival, group, (start, stop), deadline_s)
-            if len(mosaic) > made:
-                group.made += sum(map(len, map(_BODY, mosaic[made:])))
+            group.measure()
             if stop < count and (arrival.is_stuck or time.perf_counter() > deadline_s):
                 return False
         group.arrivals.append(arrival)
         group.messages += count
         group.size += arrival.size
         return True
+
+    def record_plain(self, arrival: Arrival, group: CommitGroup) -> bool:
+        """The short way of ``record`` for an arrival of one report as most are; False: it did nothing, go that one.
+
+        As most are: a short object of points in JSON, of a series that is known, read and mapped without a fault.
+        """
+        batch, records = arrival.batch, group.records
+        if len(batch.messages) != 1:
+            return False
+        ((tag, body, correlation),) = batch.messages
+        trace, series, arrived_us = tag.trace, tag.series, batch.arrived_us
+        if tag.form is not None or tag.seal is not None or correlation or len(body) > self._short:
+            return False
+        if (known := trace.series) is None or series not in known.names:
+            return False
+        if group.records is not self._reports:
+            self._begin(group)
+        try:
+            plans = self._plans_of(tag.uid)
+            if body[0] != _BRACE or plans is None or (plans and body.find(b"{", 1) >= 0):
+                return False
+            points, time_us = decode_json(body), arrived_us
+            if "Time" in points and (stamp := points["Time"]) is not None:
+                time_us = record_time(stamp, latest_us=arrived_us + self._clock_ahead_us)
+        except Exception:  # noqa: BLE001 - ``record`` meets it again, and says what is wrong
+            return False
+        if time_us == CLOCK_UNSET:
+            return False
+        trace.last_telemetry_us = arrived_us
+        group.spans.append(_new(RecordSpan, (len(records), arrival, 0)))
+        records.append(_new(Record, (series, time_us, body)))
+        if plans:
+            try:
+                self._map(plans, points, time_us, tag.uid, group.mosaic)
+            except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
+                self._on_mapping_failed(tag.uid, error)
+            self._keep_up(plans, 1)
+        arrival.next = 1
+        group.arrivals.append(arrival)
+        group.messages += 1
+        group.size += arrival.size
+        return True
+
+    def _begin(self, group: CommitGroup) -> None:
+        self._reports = group.records
+        if self._mapper is not None:
+            self._mapper.begin(group.records)
 
     def _record_some(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
         """The hot loop. Returns the index it came to: the end of the span, unless opening or mapping took too long."""
@@ -329,8 +381,8 @@ class Recorder:
             if is_watched and time.perf_counter() > deadline_s:
                 stop = index + 1
                 break
-        if plans and self._mapper is not None:
-            self._mapper.keep_up(plans, stop - start)
+        if plans:
+            self._keep_up(plans, stop - start)
         return stop
 
     def _record_formed(self, arrival: Arrival, group: CommitGroup, span: tuple[int, int], deadline_s: float) -> int:
@@ -371,7 +423,7 @@ class Recorder:
                 self._map(plans, points, time_us, tag.uid, group.mosaic)
             except Exception as error:  # noqa: BLE001 - what is wrong there must not stop other messages
                 self._on_mapping_failed(tag.uid, error)
-            self._mapper.keep_up(plans, 1)
+            self._keep_up(plans, 1)
         return True
 
     def _is_one_too_many(self, message: Inbound, group: CommitGroup, arrival: Arrival, index: int) -> bool:
@@ -426,6 +478,10 @@ def _explained(body: bytes, error: Exception) -> Exception:
 
 def _no_plans(uid: str) -> Sequence[Any]:
     return ()
+
+
+def _no_upkeep(plans: Sequence[Any], count: int) -> None:
+    raise AssertionError("who else would have plans")
 
 
 def _into_nothing(plans: Sequence[Any], points: Points, time_us: int, uid: str, mosaic: list[Record]) -> None:

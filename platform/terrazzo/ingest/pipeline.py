@@ -12,8 +12,6 @@ import time
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
 
-import msgspec
-
 from terrazzo.domain.answers import CommandAnswer
 from terrazzo.domain.payload import PointLimits
 from terrazzo.ingest.arrival import Arrival
@@ -22,6 +20,7 @@ from terrazzo.ingest.commit_group import CommitGroup, IngestStats, MessageMapper
 from terrazzo.ingest.commit_pace import CommitPace
 from terrazzo.ingest.decoders import PayloadDecoders
 from terrazzo.ingest.decoding import DecodingQueue
+from terrazzo.ingest.limits import IngestLimits
 from terrazzo.ingest.opening import Opener
 from terrazzo.ingest.seams import IngestGateway, Marks
 from terrazzo.ingest.terminal_series import MOST_SERIES, TerminalSeries
@@ -42,18 +41,6 @@ _SHARES = 4  # of the backlog, a company may have one part before each of its co
 _MOST_FAULTS = 3  # then a group is withheld, so that others can go on
 _PAYLOAD = itemgetter(1)  # of an ``Inbound``
 _PROMPT_US = 15_000  # from arrival to acknowledgement, a sync of the disk included
-
-
-class IngestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The backlog at which reading from terminals pauses (it resumes at half), and the most that one commit takes.
-
-    ``group_bytes``: of payloads and of what the mapping makes of them; where the store is slow it is less.
-    """
-
-    messages: int = 40_000
-    bytes: int = 32 * 1024 * 1024
-    group_messages: int = 20_000
-    group_bytes: int = 8 * 1024 * 1024
 
 
 class IngestPipeline:
@@ -105,7 +92,8 @@ class IngestPipeline:
         if mapper is not None:
             mapper.wanted.listen(self._on_wanted)
         self._pending = Turns(None if mapper is None else mapper.lane)  # bounded by the gate
-        self.taken = Backlog(share_bytes=self._limits.bytes // _SHARES)
+        self.taken = Backlog()
+        self._share_bytes = self._limits.bytes // _SHARES
         self._opener = Opener(self._on_opened)
         self._decoding_queue = DecodingQueue(decoders or PayloadDecoders(), self._on_opened)
         self._pace = CommitPace(self._limits.group_bytes)
@@ -197,16 +185,19 @@ class IngestPipeline:
 
     def take(self, batch: Batch) -> None:
         """Queues a batch; it is settled when it is stored."""
-        messages = batch.messages
-        size = sum(map(len, map(_PAYLOAD, messages)))
-        arrival = Arrival(batch, size)
-        has_its_share = self.taken.add(arrival)
-        if has_its_share or not self._has_room_of(batch.client.owner):
+        messages, owner = batch.messages, batch.client.owner
+        count = len(messages)
+        size = len(messages[0][1]) if count == 1 else sum(map(len, map(_PAYLOAD, messages)))
+        share = self.taken[owner]
+        arrival = Arrival(batch, size, share)
+        share.messages += count
+        share.size += size
+        if share.size > self._share_bytes or not self._has_room_of(owner):
             arrival.hold()
         self._pending.add(arrival)
         stats = self.stats
         stats.batches += 1
-        stats.backlog += len(messages)
+        stats.backlog += count
         stats.backlog_bytes += size
         self._wake.set()
         if not self._paused and (stats.backlog >= self._limits.messages or stats.backlog_bytes >= self._limits.bytes):
@@ -268,12 +259,13 @@ class IngestPipeline:
     def _decode_slice(self, group: CommitGroup) -> bool:
         """Decodes for a few milliseconds; True when the group is full."""
         deadline_s = time.perf_counter() + _SLICE_S
-        pending, limits = self._pending, self._limits
         if not self._has_room:  # it changes with commits, not while messages are decoded
             self._pause()
             return False
-        allowed = self._pace.allowed
-        while group.messages < limits.group_messages and group.size + group.made < allowed:
+        if not self._is_full(group) and self._decode_fresh(group, deadline_s):
+            return False
+        pending = self._pending
+        while not self._is_full(group):
             lane = pending.head
             if lane is None:
                 return False
@@ -293,6 +285,37 @@ class IngestPipeline:
                 pending.end_turn(lane)
                 return False
         return True
+
+    def _decode_fresh(self, group: CommitGroup, deadline_s: float) -> bool:
+        """Decodes in the order of arrival what nothing waits before; True when the time is over.
+
+        What is left of it takes turns.
+        """
+        fresh, done, is_over = self._pending.take_fresh(), 0, False
+        record_plain = self._recorder.record_plain
+        try:
+            for arrival in fresh[: self._limits.group_messages - group.messages] if self._have_room(fresh) else ():
+                self._decoding = arrival
+                if not record_plain(arrival, group) and not self._record(arrival, group, deadline_s):
+                    break
+                done += 1
+                if arrival.is_held:
+                    arrival.release()
+                if is_over := time.perf_counter() > deadline_s:
+                    break
+        finally:
+            self._decoding = None
+            group.measure()
+            if done < len(fresh):
+                self._pending.sort_in(fresh[done:])
+        return is_over
+
+    def _is_full(self, group: CommitGroup) -> bool:
+        return group.messages >= self._limits.group_messages or group.size + group.made >= self._pace.allowed
+
+    def _have_room(self, fresh: list[Arrival]) -> bool:
+        """Whether the mapper has room for the companies of all of these."""
+        return self._mapper is None or all(self._has_room_of(share.owner) for share in {each.share for each in fresh})
 
     def _have_opened(self, lane: Lane) -> None:
         """Has the next payloads of a lane opened, or decoded, elsewhere: others have turns, and its peer isn't read."""

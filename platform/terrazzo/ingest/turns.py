@@ -1,5 +1,8 @@
 """Arrivals in turn: company by company, and in each of them lane by lane. Pure.
 
+What arrives while nothing waits for its turn is *fresh*: it may be decoded in the order of its arrival for one slice of
+time, without a look at whose it is. What is left then takes turns with all that comes after it.
+
 A lane is a connection, or all connections whose terminals feed the same objects: those see each other's reports in the
 order of their arrival, whoever is slowed down. What comes from one connection stays in order in any case. A turn is so
 many bytes, or one slice of time.
@@ -11,7 +14,7 @@ than all else that is done here for an arrival.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 
 from terrazzo.ingest.arrival import Arrival
 from terrazzo_broker.hooks import Batch
@@ -19,6 +22,8 @@ from terrazzo_broker.hooks import Batch
 _TURN_BYTES = 32 * 1024
 _MESSAGE_BYTES = 100  # what a message counts beside its payload
 _MOST_IDLE = 4_096  # connections and shared lanes; beyond, those are forgotten in which nothing waits
+
+_MOST_FRESH = 2_048  # arrivals; giving more of them their lanes would take longer than a slice of time
 
 LaneOf = Callable[[str], Hashable | None]
 """What a terminal (its uid) shares with others that feed the same objects; None: it shares nothing."""
@@ -71,14 +76,18 @@ class Turns:
         self._shared: dict[Hashable, Lane] = {}
         self._companies: dict[str, Company] = {}
         self._ready: deque[Company] = deque()  # that have lanes with a turn, whose turn it is first
+        self._held = 0  # lanes
+        self._fresh: list[Arrival] = []  # has no lanes yet; all of it came after what has
         self._most_kept = _MOST_IDLE
 
     def __bool__(self) -> bool:
-        return bool(self._ready) or any(each.waiting for each in self._connections.values())
+        return bool(self._fresh or self._ready) or any(each.waiting for each in self._connections.values())
 
     @property
     def head(self) -> Lane | None:
         """The lane whose turn it is; None: there is none, or all are held."""
+        if self._fresh:
+            self.sort_in(self.take_fresh())
         ready = self._ready
         if not ready:
             return None
@@ -90,7 +99,25 @@ class Turns:
         return company.lanes[0]
 
     def add(self, arrival: Arrival) -> None:
-        """Appends an arrival to its connection's lane."""
+        """Takes an arrival: it is fresh, or waits in its connection's lane."""
+        if not self._ready and not self._held and len(self._fresh) < _MOST_FRESH:
+            self._fresh.append(arrival)
+            return
+        if self._fresh:
+            self.sort_in(self.take_fresh())
+        self._append(arrival)
+
+    def take_fresh(self) -> list[Arrival]:
+        """Removes what is fresh, in the order of its arrival; what isn't decoded at once has to be sorted in."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def sort_in(self, fresh: Iterable[Arrival]) -> None:
+        """Gives what was fresh its lanes."""
+        for arrival in fresh:
+            self._append(arrival)
+
+    def _append(self, arrival: Arrival) -> None:
         batch = arrival.batch
         connection = self._connections.get(id(batch.client)) or self._add_connection(batch)
         arrival.connection = connection
@@ -182,11 +209,13 @@ class Turns:
     def hold(self, lane: Lane) -> None:
         """The lane has no turn until it is released: its first arrival waits for something."""
         lane.is_held = True
+        self._held += 1
         self._unready(lane)
 
     def release(self, lane: Lane) -> None:
         """The lane has turns again."""
         lane.is_held = False
+        self._held -= 1
         if lane.arrivals:
             self._make_ready(lane)
 

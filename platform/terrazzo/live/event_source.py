@@ -37,7 +37,7 @@ class EventSource:
         kind, row = LiveKind.RETAINER if each.kind in _RETAINER else LiveKind.EVENT, each.row
         feeds = self._hub.index.find(kind.value, row["company_id"], row["object_id"], row["terminal_id"])
         if feeds:
-            self._hub.append(feeds, FrameEntry.of(kind.value, self._data(each)))
+            self._hub.append(feeds, (FrameEntry.of(kind.value, self._data(each)),))
 
     def _data(self, each: Happened) -> dict[str, Any]:
         zone, row = self._zone, each.row

@@ -6,6 +6,8 @@ Pure: no clock, no socket. What a slow subscriber has not read is overwritten, o
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 from terrazzo.domain.actor import Actor
@@ -18,6 +20,7 @@ _MOST_STYLES = 64
 _COMPACT = 256  # entries that are gone before the list is made shorter
 BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
 _KEY_BYTES = 100  # of a selected variable beside its name
+_SIZE = attrgetter("size")
 _LOOKED_AT = 200  # entries at a time, to find those with the variables that a subscription selects
 
 
@@ -64,13 +67,15 @@ class Feed:
         """Whether there are entries before the newest."""
         return len(self._entries) - self._head > 1
 
-    def append(self, entry: FrameEntry) -> int:
-        """Adds the newest entry; a full ring drops its oldest. Returns by how many bytes it grew."""
-        self._entries.append(entry)
-        size = entry.size
+    def append(self, entries: Sequence[FrameEntry]) -> int:
+        """Adds the newest entries, in their order; a full ring drops its oldest. Returns by how many bytes it grew."""
+        self._entries += entries
+        size: int = sum(map(_SIZE, entries))
         self.size += size
-        self.end = end = self.end + 1
-        return size - self.drop_oldest() if end - self.first > self._frames else size
+        self.end += len(entries)
+        while self.end - self.first > self._frames:
+            size -= self.drop_oldest()
+        return size
 
     def drop_oldest(self) -> int:
         """Drops the oldest entry; returns its size in bytes, 0 where there is none."""

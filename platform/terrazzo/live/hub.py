@@ -6,7 +6,7 @@ Publishing never waits and never sends; it costs the same for one subscriber and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -99,15 +99,16 @@ class LiveHub:
         feeds = self.index.find(kind, company_id, object_id, terminal_id)
         if not feeds:
             return
-        self.append(feeds, FrameEntry.of(kind, data))
+        self.append(feeds, (FrameEntry.of(kind, data),))
 
-    def append(self, feeds: Iterable[Feed], entry: FrameEntry) -> None:
-        """Adds one entry to the feeds that the index found for it."""
-        entry.seq = self.seq = self.seq + 1
+    def append(self, feeds: Iterable[Feed], entries: Sequence[FrameEntry]) -> None:
+        """Adds entries, in their order, to the feeds that the index found for all of them."""
         stats, shares, frame_sender = self.stats, self._shares, self._frame_sender
-        stats.frames_published += 1
+        for entry in entries:
+            entry.seq = self.seq = self.seq + 1
+        stats.frames_published += len(entries)
         for feed in feeds:
-            shares.grow(feed, feed.append(entry))
+            shares.grow(feed, feed.append(entries))
             if feed.subscriptions and frame_sender is not None:
                 frame_sender.mark(feed)
         stats.bytes_kept = shares.total_bytes

@@ -5,9 +5,11 @@ While nobody subscribes, each call costs one check.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import tzinfo
 from functools import partial
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ from terrazzo.database.port import Row
 from terrazzo.domain.command import CommandStep
 from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.registry import Registry
-from terrazzo.domain.report_topic import topic_of
+from terrazzo.domain.report_topic import MARK, topic_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed
 from terrazzo.live.frames import FrameEntry
@@ -28,7 +30,10 @@ from terrazzo.times import format_spaced, now_us
 from terrazzo_broker.hooks import Client
 
 _MOST_SERIES = 100_000  # whose feeds are remembered
+_AT_ONCE = 64  # records
+_SERIES = attrgetter("series")
 _GRID, _MOSAIC = "g", "m"
+_GRID_KIND, _MOSAIC_KIND = LiveKind.GRID.value, LiveKind.MOSAIC.value  # reading ``value`` takes a call
 
 
 class RecordSource:
@@ -50,16 +55,13 @@ class RecordSource:
         if self._version != hub.index.version:
             self._version = hub.index.version
             self._feeds.clear()
-        get, series = self._feeds.get, ""
-        feeds: tuple[Feed, ...] | None = ()
-        for record in records:
-            if record.series is not series:  # records of a terminal often come together, and share the name
-                series = record.series
-                feeds = get(series)
-                if feeds is None:
-                    feeds = self._find(series)
+        get = self._feeds.get
+        for series, run in groupby(records, _SERIES):  # records of a terminal often come together
+            feeds = get(series)
+            if feeds is None:
+                feeds = self._find(series)
             if feeds:
-                self._publish(feeds, record)
+                self._publish(feeds, series, run)
 
     def _find(self, series: str) -> tuple[Feed, ...]:
         if len(self._feeds) >= _MOST_SERIES:
@@ -79,16 +81,15 @@ class RecordSource:
             return () if company is None else self._hub.index.find(LiveKind.MOSAIC.value, company, int(rest), None)
         return ()
 
-    def _publish(self, feeds: tuple[Feed, ...], record: Record) -> None:
-        size = len(record.body) + 100
-        if record.series.startswith("g/"):
-            self._hub.append(feeds, FrameEntry(LiveKind.GRID.value, partial(self._grid, record), size=size))
-        else:
-            self._hub.append(feeds, FrameEntry(LiveKind.MOSAIC.value, partial(self._mosaic, record), size=size))
+    def _publish(self, feeds: tuple[Feed, ...], series: str, run: Iterator[Record]) -> None:
+        """Publishes records of one series, so many at once that the hub's bound holds in between."""
+        kind, data = (_GRID_KIND, self._grid) if series.startswith("g/") else (_MOSAIC_KIND, self._mosaic)
+        while some := list(islice(run, _AT_ONCE)):
+            self._hub.append(feeds, [FrameEntry(kind, partial(data, each), size=len(each.body) + 100) for each in some])
 
     def _grid(self, record: Record) -> dict[str, Any]:
         """The frame's data: the record as ``get_last_grid`` answers it, with its terminal's uid and topic."""
-        topic = topic_of(record.series)
+        topic = record.series if MARK not in record.series else topic_of(record.series)
         return {
             "terminal_id": topic.split("/", 2)[1],
             "topic": topic,

@@ -18,7 +18,7 @@ from terrazzo.config.sso import SsoSection
 from terrazzo.embedded.bridges import EmbeddedBridges
 from terrazzo.files.folder import FileFolder
 from terrazzo.files.library import FileLibrary, parse_types
-from terrazzo.ingest.pipeline import IngestLimits
+from terrazzo.ingest.limits import IngestLimits
 from terrazzo.memory_shares import MIB, MemoryShares
 from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal

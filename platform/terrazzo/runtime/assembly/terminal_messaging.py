@@ -19,7 +19,8 @@ from terrazzo.domain.answers import StoredAnswers
 from terrazzo.embedded.bus import EmbeddedBus
 from terrazzo.files.library import FileLibrary
 from terrazzo.ingest.decoders import PayloadDecoders
-from terrazzo.ingest.pipeline import IngestLimits, IngestPipeline
+from terrazzo.ingest.limits import IngestLimits
+from terrazzo.ingest.pipeline import IngestPipeline
 from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.ingest.report_tag import Seals
 from terrazzo.ports.store import TimeSeriesStore

@@ -202,6 +202,16 @@ class Broker:
         await self._listeners.finish()
         await self.core.storage.close()
 
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy in ``path`` of what its storage has on disk, while it runs: the backup.
+
+        What was acknowledged before is in it. With a storage in memory there is nothing, and no ``path``.
+
+        Raises:
+            StorageError: it could not be made.
+        """
+        await self.core.storage.checkpoint(path)
+
     # What the embedding program sends and asks
 
     def publish(

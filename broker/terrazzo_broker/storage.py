@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 import mqtt5
@@ -77,6 +78,13 @@ class Storage(Protocol):
     def on_sweep(self, now_us: int) -> None:
         """Does regular work; called every ``sweep_interval_s``."""
 
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy of what it has on disk in ``path``, which must not exist; nothing where it has nothing there.
+
+        Raises:
+            StorageError: it could not be made.
+        """
+
     async def close(self) -> None:
         """Writes what isn't written yet, and closes; nothing may be changed afterwards."""
 
@@ -132,6 +140,9 @@ class MemoryStorage:
 
     def on_sweep(self, now_us: int) -> None:
         """Nothing to do."""
+
+    async def checkpoint(self, path: Path) -> None:
+        """Nothing to do: nothing is on disk."""
 
     async def close(self) -> None:
         """Nothing to do."""

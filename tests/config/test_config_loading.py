@@ -398,6 +398,8 @@ SAMPLES = {
     "http.public_url": "https://terminals.example.com",
     "time.zone": "Asia/Shanghai",
     "users.reset_minutes": "45",
+    "backup.every_hours": "6",
+    "backup.s3_endpoint": "https://storage.example.com:9000",
     "sso.issuer": "https://login.example.com",
     "sso.redirect_url": "https://console.example.com/back",
     "sso.scopes": "openid groups",
@@ -424,6 +426,8 @@ def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_
         variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
     if key in ("http.tls_cert", "http.tls_key"):
         variables |= {"TERRAZZO_HTTP__TLS_CERT": "something", "TERRAZZO_HTTP__TLS_KEY": "something"}
+    if key == "backup.every_hours":
+        variables |= {"TERRAZZO_BACKUP__TARGET": "/mnt"}
     if name == "issuer":
         variables |= {"TERRAZZO_SSO__CLIENT_ID": "c", "TERRAZZO_SSO__REDIRECT_URL": "https://x/back"}
     if name == "reset_project":

@@ -28,7 +28,6 @@ PUBLIC = ("terrazzo/client/", "terrazzo_broker/__init__.py", "terrazzo_simulator
 ALLOWED = {
     "ALL_TABLES": "a test compares the schema with the migrations",
     "requests_read": "which way requests went, for tests that hold the ways against each other",
-    "checkpoint": "a backup of a store that is open",
     "intake_paused": "one of the names that Broker has for whoever embeds it",
     "is_reading": "asyncio's transports have it",
     "set_parser": "aiohttp calls it",

@@ -7,6 +7,7 @@ import json
 import msgspec
 from parser_kinds import Parser
 
+from terrazzo.backup.manifest import BackupDamaged, id_of, parse_manifest
 from terrazzo.client.errors import UnexpectedAnswer
 from terrazzo.client.exchange import parse_envelope
 from terrazzo.csv_text import bare_text, guard_formula
@@ -16,6 +17,11 @@ from terrazzo_adapters.columns.points import parse_points, values_reader
 from terrazzo_adapters.influxdb.lines import LinePoint, body_text, encode_line, parse_body, parse_tie
 from terrazzo_adapters.influxdb.naming import KINDS, condition, field_name, identifier, literal, series_name, tag_values
 from terrazzo_adapters.influxdb.server import Refused, _text, _version_in
+
+MANIFEST = (
+    b'{"format": 1, "id": "x", "began_us": 1, "held_ms": 1.5, "version": "1", "database": "sqlite", '
+    b'"store": "embedded", "keys": "sealed", "files": [{"path": %s, "size": 1, "sha256": "%s"}]}'
+)
 
 
 def _line(data: bytes) -> object:
@@ -100,6 +106,26 @@ PARSERS_OF_BYTES: list[Parser[bytes]] = [
         raises=(UnexpectedAnswer,),
         worst=(lambda n: b"[" * n, lambda n: b'{"a":' * (n // 5), lambda n: b" " * n),
         samples=(b'{"code": 200, "info": "", "result": {}}', json.dumps({"code": 500}).encode("utf-16")),
+    ),
+]
+
+PARSERS_OF_BYTES += [
+    Parser(
+        covers=("terrazzo.backup.manifest:parse_manifest", "terrazzo.backup.manifest:_HASH"),
+        run=parse_manifest,
+        raises=(BackupDamaged,),
+        worst=(
+            lambda n: b"[" * n,
+            lambda n: MANIFEST % (b'"/..' + b"/.." * (n // 3) + b'"', b"a" * 64),
+            lambda n: MANIFEST % (b'"a"', b"a" * n),
+        ),
+        samples=(MANIFEST % (b'"series/1.sst"', b"a" * 64), b"{}"),
+    ),
+    Parser(
+        covers=("terrazzo.backup.manifest:_ID",),
+        run=lambda data: id_of(data.decode("utf-8", "replace")),
+        worst=(lambda n: b"backups/" + b"2" * n, lambda n: b"backups/20260101T000000Z-" + b"1" * n + b".json"),
+        samples=(b"backups/20260101T000000Z.json", b"backups/x"),
     ),
 ]
 

@@ -174,6 +174,10 @@ class MqttBridge:
         self._queue.when_durable(lambda: durable.set_result(None))
         await asyncio.wait({durable}, timeout=timeout_s)
 
+    async def checkpoint(self, path: Path) -> None:
+        """See ``Bridge.checkpoint``."""
+        await self._queue.checkpoint(path)
+
     async def close(self) -> None:
         """See ``Bridge.close``."""
         await self._queue.close()

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 from terrazzo.listeners import Listeners
@@ -279,6 +280,10 @@ class MessageQueue:
             self._is_complete = True  # the disk has no more, and what isn't there yet is here
         self._window.extend(found)
         self._window_bytes += sum(message.size for _, message in found)
+
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy in ``path`` of what is on disk, which a queue can be opened on."""
+        await self._in_thread(partial(self._spool.checkpoint, path))
 
     # Closing
 

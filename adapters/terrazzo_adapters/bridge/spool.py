@@ -34,6 +34,11 @@ class MessageSpool:
         """Opens the database, creates it where there is none."""
         self._database.open()
 
+    def checkpoint(self, path: Path) -> None:
+        """Makes a copy that can be opened in its place; raises as ``KeyValueDatabase.checkpoint``."""
+        self._ensure_open()
+        self._database.checkpoint(path)
+
     def close(self) -> None:
         """Closes the database; what waits is there for the next process."""
         self._database.close("it is closed")

@@ -64,6 +64,10 @@ class RecordSpool:
         self._last = self._waiting[-1][0] if self._waiting else 0
         self.replacement = None if begun is None else msgspec.msgpack.decode(begun, type=PendingReplacement)
 
+    def checkpoint(self, path: Path) -> None:
+        """Makes a copy that can be opened in its place; raises as ``KeyValueDatabase.checkpoint``."""
+        self._database.checkpoint(path)
+
     def close(self) -> None:
         """Closes the database; what waits is there for the next process."""
         self._database.close("it is closed")

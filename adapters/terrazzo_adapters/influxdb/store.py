@@ -134,6 +134,15 @@ class InfluxStore:
         """The notes whose names start with ``prefix``, sorted by name."""
         return await self._writer.notes(prefix)
 
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy of the spool and the notes; the server's own backup has the records.
+
+        Raises:
+            FileExistsError: ``path`` exists.
+            StoreUnavailable: the store is closed, or the disk fails.
+        """
+        await self._writer.checkpoint(path)
+
     async def series(self, prefix: str) -> list[str]:
         """The names that start with ``prefix``, sorted."""
         return await self._ask(queries.series_names(self._server, prefix))

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from terrazzo.ports.store import Notes, Record, RecordsRefused, Seen, StoreStats, StoreUnavailable
@@ -121,6 +122,11 @@ class InfluxWriter:
         """The notes whose names start with ``prefix``, sorted by name."""
         self.ensure_open()
         return await self._in_thread(self._spool.notes, prefix)
+
+    async def checkpoint(self, path: Path) -> None:
+        """See ``InfluxStore.checkpoint``."""
+        self.ensure_open()
+        await self._in_thread(self._spool.checkpoint, path)
 
     def _points(self, records: Sequence[Record]) -> list[LinePoint]:
         for place, (series, time_us, _) in enumerate(records):

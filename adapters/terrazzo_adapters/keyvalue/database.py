@@ -14,6 +14,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from rocksdict import (
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DBCompressionType,
     Options,
     Rdict,
@@ -204,6 +205,29 @@ class KeyValueDatabase:
 
     def _size_of(self, name: str) -> int:
         return self.rdict.property_int_value(name) or 0
+
+    def flush(self) -> None:
+        """Writes what is in memory into files, so that a checkpoint has little to write: that holds the interpreter.
+
+        Raises:
+            StoreUnavailable: it is closed, or the disk fails.
+        """
+        with self.translated_errors():
+            self.rdict.flush(wait=True)
+
+    def checkpoint(self, path: Path) -> None:
+        """Makes a copy that can be opened as a database of its own; files on the same disk are linked, not copied.
+
+        Raises:
+            FileExistsError: ``path`` exists already.
+            OSError, StoreUnavailable: it could not be made.
+        """
+        if path.exists():
+            raise FileExistsError(f"{path}: a checkpoint needs a path that does not exist")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.flush()
+        with translated_errors(path, self.what):
+            Checkpoint(self.rdict).create_checkpoint(str(path))
 
     def memory(self) -> dict[str, int]:
         """Bytes of memory that it has, by part.

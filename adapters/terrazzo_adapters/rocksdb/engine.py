@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from rocksdict import Checkpoint, Snapshot, WriteBatch
+from rocksdict import Snapshot, WriteBatch
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
-from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase, translated_errors
+from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase
 from terrazzo_adapters.keyvalue.notes import note_key
 from terrazzo_adapters.keyvalue.walk import ascending, ascending_keys
 from terrazzo_adapters.records import check_records
@@ -233,11 +233,7 @@ class Engine:
             OSError, StoreUnavailable: it could not be made.
         """
         self._ensure_open()
-        if path.exists():
-            raise FileExistsError(f"{path}: a checkpoint needs a path that does not exist")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with translated_errors(path, _WHAT):
-            Checkpoint(self.database.rdict).create_checkpoint(str(path))
+        self.database.checkpoint(path)
 
     def _ensure_open(self) -> None:
         if not self.database.is_open:

@@ -128,13 +128,16 @@ class RocksStore(Queries):
         """Checks by a synced write that it accepts work."""
         await self._run(self._writer, self._engine.check)
 
-    async def checkpoint(self, path: str | Path) -> None:
+    async def checkpoint(self, path: Path) -> None:
         """Makes a consistent copy in ``path``, which must not exist: the backup. ``open`` opens it.
+
+        Most of what is in memory goes into files before, so that commits wait for some milliseconds only.
 
         Raises:
             FileExistsError: ``path`` exists.
         """
-        await self._run(self._writer, self._engine.checkpoint, Path(path))
+        await self._run(self._maker, self._engine.database.flush)
+        await self._run(self._writer, self._engine.checkpoint, path)
 
     async def close(self) -> None:
         """Commits what is under way, then releases the folder. Every later call raises ``StoreUnavailable``."""

@@ -11,6 +11,7 @@ from rocksdict import (
     AccessType,
     BlockBasedOptions,
     Cache,
+    Checkpoint,
     DBCompressionType,
     Options,
     Rdict,
@@ -128,6 +129,19 @@ class StateDatabase:
             self._db.flush_wal(sync=True)
             if (self._db.property_int_value(_WRITTEN) or 0) > _BUFFER_BYTES:
                 self._db.flush(wait=False)
+
+    def checkpoint(self, path: Path) -> None:
+        """Makes a copy in ``path`` that can be opened in its place; files on the same disk are linked, not copied.
+
+        Raises:
+            StorageError: the database is closed, ``path`` exists, or it can't be written.
+        """
+        db = self._db
+        if db is None:
+            raise StorageError(f"the broker's storage in {self.folder} is closed")
+        with self._worded():
+            db.flush(wait=True)  # which lets others run; what follows does not
+            Checkpoint(db).create_checkpoint(str(path))
 
     @contextlib.contextmanager
     def _failing(self) -> Iterator[None]:

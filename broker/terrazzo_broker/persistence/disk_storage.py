@@ -207,6 +207,10 @@ class DiskStorage:
             self._commits.changes.put(keys.ALIVE, now_us.to_bytes(8, "big"))
             self._commits.later()
 
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy in ``path`` as of the last commit, and perhaps of changes that are being committed."""
+        await self._commits.checkpoint(path)
+
     async def close(self) -> None:
         """Commits all changes and closes the database."""
         await self._commits.close()

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 
 from mqtt5 import DisconnectReasonCode
 
@@ -194,6 +195,14 @@ class GroupCommit:
             connection.close("messages can't be stored", reason=DisconnectReasonCode.QUOTA_EXCEEDED)
         if not self._is_closed:
             self._schedule(RETRY_S)
+
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy of the database in ``path``, between two commits.
+
+        Raises:
+            StorageError: it could not be made.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._database.checkpoint, path)
 
     async def close(self) -> None:
         """Commits all changes and closes the database."""

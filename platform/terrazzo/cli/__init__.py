@@ -12,7 +12,7 @@ from terrazzo.config.sections import ConfigError
 from terrazzo.errors import OperationError
 from terrazzo_broker.log_text import visible
 
-MODULES = ("serve", "simulate", "user", "terminal", "keys", "import_", "export", "replay", "doctor")
+MODULES = ("serve", "simulate", "user", "terminal", "keys", "import_", "export", "replay", "backup", "doctor")
 """In the order of ``terrazzo --help``. The modules import heavy packages inside their functions only."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from terrazzo.cli import running
+from terrazzo.cli.backup_checks import check_backups
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.start_checks import MIB, START_CHECKS
 from terrazzo.config.http import is_loopback
@@ -77,6 +78,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
     yield from check_outage(config)
+    yield from check_backups(config)
 
 
 def check_dependencies(config: Config) -> Iterator[Finding]:

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from terrazzo.backup.restoring import RESTORING
 from terrazzo.cli.finding import Finding, Level
 from terrazzo.cli.running import is_running
 from terrazzo.config.broker import check_is_served
@@ -105,6 +106,10 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         what = "is not writable" if folder.is_dir() else "is not a folder"
         yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", _OTHER_FOLDER)
+        return
+    if (folder / RESTORING).exists():
+        advice = "remove the folder and restore again: what is there is not complete"
+        yield Finding(Level.FAIL, "data.dir", f"{folder} has a restore that did not end", advice)
         return
     yield Finding(Level.OK, "data.dir", str(folder))
 

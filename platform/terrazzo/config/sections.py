@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo, available_timezones
 import msgspec
 from msgspec import Meta, inspect
 
+from terrazzo.config.backup import BackupSection, check_backup
 from terrazzo.config.bridge import BridgeSection, check_bridges
 from terrazzo.config.http import check_http
 from terrazzo.config.kinds import CountOrOff, Days, Host, Port, Prefix, Seconds
@@ -225,6 +226,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     files: FilesSection = FilesSection()
     limits: LimitsSection = LimitsSection()
     messenger: MessengerSection = MessengerSection()
+    backup: BackupSection = BackupSection()
     bridge: tuple[BridgeSection, ...] = ()
 
     @property
@@ -397,6 +399,7 @@ def _check_together(config: Config, given: Mapping[tuple[str, str], Given]) -> N
     check_messenger(config.messenger)
     check_users(config.users, config.messenger)
     check_sso(config.sso)
+    check_backup(config.backup)
 
 
 def _check_listeners(http: HttpSection, mqtt: MqttSection) -> None:

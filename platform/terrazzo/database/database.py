@@ -7,7 +7,7 @@ import os
 import secrets
 import sqlite3
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -22,6 +22,7 @@ from terrazzo.company_turns import CompanyTurns
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
+from terrazzo.database.write_hold import WriteHold
 from terrazzo.errors import Unavailable
 from terrazzo.ports import at_work
 
@@ -54,6 +55,7 @@ class Database:
         self.turns = CompanyTurns("database", at_once=most, of_company=most // 2, waiting=_MOST_WAITING)
         # SQLite has one writer at a time: they queue here, not in its busy loop, and company by company
         self._writers = CompanyTurns("database", at_once=1, waiting=_MOST_WAITING)
+        self._hold = WriteHold()
         self._inside: set[asyncio.Task[Any]] = set()  # that have a connection: they get another without waiting
         self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
         self._empty: WeakSet[Any] = WeakSet()  # places of the pool without a connection
@@ -193,11 +195,21 @@ class Database:
             await stack.enter_async_context(self._turn())
             if self._is_sqlite:
                 await stack.enter_async_context(self._writers.turn(at_work.company_id()))
+            await stack.enter_async_context(self._hold.writing())
             await stack.enter_async_context(self._translated())
             connection = await stack.enter_async_context(self._connected())
             await connection.execution_options(**WRITING)
             async with connection.begin():
                 yield connection
+
+    def held(self) -> AbstractAsyncContextManager[None]:
+        """Meanwhile no transaction of this process writes: those under way end first, others wait; for a backup."""
+        return self._hold.held()
+
+    @property
+    def sqlite_file(self) -> Path | None:
+        """The file of an SQLite database; None for PostgreSQL."""
+        return Path(self.engine.url.database or "") if self._is_sqlite else None
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:

@@ -7,6 +7,7 @@ event loop.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
@@ -159,6 +160,14 @@ class Bridge(Protocol):
 
     async def drain(self, timeout_s: float) -> None:
         """Waits until all messages that were taken are on disk."""
+
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a copy in ``path`` of its queue on disk, to be opened in its folder's place.
+
+        Raises:
+            FileExistsError: ``path`` exists.
+            StoreUnavailable, OSError: it could not be made.
+        """
 
     async def close(self) -> None:
         """Ends the bridge; all messages that were taken are on disk."""

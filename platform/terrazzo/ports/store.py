@@ -22,6 +22,7 @@ from, so that a reader of notes after a crash knows exactly what the records say
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Protocol
 
@@ -275,6 +276,16 @@ class TimeSeriesStore(Protocol):
 
     async def check(self) -> None:
         """Returns if the store accepts work, raises ``StoreUnavailable`` otherwise (``/readyz``)."""
+
+    async def checkpoint(self, path: Path) -> None:
+        """Makes a consistent copy in ``path`` of what it keeps on this machine, to be opened in its folder's place.
+
+        All that was appended before is in it; a store on a server copies its spool and notes. ``path`` must not exist.
+
+        Raises:
+            FileExistsError: it does.
+            OSError: it could not be written.
+        """
 
     async def close(self) -> None:
         """Completes what is under way and releases everything."""

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from terrazzo.backup.status import BackupStatus
 from terrazzo.campaigns.runner import CampaignRunner
+from terrazzo.config.backup import S3, BackupSection
 from terrazzo.config.bridge import BridgeSection, bridge_settings
 from terrazzo.config.broker import check_is_served
 from terrazzo.config.messenger import EmailSection, MessengerSection
@@ -24,10 +26,12 @@ from terrazzo.messenger.channels import WebhookChannel
 from terrazzo.messenger.journal import MessageJournal
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.messenger.project_factory import build_projects
+from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Tasks
+from terrazzo.runtime.assembly.backups import start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
 from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
@@ -48,6 +52,7 @@ from terrazzo.runtime.loop_watch import LoopWatch
 from terrazzo.runtime.memory_ceiling import memory_ceiling
 from terrazzo.runtime.timed_store import TimedStore
 from terrazzo.times import DAY_US, now_us
+from terrazzo_adapters.backup import FolderTarget
 from terrazzo_adapters.messenger import Guard, GuardedHttp, MailServer, SmtpMailer
 from terrazzo_adapters.rocksdb import RocksStore
 
@@ -68,6 +73,7 @@ class Platform:
         self._ports = ports or Ports()
         self._lifetime = Lifetime(self._ports.new_supervisor)
         self.tasks = self._lifetime.tasks
+        self.watch = LoopWatch()
         self.failed = self._lifetime.failed
 
     async def start(self) -> ListenAddresses:
@@ -101,7 +107,6 @@ class Platform:
     async def _start_parts(self) -> ListenAddresses:
         """Makes and starts the parts in order; listeners of a part are added before it runs."""
         config, lifetime, clock = self.config, self._lifetime, self._ports.clock
-        self.watch = watch = LoopWatch()
         self.store = store = await self._open_store()
         self.metadata = metadata = await open_metadata(config, lifetime, clock=clock)
         former = await start_former_data(config, lifetime, store=store, metadata=metadata, clock=clock)
@@ -133,7 +138,7 @@ class Platform:
             messaging=messaging,
             bridges_of=self._new_bridges,
         )
-        watch.who += [messaging.ingest.at_work, self.terminals.broker.at_work]
+        self.watch.who += [messaging.ingest.at_work, self.terminals.broker.at_work]
         replays = start_replays(
             config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
         )
@@ -152,7 +157,8 @@ class Platform:
             replays=replays,
             tasks=self.tasks,
             former=former,
-            watch=watch,
+            watch=self.watch,
+            backups=await self._start_backups(),
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
             tls=open_tls(config, self.terminals.broker),
         )
@@ -229,6 +235,18 @@ class Platform:
         self._lifetime.push_async_callback(messenger.stop)
         return messenger
 
+    async def _start_backups(self) -> BackupStatus:
+        runner = await start_backups(
+            self.config,
+            self._lifetime,
+            database=self.metadata.database,
+            store=self.store,
+            broker=self.terminals.broker,
+            bridges=self.terminals.bridges,
+            open_target=lambda name: open_target(self.config.backup, name),
+        )
+        return runner.status
+
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
         folder, packet_bytes = self.config.data_dir / "bridges", self.config.limits.mqtt_packet_bytes
         return [
@@ -253,6 +271,23 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     given = msgspec.structs.asdict(config.store)
     settings = InfluxSettings(**{name: given[name] for name in InfluxSettings.__dataclass_fields__})
     return TimedStore(await InfluxStore.open(settings, spool=config.data_dir / "spool", tasks=tasks))
+
+
+def open_target(section: BackupSection, name: str) -> BackupTarget:
+    """The place for backups with a name as in ``backup.target``: a folder, or ``s3://bucket/prefix``.
+
+    Raises:
+        ConfigError: what speaks S3 is not installed.
+        TargetFailed: it can't be used.
+    """
+    if not name.startswith(S3):
+        return FolderTarget(Path(name).expanduser())
+    try:
+        from terrazzo_adapters.backup.s3 import S3Target  # its library is heavy, and an extra
+    except ImportError:
+        raise ConfigError("backup.target: s3:// needs boto3: pip install 'terrazzo[s3]'") from None
+    bucket, _, prefix = name.removeprefix(S3).partition("/")
+    return S3Target(bucket, prefix, endpoint=section.s3_endpoint, region=section.s3_region)
 
 
 def new_bridge(

@@ -37,6 +37,7 @@ class TimedStore:
         self.replace = store.replace
         self.drop_before = store.drop_before
         self.check = store.check
+        self.checkpoint = store.checkpoint
         self.close = store.close
 
     @contextmanager

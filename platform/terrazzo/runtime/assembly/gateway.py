@@ -17,6 +17,7 @@ from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
 from terrazzo.api.transports.tcp import TcpServer
 from terrazzo.api.transports.tls import TlsParts
+from terrazzo.backup.status import BackupStatus
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
@@ -29,9 +30,10 @@ from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.certificates import Tls
-from terrazzo.runtime.assembly.collectors import BuildCollector
+from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
 from terrazzo.runtime.assembly.logins import Logins
 from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -82,6 +84,7 @@ class GatewayParts:
     tasks: Supervisor
     former: FormerDataStats
     watch: LoopWatch
+    backups: BackupStatus
     memory: MemoryShares
     tls: Tls
 
@@ -228,6 +231,7 @@ class GatewayServers:
                 retention=parts.metadata.retention,
                 decoders=messaging.reader.decoders.stats,
             ),
+            StatsCollector(BACKUPS, lambda: parts.backups),
             *bridge_metrics(parts.terminals.bridges),
             TaskCollector(parts.tasks.tasks),
             ListenerCollector(self._listeners()),

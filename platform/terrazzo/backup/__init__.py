@@ -1,0 +1,1 @@
+"""Backups of a platform: made while it runs, checked, and restored."""

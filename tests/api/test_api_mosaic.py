@@ -95,6 +95,17 @@ async def test_a_star_is_all_variables_wherever_keys_are_taken(rig: Rig) -> None
         assert named == await exported(rig, object_id, form)
 
 
+async def test_a_star_names_no_event(rig: Rig) -> None:
+    object_id = await fill(rig)
+    event = ["HOT", "Hot", "热", "EVNT", "$AdapterID-1.T", "x > 80"]
+    row = ["TEMP", "T", "T", "STA", "$AdapterID-1.T", ""]
+    signed = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    mapping = await rig.call("create_mapping", "admin", name="with an event", script=[row, event], **signed)
+    await rig.call("update_object", "admin", uid=object_id, mapping_id=mapping["id"])
+    last = await rig.call("get_last_mosaic", object_id=object_id, keys=["*"])
+    assert last == {"data": [{"TEMP": None, "OTHER": 1, "time": at(70)}]}
+
+
 async def exported(rig: Rig, object_id: str, form: str, **query: str) -> bytes:
     headers = {"Authorization": f"Bearer {rig.tokens['viewer']}"}
     path = f"/export/mosaic/{object_id}"

@@ -29,6 +29,7 @@ FILES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ELSEWHERE = {
     "architecture.md": "drawings, which tests/house makes",
     "mapping.md": "tests/mapping/test_mapping_documented.py",
+    "tutorial.md": "tests/platform/test_platform_tutorial.py",
 }
 _BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 

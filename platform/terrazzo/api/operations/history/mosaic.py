@@ -19,6 +19,7 @@ from terrazzo.api.kernel.paging import Paged, page_offset, paged
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.mapping_row import RowKind
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.mosaic.body import parse_mosaic, plain_number
@@ -247,9 +248,14 @@ async def codes_of(services: Services, actor: Actor, object_id: int | str) -> li
     codes: dict[str, None] = {}
     if item["mapping_id"] is not None:
         mapping = await services.entities.mappings.item(actor, item["mapping_id"])
-        codes |= dict.fromkeys(str(row[0]) for row in mapping["script"] or () if row)
+        codes |= dict.fromkeys(str(row[0]) for row in mapping["script"] or () if _makes_a_variable(row))
     newest = await services.store.latest([f"m/{item['id']}"], 1)
     return [*codes | dict.fromkeys(name for record in newest for name in parse_mosaic(record.body))]
+
+
+def _makes_a_variable(row: Sequence[Any]) -> bool:
+    """Whether a mapping's row makes a variable; those of events have a code too."""
+    return len(row) > 3 and str(row[3]).strip() != RowKind.EVNT.value
 
 
 def _midnight_us(time_us: int, zone: tzinfo) -> int:

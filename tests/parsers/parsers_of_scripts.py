@@ -18,6 +18,7 @@ from terrazzo.domain.script_rows import (
     check_statistics_rows,
     parse_duration,
 )
+from terrazzo.domain.variables.definition import parse_variable_definitions
 from terrazzo.errors import Skipped
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import MAX_TOKENS, ExpressionError
@@ -91,6 +92,11 @@ def _definitions(text: str) -> object:
     return parse_event_definitions(msgspec.json.decode(text))
 
 
+def _variables(text: str) -> object:
+    """Any JSON as what is said of variables."""
+    return parse_variable_definitions(msgspec.json.decode(text))
+
+
 def _form(text: str) -> object:
     """Any JSON as what a configuration says of payloads."""
     return parse_payload_form(msgspec.json.decode(text))
@@ -111,6 +117,21 @@ PARSERS: list[Parser[str]] = [
             '{"format":"decoder","decoder":"x","channels":["a"]}',
             "{}",
         ),
+    ),
+    Parser(
+        covers=(
+            "terrazzo.domain.variables.definition:parse_variable_definitions",
+            "terrazzo.domain.variables.definition:parse_variable_definition",
+        ),
+        run=_variables,
+        raises=(ValueError, msgspec.MsgspecError, RecursionError),  # of the test's own decoder
+        worst=(
+            lambda n: "{" + ",".join(f'"c{i}":{{}}' for i in range(n // 10)) + "}",
+            lambda n: '{"A":{"limits":[' + ",".join(['{"above":1}'] * (n // 12)) + "]}}",
+            lambda n: '{"A":{"states":{' + ",".join(f'"{i}":{{}}' for i in range(n // 10)) + "}}}",
+            lambda n: '{"A":{"unit":"' + "m" * n + '"}}',
+        ),
+        samples=('{"T":{"unit":"K","decimals":1,"low":0,"high":1,"limits":[{"below":0}],"states":{"1":{}}}}', "{}"),
     ),
     Parser(
         covers=("terrazzo.domain.events.definition:parse_event_definitions",),

@@ -43,6 +43,7 @@ from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.flags import FlagSource
+from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
@@ -375,6 +376,7 @@ class Services:
     firmware: FirmwareService
     events: EventRecords
     event_definitions: EventDefinitions
+    variable_definitions: VariableDefinitions
     report_reader: ReportReader
     labels: LabelRecords
     messenger: Messenger

@@ -22,7 +22,16 @@ from terrazzo.api.operations import (
     terminal_changes,
     terminal_status,
 )
-from terrazzo.api.operations.entities import accounts, campaigns, event_definitions, objects, rules, scripts, terminals
+from terrazzo.api.operations.entities import (
+    accounts,
+    campaigns,
+    event_definitions,
+    objects,
+    rules,
+    scripts,
+    terminals,
+    variable_definitions,
+)
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor, single_sign_on
@@ -42,6 +51,7 @@ TABLE = OperationTable(
         *terminal_changes.OPERATIONS,
         *objects.OPERATIONS,
         *event_definitions.OPERATIONS,
+        *variable_definitions.OPERATIONS,
         *mapping_check.OPERATIONS,
         *replay.OPERATIONS,
         *scripts.OPERATIONS,

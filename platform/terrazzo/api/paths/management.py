@@ -89,7 +89,9 @@ MAPPINGS = EntityPaths(
     delete="/object/api/v1/mapping/delete",
     get_item="/object/api/v1/mapping/getItem",
     get_list="/object/api/v1/mapping/getList",
-    columns=ComponentColumns(entity=definitions.MAPPING, hidden=("addition", "events"), shapes={"script": ARRAY}),
+    columns=ComponentColumns(
+        entity=definitions.MAPPING, hidden=("addition", "events", "variables"), shapes={"script": ARRAY}
+    ),
     repository=lambda services: services.entities.mappings,
 )
 

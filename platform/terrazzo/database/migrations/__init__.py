@@ -27,5 +27,6 @@ REVISIONS = (
     "0032",
     "0033",
     "0034",
+    "0035",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

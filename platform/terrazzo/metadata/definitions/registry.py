@@ -26,6 +26,7 @@ from terrazzo.domain.script_rows import (
     check_statistics_rows,
 )
 from terrazzo.domain.topic_permission import parse_topic_permission
+from terrazzo.domain.variables.definition import check_variable_definitions
 from terrazzo.metadata.definitions.access import API_KEY, ROLES
 from terrazzo.metadata.definitions.components import COMPONENTS
 from terrazzo.metadata.definitions.rules import RULE
@@ -256,6 +257,7 @@ MAPPING = define(
     structure("template"),
     structure("events", unset="{}", check=check_event_definitions),  # what is said of them, by code
     *authors(),
+    structure("variables", unset="{}", check=check_variable_definitions),  # as events
 )
 
 CONTROL = define(

@@ -29,6 +29,7 @@ from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
+from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
@@ -170,6 +171,7 @@ class GatewayServers:
             events=views.events,
             report_reader=messaging.reader,
             event_definitions=EventDefinitions(metadata.entities.mappings),
+            variable_definitions=VariableDefinitions(metadata.entities.mappings),
             messenger=parts.messenger,
             labels=views.labels,
             login=parts.logins.users,

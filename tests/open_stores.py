@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
+from terrazzo_adapters.rocksdb.sealing import Records, Rule
+from terrazzo_adapters.segments import Packing, encode
 
 
 def supervisor() -> Supervisor:
@@ -19,9 +22,9 @@ def _refuse_to_stop() -> None:
     raise AssertionError("a task of the store would have ended the process")
 
 
-async def open_rocks(path: str | Path, tasks: Supervisor | None = None) -> RocksStore:
-    """The embedded store in a folder."""
-    return await RocksStore.open(path, tasks=tasks or supervisor())
+async def open_rocks(path: str | Path, tasks: Supervisor | None = None, *, seals: bool = False) -> RocksStore:
+    """The embedded store in a folder. Unless it ``seals``, records stay unsealed until ``seal``."""
+    return await RocksStore.open(path, tasks=tasks or supervisor(), seals=seals)
 
 
 async def open_influx(
@@ -36,3 +39,29 @@ async def make_columns(store: RocksStore) -> None:
     while hours := store._engine.ripe(quiet_s=0, idle_s=0):
         for slot in hours:
             await store._make_hour(slot)
+
+
+async def seal(store: RocksStore, *, block: int = 4, least: int = 1, cutoff_us: int = 2**62) -> None:
+    """Seals whatever there is, in blocks so small that every edge is met, in this process."""
+    sealer = store._sealer
+    sealer._encoder = _HERE
+    rule = Rule(cutoff_us=cutoff_us, block=block, least=least)
+    for series_id in store._engine.database.read(_all_ids):
+        await sealer.seal_series(series_id, rule)
+
+
+class _Here:
+    """Makes segments without a process, which takes a second to start."""
+
+    def encode(self, records: Records, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
+        return encode(records, mosaic=mosaic, packing=Packing.TIGHT if tight else Packing.CHEAP)
+
+    def end(self) -> None:
+        pass
+
+
+_HERE = _Here()
+
+
+def _all_ids(view: Any) -> list[int]:
+    return sorted({int.from_bytes(value) for key, value in view.items(from_key=b"n") if key[:1] == b"n"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from store_locations import InfluxLocation, RocksLocation
+from store_locations import InfluxLocation, RocksLocation, SealedLocation
 
 from influx_server import InfluxServer
 
@@ -33,14 +33,15 @@ def new_influx_location(influxd, tmp_path_factory) -> Callable[[], InfluxLocatio
     return new
 
 
-@pytest.fixture(params=["rocksdb", "influxdb"])
+@pytest.fixture(params=["rocksdb", "sealed", "influxdb"])
 def new_location(request, tmp_path_factory) -> Callable[[], object]:
     """Makes empty homes for a store, one for each call."""
     if request.param == "influxdb":
         return request.getfixturevalue("new_influx_location")
     folder = tmp_path_factory.mktemp("rocksdb")
     numbers = count()
-    return lambda: RocksLocation(folder / str(next(numbers)))
+    kind = SealedLocation if request.param == "sealed" else RocksLocation
+    return lambda: kind(folder / str(next(numbers)))
 
 
 @pytest.fixture

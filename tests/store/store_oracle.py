@@ -45,6 +45,10 @@ class Oracle:
     def drop_before(self, time_us: int) -> None:
         self._db.execute("DELETE FROM record WHERE time_us < ?", (time_us,))
 
+    def replace(self, series: str, start_us: int, end_us: int, records: Sequence[Record]) -> None:
+        self._db.execute("DELETE FROM record WHERE series = ? AND time_us BETWEEN ? AND ?", (series, start_us, end_us))
+        self.append(records)
+
     def _newest_first(self, series: Sequence[str], start_us: int, end_us: int, *, offset: int, limit: int):
         rows = self._db.execute(
             f"SELECT series, time_us, body FROM record WHERE series IN ({_marks(series)}) AND time_us BETWEEN ? AND ?"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
 
+import open_stores
 from length import rounds
-from terrazzo.ports.store import Record
+from terrazzo.ports.store import Record, Seen
+from terrazzo_adapters.rocksdb import RocksStore
 
 HOUR = 3_600_000_000
 T0 = 1_700_000_000_000_000 // HOUR * HOUR
@@ -66,11 +69,18 @@ steps = st.one_of(
     questions,
     questions,
     st.tuples(st.just("make_columns")),
+    st.tuples(
+        st.just("seal"), st.sampled_from([1, 2, 4, 9]), st.sampled_from([1, 2, 5]), st.one_of(st.just(2**62), times)
+    ),
+    st.tuples(st.just("seal"), st.just(4), st.just(1), st.just(2**62)),
     st.tuples(st.just("drop_before"), times),
+    st.tuples(st.just("replace"), name, times, times, batches),
     st.tuples(st.just("restart")),
 )
 
 
+# Of what is sealed at once each edge is met here, too, as sealing is a step of a life.
+@pytest.mark.parametrize("new_location", ["rocksdb", "influxdb"], indirect=True)
 @settings(max_examples=rounds(30, 400), deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=20))
 def test_a_random_life_answers_as_sqlite_does(new_location, life):
@@ -86,15 +96,29 @@ async def live(location, life) -> None:
                 await store.close()
                 store = await location.open()
             elif action == "make_columns":
-                if hasattr(store, "make_columns"):
-                    await store.make_columns()
+                if isinstance(store, RocksStore):
+                    await open_stores.make_columns(store)
+            elif action == "seal":
+                if isinstance(store, RocksStore):
+                    block, least, cutoff_us = arguments
+                    await open_stores.seal(store, block=block, least=least, cutoff_us=cutoff_us)
             elif action in ("append", "drop_before"):
                 getattr(oracle, action)(*arguments)
                 await getattr(store, action)(*arguments)
+            elif action == "replace":
+                await replace(store, oracle, *arguments)
             else:
                 await QUESTIONS[action](store, oracle, *arguments)
     finally:
         await store.close()
+
+
+async def replace(store, oracle, name, start_us, end_us, batch) -> None:
+    start_us, end_us = sorted((start_us, end_us))
+    new = [Record(name, each.time_us, each.body) for each in batch if start_us <= each.time_us <= end_us]
+    given = Seen([name], oracle.page([name], start_us, end_us, offset=0, limit=0).total)
+    assert await store.replace(name, start_us, end_us, new, given=given)
+    oracle.replace(name, start_us, end_us, new)
 
 
 async def ask_latest(store, oracle, name, keys, limit) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_oracle import Oracle
 
+import open_stores
 from length import rounds
 from terrazzo.ports.store import Record
+from terrazzo_adapters.rocksdb import RocksStore
 
 T0 = 1_700_000_000_000_000
 HOUR = 3_600_000_000
@@ -40,10 +43,13 @@ steps = st.one_of(
     st.tuples(st.just("first_after"), some_names, times),
     st.tuples(st.just("series"), st.sampled_from(["", "g/", "g/T1/", "g/T", "m/1", "y"])),
     st.tuples(st.just("drop_before"), times),
+    st.tuples(st.just("seal"), st.sampled_from([1, 2, 4, 9]), st.sampled_from([1, 2, 5])),
     st.tuples(st.just("restart")),
 )
 
 
+# Of what is sealed at once each edge is met here, too, as sealing is a step of a life.
+@pytest.mark.parametrize("new_location", ["rocksdb", "influxdb"], indirect=True)
 @settings(max_examples=rounds(75, 1000), deadline=None, suppress_health_check=list(HealthCheck))
 @given(life=st.lists(steps, max_size=25))
 def test_a_random_life_answers_as_sqlite_does(new_location, life):
@@ -58,6 +64,10 @@ async def live(location, life) -> None:
             if action == "restart":
                 await store.close()
                 store = await location.open()
+                continue
+            if action == "seal":
+                if isinstance(store, RocksStore):
+                    await open_stores.seal(store, block=arguments[0], least=arguments[1])
                 continue
             await step(store, oracle, action, arguments)
         for name in NAMES:

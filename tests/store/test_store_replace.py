@@ -127,6 +127,8 @@ async def test_counts_and_records_stay_those_of_a_list(new_location, first, step
         kept = outside + records
         if with_columns:
             await make_columns(store)
+        elif isinstance(store, RocksStore):
+            await open_stores.seal(store, block=number + 1)
         asked = T0 + low // 2 * MINUTE, T0 + high * MINUTE
         wanted = [each for each in kept if asked[0] <= each.time_us <= asked[1]]
         assert (await store.page(["m/17"], *asked, offset=0, limit=0)).total == len(wanted)

@@ -77,6 +77,28 @@ def counter_key(slot: SeriesHour) -> bytes:
     return pack_slot(b"c", slot)
 
 
+class Fresh:
+    """How many records each series got since it was last looked at by whoever seals them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def add(self, added: Mapping[SeriesHour, int]) -> None:
+        """Counts a commit."""
+        counts = self._counts
+        for slot, count in added.items():
+            series_id = slot >> 32
+            counts[series_id] = counts.get(series_id, 0) + count
+
+    def full(self, least: int) -> list[int]:
+        """The series with at least so many."""
+        return [series_id for series_id, count in list(self._counts.items()) if count >= least]
+
+    def on_sealed(self, series_id: int) -> None:
+        """Begins anew with a series that was looked at."""
+        self._counts.pop(series_id, None)
+
+
 @dataclass(slots=True)
 class SeriesCatalogue:
     """The writer's state in memory: ids of series, the last arrival number, counters used lately.

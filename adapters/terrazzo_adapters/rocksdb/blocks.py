@@ -158,6 +158,32 @@ def behind(view: View, series_id: int, time_us: int) -> list[KeyValue]:
     return [entry for _, _, kept in parts for entry in kept if entry[0] >= start]
 
 
+class Edges(NamedTuple):
+    """What a removal of a range must change beside it: blocks that lie across one of its ends.
+
+    ``gone``: keys before the range; ``kept``: entries that keep their other records.
+    """
+
+    gone: list[bytes]
+    kept: list[KeyValue]
+
+
+def edges(view: View, series_id: int, start_us: int, end_us: int) -> Edges:
+    """The blocks that lie across the ends of a range; both ends are inclusive."""
+    found = Edges([], [])
+    start = record_key(series_id, start_us)
+    for entry, _ in _entries(view, series_id, start_us, min(end_us, start_us + SPAN_US)):
+        if entry[0] < start:
+            found.gone.append(entry[0])
+            found.kept.extend(_without(series_id, entry, start_us, end_us))
+    for entry in ascending(
+        view, max(start, record_key(series_id, _look_back(end_us))), record_key(series_id, end_us + 1)
+    ):
+        if len(entry[0]) > _SINGLE and _decode(entry[1]).times_us[-1] > end_us:
+            found.kept.extend(_without(series_id, entry, start_us, end_us))
+    return found
+
+
 def _entries(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[tuple[KeyValue, Sequence[int]]]:
     """The entries that have records in a range, each with those records' times."""
     for entry in ascending(view, record_key(series_id, _look_back(start_us)), record_key(series_id, end_us + 1)):

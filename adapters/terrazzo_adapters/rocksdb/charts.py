@@ -1,24 +1,31 @@
-"""Columns of hours: built from records, and read for charts.
+"""Columns: of segments, and of hours that are not sealed; built from records, and read for charts.
 
 An hour's columns are read from disk if they are valid; otherwise its records are decoded.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 
+import numpy as np
 from rocksdict import RdictIter
 
-from terrazzo_adapters.columns.column import PointColumn, build_columns, encode_column, parse_column, read_columns
+from terrazzo_adapters.columns.column import TEXT, PointColumn, build_columns, encode_column, parse_column, read_columns
 from terrazzo_adapters.columns.extremes import Extremes
 from terrazzo_adapters.columns.name_tally import make_tally
 from terrazzo_adapters.columns.points import ValuesReader, parse_points, values_reader
 from terrazzo_adapters.columns.resample import Resampler
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
+from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
 from terrazzo_adapters.rocksdb.hours import BuiltHour, Hour, walk_hours
 from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US, column_key
 from terrazzo_adapters.rocksdb.reads import series_ids
+from terrazzo_adapters.rocksdb.sealed import guarded
+
+_NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.float64), [])
 
 __all__ = ["Extremes", "Resampler", "build_hour", "feed"]
 
@@ -48,13 +55,71 @@ def _pieces(
 ) -> Iterator[Mapping[str, PointColumn]]:
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
-        cursor, read = view.iter(), values_reader(tuple(keys)) if series.startswith("m/") else None
-        for hour in walk_hours(view, series_id, start_us, end_us):
-            if hour.tally is None:
-                yield _decoded(view, series_id, keys, read, *hour.cut(start_us, end_us))
-            else:
-                stored = _stored(cursor, series_id, hour, keys)
-                yield {key: column.between(start_us, end_us) for key, column in stored.items()}
+        rows = _Rows(view, series_id, keys, start_us, end_us, is_mosaic=series.startswith("m/"))
+        for extent in extents_up(view, series_id, start_us, end_us):
+            yield from rows.pieces(start_us, extent.first_us - 1)
+            columns = _sealed(view, extent, keys, start_us, end_us)
+            for late in rows.pieces(max(start_us, extent.first_us), min(extent.last_us, end_us)):
+                columns = {key: _merged(columns.get(key), late.get(key)) for key in keys}
+            yield columns
+            start_us = extent.last_us + 1
+        yield from rows.pieces(start_us, end_us)
+
+
+def _sealed(view: View, extent: Extent, keys: Sequence[str], start_us: int, end_us: int) -> dict[str, PointColumn]:
+    """The columns of a segment's records in a range."""
+    columns: dict[str, PointColumn] = {}
+    with guarded(extent):
+        segment = open_segment(view, extent)
+        for key in keys:
+            if key in segment.names:
+                columns[key] = segment.column(key).between(max(start_us, extent.first_us), end_us)
+    return columns
+
+
+def _merged(column: PointColumn | None, late: PointColumn | None) -> PointColumn:
+    """The points of both in order; of one time those of ``late`` come after the others."""
+    if column is None or late is None:
+        return (late if column is None else column) or _NO_POINTS
+    texts = [*column.texts, *late.texts]
+    numbers = np.where(late.kinds == TEXT, late.numbers + len(column.texts), late.numbers)
+    times_us = np.concatenate((column.times_us, late.times_us))
+    order = np.argsort(times_us, kind="stable")
+    kinds = np.concatenate((column.kinds, late.kinds))
+    return PointColumn(times_us[order], kinds[order], np.concatenate((column.numbers, numbers))[order], texts)
+
+
+class _Rows:
+    """The columns of records that are not sealed: of hours, which are walked once."""
+
+    def __init__(
+        self, view: View, series_id: int, keys: Sequence[str], start_us: int, end_us: int, *, is_mosaic: bool
+    ) -> None:
+        self._view, self._series_id, self._keys = view, series_id, keys
+        self._cursor, self._read = view.iter(), values_reader(tuple(keys)) if is_mosaic else None
+        self._hours = walk_hours(view, series_id, start_us, end_us)
+        self._held: deque[Hour] = deque()  # those that the next range may need, too
+
+    def pieces(self, start_us: int, end_us: int) -> Iterator[dict[str, PointColumn]]:
+        """The columns of a range, both ends inclusive, hour by hour, oldest first; ranges come in order."""
+        while self._held and (self._held[0].number + 1) * HOUR_US <= start_us:
+            self._held.popleft()
+        for hour in chain(tuple(self._held), self._further()) if start_us <= end_us else ():
+            if hour.number * HOUR_US > end_us:
+                return
+            if (hour.number + 1) * HOUR_US > start_us:
+                yield self._columns(hour, start_us, end_us)
+
+    def _further(self) -> Iterator[Hour]:
+        for hour in self._hours:
+            self._held.append(hour)
+            yield hour
+
+    def _columns(self, hour: Hour, start_us: int, end_us: int) -> dict[str, PointColumn]:
+        if hour.tally is None:
+            return _decoded(self._view, self._series_id, self._keys, self._read, *hour.cut(start_us, end_us))
+        stored = _stored(self._cursor, self._series_id, hour, self._keys)
+        return {key: column.between(start_us, end_us) for key, column in stored.items()}
 
 
 def _decoded(

@@ -4,45 +4,37 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
-
-from rocksdict import Snapshot, WriteBatch
 
 from terrazzo.ports.store import NO_NOTES, Notes, Record, Seen, StoreUnavailable
 from terrazzo_adapters.keyvalue.database import CACHE_BYTES, KeyValueDatabase
 from terrazzo_adapters.keyvalue.notes import note_key
 from terrazzo_adapters.keyvalue.walk import ascending, ascending_keys
 from terrazzo_adapters.records import check_records
-from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.batch import (
     EncodedBatch,
+    Fresh,
     SeriesCatalogue,
     SeriesHour,
     counter_key,
     encode_batch,
     mosaic_ids,
-    put_count,
 )
-from terrazzo_adapters.rocksdb.blocks import KeyValue
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
     LAST_ARRIVAL,
     LATEST_US,
     PROBE,
-    column_key,
-    count_key,
-    mark_key,
     name_key,
     parse_number,
-    record_key,
-    tally_key,
 )
 from terrazzo_adapters.rocksdb.reads import has_record_before, has_record_from, page
 from terrazzo_adapters.rocksdb.replacement import ReplacedRange, ReplacementBatch, find_replaced
+from terrazzo_adapters.rocksdb.retention import fill_drop, find_expired
+from terrazzo_adapters.rocksdb.sealing import Job, SealedRange, Watch
 
 _WHAT = "time-series store"
 _MOST_COUNTERS = 500_000  # kept in memory, about 50 MB
@@ -56,7 +48,9 @@ class Engine:
         self.database = KeyValueDatabase(path, what=_WHAT, cache_bytes=cache_bytes)
         self._catalogue = SeriesCatalogue({}, 1, 0, {}, set(), {})
         self.generation = 0
-        """Rises with each opening and replacement: what was read before may be gone since."""
+        """Rises with each opening, replacement and deletion: what was read before may be gone since."""
+        self.fresh = Fresh()
+        self._watch: Watch | None = None
         self._unsettled: EncodedBatch | None = None  # reported as failed, yet perhaps on disk
 
     def open(self) -> None:
@@ -94,6 +88,9 @@ class Engine:
             self._recover(error, batch)
         else:
             self._catalogue.accept(batch, time.monotonic())
+            self.fresh.add(batch.added)
+            if self._watch is not None:
+                self._watch.on_append(records, batch.added, self._catalogue.ids)
 
     def _encode(self, records: Sequence[Record], notes: Notes) -> EncodedBatch:
         if len(self._catalogue.counts) > _MOST_COUNTERS:
@@ -115,11 +112,12 @@ class Engine:
         self._ensure_open()
         time_us = min(max(time_us, 0), LATEST_US + 1)
         try:
-            expired = self.database.read(_expired, self._catalogue.ids, time_us)
-            self.database.commit(lambda batch: _fill_drop(batch, expired, time_us))
+            expired = self.database.read(find_expired, self._catalogue.ids, time_us)
+            self.database.commit(lambda batch: fill_drop(batch, expired, time_us))
         except StoreUnavailable as error:
             self._recover(error, None)
             return
+        self.generation += 1
         self._catalogue.counts.clear()
         for each in expired:
             if each.remaining is None:
@@ -153,7 +151,7 @@ class Engine:
         self, series: str, start_us: int, end_us: int, records: Sequence[Record]
     ) -> ReplacementBatch:
         series_id = self._catalogue.ids.get(series)
-        replaced = ReplacedRange(Counter(), [], [])
+        replaced = ReplacedRange(Counter(), [], [], [])
         if series_id is not None:
             replaced = self.database.read(find_replaced, series_id, start_us, end_us)
         removed = replaced.counts
@@ -166,7 +164,8 @@ class Engine:
             }
             ends = series_id is not None and not records and self._is_all(series_id, start_us, end_us)
         gone = replaced.keys + ([name_key(series)] if ends else [])
-        return ReplacementBatch(batch, gone, replaced.kept, left, {*removed, *batch.counts}, ends=ends)
+        touched = {*removed, *batch.counts}
+        return ReplacementBatch(batch, gone, replaced.kept, replaced.segments, left, touched, ends=ends)
 
     def _is_all(self, series_id: int, start_us: int, end_us: int) -> bool:
         view = self.database.rdict
@@ -212,6 +211,40 @@ class Engine:
         except StoreUnavailable as error:
             self._recover(error, None)
         self._catalogue.marked.pop(hour.slot, None)
+
+    def is_mosaic(self, series_id: int) -> bool:
+        """Whether it is the id of a mosaic series."""
+        return series_id in self._catalogue.mosaics
+
+    def begin_seal(self, job: Job) -> int:
+        """Watches a range that is about to be read and sealed. The result is for ``keep_sealed``."""
+        self._ensure_open()
+        self._watch = Watch(job)
+        return self.generation
+
+    def keep_sealed(self, sealed: SealedRange, generation: int) -> bool:
+        """Puts segments in the place of what they were made of; False, and no change, if that changed meanwhile.
+
+        Raises as ``append``.
+        """
+        watch, self._watch = self._watch, None
+        self._ensure_open()
+        if watch is None or watch.job != sealed.job or watch.is_broken or generation != self.generation:
+            return False
+        with self.database.translated_errors():
+            left = {slot: self._stored_count(slot) - count for slot, count in sealed.rows.items()}
+        mosaic = self.is_mosaic(sealed.job.series_id)
+        try:
+            self.database.commit(lambda batch: sealed.fill(batch, left, mosaic=mosaic), sync=False)
+        except StoreUnavailable as error:
+            self._recover(error, None)
+        catalogue, now_s = self._catalogue, time.monotonic()
+        for slot, count in left.items():
+            catalogue.counts.pop(slot, None)
+            catalogue.marked.pop(slot, None)
+            if mosaic and count:
+                catalogue.marked[slot] = now_s
+        return True
 
     def check(self) -> None:
         """Checks by a synced write that it accepts work.
@@ -275,48 +308,3 @@ def _load_catalogue(database: KeyValueDatabase) -> SeriesCatalogue:
 def _load_marks(database: KeyValueDatabase) -> dict[SeriesHour, float]:
     now_s = time.monotonic()
     return {int.from_bytes(key[1:]): now_s for key in ascending_keys(database.rdict, b"d", b"e")}
-
-
-class _Expired(NamedTuple):
-    """A series that loses records. ``remaining``: how many stay in the hour of the cut; None if none stays at all."""
-
-    name: str
-    series_id: int
-    remaining: int | None
-    kept: list[KeyValue]
-    """The entries that keep what remains of blocks which the cut goes through."""
-
-
-def _expired(view: Snapshot, ids: dict[str, int], time_us: int) -> list[_Expired]:
-    return list(_each_expired(view, ids, time_us))
-
-
-def _each_expired(view: Snapshot, ids: dict[str, int], time_us: int) -> Iterator[_Expired]:
-    end_us = (time_us // HOUR_US + 1) * HOUR_US - 1
-    for name, series_id in ids.items():
-        if has_record_before(view, series_id, time_us):
-            remains = has_record_from(view, series_id, time_us)
-            remaining = blocks.count(view, series_id, time_us, end_us) if remains else None
-            kept = blocks.behind(view, series_id, time_us)
-            yield _Expired(name, series_id, remaining, kept)
-
-
-def _fill_drop(batch: WriteBatch, expired: list[_Expired], time_us: int) -> None:
-    hour = time_us // HOUR_US
-    for name, series_id, remaining, kept in expired:
-        batch.delete_range(record_key(series_id, 0), record_key(series_id, time_us))
-        for entry in kept:
-            batch.put(*entry)
-        batch.delete_range(count_key(series_id, 0), count_key(series_id, hour))
-        put_count(batch, series_id << 32 | hour, remaining or 0)
-        _fill_drop_of_columns(batch, series_id, hour, marked=bool(remaining) and name.startswith("m/"))
-        if remaining is None:
-            batch.delete(name_key(name))
-
-
-def _fill_drop_of_columns(batch: WriteBatch, series_id: int, hour: int, *, marked: bool) -> None:
-    """Deletes the columns up to and including the hour of the cut, and marks that hour if records of it remain."""
-    for key in (tally_key, column_key, mark_key):
-        batch.delete_range(key(series_id, 0), key(series_id, hour + 1))
-    if marked:
-        batch.put(mark_key(series_id, hour), b"")

@@ -1,9 +1,11 @@
-"""The keys and values on disk: eight kinds, told apart by the first byte of the key.
+"""The keys and values on disk: ten kinds, told apart by the first byte of the key.
 
 =====================================================  ========================================
 ``r`` series id (4) time_us (8) arrival number (8)     the record's body
 the same and one byte, ``01``                          several records: a block (``blocks.py``)
-``c`` series id (4) UTC hour since 1970 (4)            how many records the series has in it (8)
+``c`` series id (4) UTC hour since 1970 (4)            how many ``r`` records the series has in it (8)
+``s`` series id (4) time_us of its last record (8)     a segment: where it begins, what it holds (``extents.py``)
+``p`` the same and a name                              a part of that segment (``terrazzo_adapters.segments``)
 ``n`` name, UTF-8                                      series id (4)
 ``t`` name, UTF-8                                      a note (``keyvalue.notes``)
 ``k`` series id (4) UTC hour (4)                       which names the hour's records carry
@@ -11,6 +13,9 @@ the same and one byte, ``01``                          several records: a block 
 ``d`` series id (4) UTC hour (4)                       empty: ``k`` and ``v`` have to be made again
 ``m`` ``arrival`` or ``check``                         the last arrival number (8), a probe
 =====================================================  ========================================
+
+A record is in ``r`` until it is sealed, and then in a segment. The segments of a series have no time in common; what
+arrives later and lies in one's range is in ``r``, and has a higher arrival number than the segment's of that time.
 
 All numbers are big-endian, so that the order of keys is the order of (series, time, arrival). Lengths are in bytes.
 
@@ -29,6 +34,7 @@ PROBE = b"mcheck"
 
 _RECORD = Struct(">cIQQ")
 _COUNT = Struct(">cII")
+_SEGMENT = Struct(">cIQ")
 _SLOT = Struct(">cQ")
 _NUMBER = Struct(">Q")
 _ID = Struct(">I")
@@ -79,6 +85,21 @@ def column_key(series_id: int, hour: int, name: str = "") -> bytes:
 def mark_key(series_id: int, hour: int) -> bytes:
     """The key of the mark that an hour's columns are to be made."""
     return _COUNT.pack(b"d", series_id, hour)
+
+
+def segment_key(series_id: int, last_us: int) -> bytes:
+    """The key of the segment that ends at that time (UTC microseconds)."""
+    return _SEGMENT.pack(b"s", series_id, last_us)
+
+
+def segment_end(key: bytes) -> int:
+    """The time of the last record in a segment's key, in UTC microseconds."""
+    return int.from_bytes(key[5:13])
+
+
+def part_key(series_id: int, last_us: int, name: bytes = b"") -> bytes:
+    """The key of a part of a segment; without a name that of its head, the lowest of its parts."""
+    return _SEGMENT.pack(b"p", series_id, last_us) + name
 
 
 def name_key(series: str) -> bytes:

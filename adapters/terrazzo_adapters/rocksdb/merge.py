@@ -1,7 +1,7 @@
 """Merges the records of several series in order of time, lazily.
 
-With ``keys`` only records that carry one of these names: hours whose tally shows none are skipped, the others are
-decoded.
+With ``keys`` only records that carry one of these names: segments and hours whose tally shows none are skipped, the
+others are decoded.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from typing import NamedTuple
 from terrazzo.ports.store import Record
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.keyvalue.walk import View
-from terrazzo_adapters.rocksdb import blocks
+from terrazzo_adapters.rocksdb import blocks, sealed
+from terrazzo_adapters.rocksdb.blocks import OrderedBody
 from terrazzo_adapters.rocksdb.hours import walk_hours
+from terrazzo_adapters.rocksdb.sealed import Wanted
 
 ALL: Set[str] = frozenset()
 """As ``keys``: all records, whatever names they carry."""
@@ -52,17 +54,26 @@ def _newest_of_one(
     view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str]
 ) -> Iterator[OrderedRecord]:
     if not keys:
-        yield from _down(view, series, series_id, start_us, end_us)
+        for order, body in sealed.down(view, series_id, start_us, end_us):
+            yield OrderedRecord(order, series, body)
         return
+    rows = _rows_down(view, series_id, start_us, end_us, keys)
+    found = sealed.down(view, series_id, start_us, end_us, rows=rows, wanted=_carrying(keys))
+    for order, body in found:
+        each = OrderedRecord(order, series, body)
+        if each.carries(keys):
+            yield each
+
+
+def _carrying(keys: Set[str]) -> Wanted:
+    return lambda tally: bool(tally.carrying(keys))
+
+
+def _rows_down(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[OrderedBody]:
+    """Records that are not sealed, without those of hours that have none of the names."""
     for hour in walk_hours(view, series_id, start_us, end_us, backwards=True):
         if hour.tally is None or hour.tally.carrying(keys):
-            found = _down(view, series, series_id, *hour.cut(start_us, end_us))
-            yield from (each for each in found if each.carries(keys))
-
-
-def _down(view: View, series: str, series_id: int, start_us: int, end_us: int) -> Iterator[OrderedRecord]:
-    for order, body in blocks.down(view, series_id, start_us, end_us):
-        yield OrderedRecord(order, series, body)
+            yield from blocks.down(view, series_id, *hour.cut(start_us, end_us))
 
 
 def oldest_first(
@@ -81,14 +92,18 @@ def oldest_first(
 def _oldest_of_one(
     view: View, series: str, series_id: int, *, start_us: int, end_us: int, keys: Set[str], after: bytes
 ) -> Iterator[OrderedRecord]:
-    if not keys:
-        yield from _up(view, series, series_id, start_us, end_us, after)
-        return
+    if keys:
+        rows = _rows_up(view, series_id, start_us, end_us, keys, after)
+        found = sealed.up(view, series_id, start_us, end_us, after=after, rows=rows, wanted=_carrying(keys))
+    else:
+        found = sealed.up(view, series_id, start_us, end_us, after=after)
+    for order, body in found:
+        yield OrderedRecord(order, series, body)
+
+
+def _rows_up(
+    view: View, series_id: int, start_us: int, end_us: int, keys: Set[str], after: bytes
+) -> Iterator[OrderedBody]:
     for hour in walk_hours(view, series_id, start_us, end_us):
         if hour.tally is None or hour.tally.carrying(keys):
-            yield from _up(view, series, series_id, *hour.cut(start_us, end_us), after)
-
-
-def _up(view: View, series: str, series_id: int, start_us: int, end_us: int, after: bytes) -> Iterator[OrderedRecord]:
-    for order, body in blocks.up(view, series_id, start_us, end_us, after=after):
-        yield OrderedRecord(order, series, body)
+            yield from blocks.up(view, series_id, *hour.cut(start_us, end_us), after=after)

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
 from terrazzo.ports.store import ANY_SIZE, Page, Record, RecordsTooLarge
+from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.keyvalue.walk import View, ascending, ascending_keys
-from terrazzo_adapters.rocksdb import blocks
-from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
-from terrazzo_adapters.rocksdb.keys import (
-    HOUR_US,
-    LATEST_US,
-    name_key,
-    parse_number,
-    record_key,
-)
+from terrazzo_adapters.rocksdb import blocks, sealed
+from terrazzo_adapters.rocksdb.blocks import OrderedBody
+from terrazzo_adapters.rocksdb.counts import Counts
+from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
+from terrazzo_adapters.rocksdb.hours import walk_hours
+from terrazzo_adapters.rocksdb.keys import LATEST_US, name_key, parse_number, record_key
 from terrazzo_adapters.rocksdb.merge import ALL, OrderedRecord, newest_first, oldest_first
 
 _PIECE_RECORDS = 2_000
@@ -67,21 +65,38 @@ def _take(found: Iterable[OrderedRecord], most_bytes: int) -> list[Record]:
 def latest_each(view: View, series: str, keys: Set[str], most_bytes: int = ANY_SIZE) -> dict[str, Record]:
     """For each name the newest record that carries it."""
     each: dict[str, Record] = {}
+    wanted = set(keys)
     for series_id in series_ids(view, [series]).values():
-        wanted = set(keys)
-        for hour in walk_hours(view, series_id, 0, LATEST_US, backwards=True):
-            if hour.tally is not None and wanted.isdisjoint(hour.tally.names):
-                continue
-            for found in newest_first(view, {series: series_id}, *hour.cut(0, LATEST_US)):
-                hits = wanted & parse_points(found.body).keys()
-                most_bytes -= len(found.body) if hits else 0
-                if most_bytes < 0:
-                    raise RecordsTooLarge
-                each.update(dict.fromkeys(hits, found.record()))
-                wanted -= hits
-                if not wanted:
-                    return each
+        for time_us, body in _newest_carrying(view, series_id, wanted):
+            hits = wanted & parse_points(body).keys()
+            most_bytes -= len(body) if hits else 0
+            if most_bytes < 0:
+                raise RecordsTooLarge
+            each.update(dict.fromkeys(hits, Record(series, time_us, body)))
+            wanted -= hits
     return each
+
+
+def _newest_carrying(view: View, series_id: int, wanted: Set[str]) -> Iterator[tuple[int, bytes]]:
+    """Times and bodies of records, newest first, as long as there is a name in ``wanted``.
+
+    Segments and hours without such names are left out.
+    """
+    rows = _rows_down(view, series_id, wanted)
+    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, wanted=lambda tally: _is_any(wanted, tally))
+    while wanted and (each := next(found, None)) is not None:
+        yield int.from_bytes(each[0][:8]), each[1]
+
+
+def _is_any(wanted: Set[str], tally: HourTally) -> bool:
+    return not wanted.isdisjoint(tally.names)
+
+
+def _rows_down(view: View, series_id: int, wanted: Set[str]) -> Iterator[OrderedBody]:
+    """Records that are not sealed, newest first, without hours that carry none of ``wanted``, which may shrink."""
+    for hour in walk_hours(view, series_id, 0, LATEST_US, backwards=True):
+        if hour.tally is None or _is_any(wanted, hour.tally):
+            yield from blocks.down(view, series_id, *hour.cut(0, LATEST_US))
 
 
 def first_after(view: View, series: Sequence[str], time_us: int, keys: Set[str] = ALL) -> Record | None:
@@ -104,51 +119,18 @@ def page(
     keys: Set[str] = ALL,
     most_bytes: int = ANY_SIZE,
 ) -> Page:
-    """Records of a range, newest first; ``offset`` skips whole hours by their counters."""
+    """Records of a range, newest first; ``offset`` skips whole segments and hours by their counters."""
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     if start_us > end_us:
         return Page([], 0)
     ids = series_ids(view, series)
-    hours: dict[int, int] = {}
-    for series_id in ids.values():
-        for hour in walk_hours(view, series_id, start_us, end_us):
-            count = _count_in_hour(view, series_id, hour, start_us, end_us, keys)
-            hours[hour.number] = hours.get(hour.number, 0) + count
-    total = sum(hours.values())
+    counts = Counts(view, ids.values(), start_us, end_us, keys)
+    total = counts.total
     if offset >= total or limit <= 0:
         return Page([], total)
-    for number in sorted(hours, reverse=True):
-        if hours[number] > offset:
-            break
-        offset -= hours[number]
-        end_us = number * HOUR_US - 1
+    end_us, offset = counts.skip(offset)
     found = newest_first(view, ids, start_us, end_us, keys)
     return Page(_take(islice(found, offset, offset + limit), most_bytes), total)
-
-
-def _count_in_hour(view: View, series_id: int, hour: Hour, start_us: int, end_us: int, keys: Set[str]) -> int:
-    """The number of an hour's records that are in the range and carry the names.
-
-    Decodes records only if the hour has no tally yet or the range cuts it.
-    """
-    whole = hour.is_within(start_us, end_us)
-    if not keys:
-        return hour.count if whole else _count_cut(view, series_id, hour, *hour.cut(start_us, end_us))
-    if whole and hour.tally is not None:
-        return hour.tally.carrying(keys)
-    if hour.tally is not None and keys.isdisjoint(hour.tally.names):
-        return 0
-    found = newest_first(view, {"": series_id}, *hour.cut(start_us, end_us))
-    return sum(1 for each in found if each.carries(keys))
-
-
-def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:
-    """The number of records in a range that is a part of the hour: counts the shorter of its inside and outside."""
-    first_us, last_us = hour.cut(0, LATEST_US)
-    if 2 * (end_us - start_us) < HOUR_US:
-        return blocks.count(view, series_id, start_us, end_us)
-    before = blocks.count(view, series_id, first_us, start_us - 1)
-    return hour.count - before - blocks.count(view, series_id, end_us + 1, last_us)
 
 
 class Piece(NamedTuple):
@@ -182,21 +164,36 @@ def carried_names(view: View, series: str, start_us: int, end_us: int) -> list[s
     start_us, end_us = max(0, start_us), min(end_us, LATEST_US)
     names: set[str] = set()
     for series_id in series_ids(view, [series]).values() if start_us <= end_us else ():
+        for extent in extents_up(view, series_id, start_us, end_us):
+            _add_sealed_names(names, view, extent, start_us, end_us)
         for hour in walk_hours(view, series_id, start_us, end_us):
             if hour.tally is not None and (hour.is_within(start_us, end_us) or names.issuperset(hour.tally.names)):
                 names.update(hour.tally.names)
             else:
-                for found in newest_first(view, {"": series_id}, *hour.cut(start_us, end_us)):
-                    names |= parse_points(found.body).keys()
+                for _, body in blocks.down(view, series_id, *hour.cut(start_us, end_us)):
+                    names |= parse_points(body).keys()
     return sorted(names)
+
+
+def _add_sealed_names(names: set[str], view: View, extent: Extent, start_us: int, end_us: int) -> None:
+    with sealed.guarded(extent):
+        carried = open_segment(view, extent).names
+        if names.issuperset(carried):
+            return
+        if extent.is_whole and extent.is_within(start_us, end_us):
+            names.update(carried)
+            return
+    for _, body in sealed.down_of(view, extent, start_us, end_us):
+        names |= parse_points(body).keys()
 
 
 def has_record_before(view: View, series_id: int, time_us: int) -> bool:
     """Whether the series has a record earlier than ``time_us``."""
     keys = ascending_keys(view, record_key(series_id, 0), record_key(series_id, time_us))
-    return any(True for _ in keys)
+    return any(True for _ in keys) or any(True for _ in extents_up(view, series_id, 0, time_us - 1))
 
 
 def has_record_from(view: View, series_id: int, time_us: int) -> bool:
     """Whether the series has a record at ``time_us`` or later."""
-    return any(True for _ in blocks.up(view, series_id, time_us, LATEST_US))
+    rows = blocks.up(view, series_id, time_us, LATEST_US)
+    return any(True for _ in rows) or any(True for _ in extents_up(view, series_id, time_us, LATEST_US))

@@ -8,17 +8,23 @@ from dataclasses import dataclass
 
 from rocksdict import WriteBatch
 
+from terrazzo.ports.store import StoreUnavailable
 from terrazzo_adapters.keyvalue.walk import View
+from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.batch import EncodedBatch, SeriesHour, put_count
-from terrazzo_adapters.rocksdb.blocks import KeyValue, cut
+from terrazzo_adapters.rocksdb.blocks import KeyValue
+from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
 from terrazzo_adapters.rocksdb.keys import HOUR_US, column_key, mark_key, tally_key
+from terrazzo_adapters.rocksdb.sealed import ordered, places
+from terrazzo_adapters.rocksdb.sealing import delete_segments
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacementBatch:
     """The commit of a replacement.
 
-    ``gone``: keys to delete; ``kept``: entries for records of theirs that are not replaced;
+    ``gone``: keys to delete; ``kept``: entries for records that are not replaced of what is deleted;
+    ``segments``: those to delete;
     ``left``: counters of the hours that only lose records; ``touched``: all hours that change;
     ``ends``: the series has no records any more.
     """
@@ -26,6 +32,7 @@ class ReplacementBatch:
     batch: EncodedBatch
     gone: Sequence[bytes]
     kept: Sequence[KeyValue]
+    segments: Sequence[Extent]
     left: Mapping[SeriesHour, int]
     touched: Collection[SeriesHour]
     ends: bool
@@ -37,6 +44,8 @@ class ReplacementBatch:
         """
         for key in self.gone:
             batch.delete(key)
+        for extent in self.segments:
+            delete_segments(batch, extent.series_id, extent.last_us, extent.last_us)
         for entry in self.kept:
             batch.put(*entry)
         for slot in self.touched:
@@ -55,21 +64,46 @@ class ReplacementBatch:
 
 @dataclass(frozen=True, slots=True)
 class ReplacedRange:
-    """The content of a range: ``counts`` of records by counter, the keys of its entries, and the others' entries.
+    """The content of a range: ``counts`` of records by counter, the keys of its entries, its segments.
 
-    ``kept`` are the entries for records outside of the range that share an entry with some inside.
+    ``kept`` are the entries for records outside of the range that share an entry or a segment with some inside; those
+    of segments are less than nothing in ``counts``, as counters have them from now on.
     """
 
     counts: Counter[SeriesHour]
     keys: list[bytes]
     kept: list[KeyValue]
+    segments: list[Extent]
 
 
 def find_replaced(view: View, series_id: int, start_us: int, end_us: int) -> ReplacedRange:
-    """What a replacement of a range removes, both ends inclusive (UTC microseconds)."""
-    found = ReplacedRange(Counter(), [], [])
-    for (key, _), times, kept in cut(view, series_id, start_us, end_us):
+    """What a replacement of a range removes, both ends inclusive (UTC microseconds).
+
+    Raises:
+        StoreUnavailable: a segment that lies across an end can't be read.
+    """
+    found = ReplacedRange(Counter(), [], [], [])
+    for (key, _), times, kept in blocks.cut(view, series_id, start_us, end_us):
         found.counts.update(series_id << 32 | time_us // HOUR_US for time_us in times)
         found.keys.append(key)
         found.kept.extend(kept)
+    for extent in extents_up(view, series_id, start_us, end_us):
+        found.segments.append(extent)
+        if not extent.is_within(start_us, end_us):
+            run = _outside(view, extent, start_us, end_us)
+            found.counts.subtract(series_id << 32 | time_us // HOUR_US for time_us, _, _ in run)
+            found.kept.extend(blocks.pack(series_id, run))
     return found
+
+
+def _outside(view: View, extent: Extent, start_us: int, end_us: int) -> blocks.Arrivals:
+    """The records of a segment that are not in a range."""
+    from terrazzo_adapters.segments import SegmentDamaged  # its libraries are heavy
+
+    try:
+        segment = open_segment(view, extent)
+        first, last = places(segment, extent, start_us, end_us)
+        records = [*ordered(segment, extent.left_out, first), *ordered(segment, last, segment.count)]
+    except SegmentDamaged as error:
+        raise StoreUnavailable(f"records of the time-series store can't be replaced: {error}") from error
+    return [(int.from_bytes(order[:8]), int.from_bytes(order[8:]), body) for order, body in records]

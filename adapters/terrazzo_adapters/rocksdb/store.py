@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -21,6 +22,7 @@ from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.newest import Newest
 from terrazzo_adapters.rocksdb.queries import Queries
+from terrazzo_adapters.rocksdb.sealer import Sealer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -41,7 +43,9 @@ class RocksStore(Queries):
     before its append returns.
     """
 
-    def __init__(self, engine: Engine, writer: ThreadPoolExecutor, tasks: Tasks) -> None:
+    def __init__(
+        self, engine: Engine, writer: ThreadPoolExecutor, tasks: Tasks, *, seals: bool, least_free_bytes: int
+    ) -> None:
         """Use ``open`` instead."""
         self._engine = engine
         self._writer = writer
@@ -54,15 +58,29 @@ class RocksStore(Queries):
         self._memory: dict[str, int] = {}
         self._closed = False
         # Without columns charts are slower, and nothing else is: the process goes on, and the task is shown.
+        self._sealer = Sealer(engine, partial(self._run, writer), least_free_bytes=least_free_bytes)
+        self._sealing = None
+        if seals:  # without it the store needs more disk and charts are slower: shown as above
+            self._sealing = tasks.repeat("rocksdb sealing", _LOOK_S, self._sealer.work, OnFailure.RESTART)
         self._making = tasks.repeat("rocksdb columns", _LOOK_S, self._make_ripe_columns, OnFailure.RESTART)
 
     @classmethod
-    async def open(cls, path: str | Path, *, tasks: Tasks, cache_bytes: int = CACHE_BYTES) -> RocksStore:
+    async def open(
+        cls,
+        path: str | Path,
+        *,
+        tasks: Tasks,
+        cache_bytes: int = CACHE_BYTES,
+        seals: bool = False,
+        least_free_bytes: int = 0,
+    ) -> RocksStore:
         """Opens the store in the folder ``path``, creates it where there is none.
 
         Args:
             tasks: runs what makes columns in the background, until ``close``.
             cache_bytes: memory for what was read last, and for the indexes of files.
+            seals: whether records are put into segments in the background; those that are there are read in any case.
+            least_free_bytes: of the disk, for segments to be made.
 
         Raises:
             StoreUnavailable: another process has it, or it can't be read or written.
@@ -74,7 +92,7 @@ class RocksStore(Queries):
         except BaseException:
             writer.shutdown(wait=False)
             raise
-        return cls(engine, writer, tasks)
+        return cls(engine, writer, tasks, seals=seals, least_free_bytes=least_free_bytes)
 
     async def append(self, records: Sequence[Record], *, notes: Notes = NO_NOTES) -> None:
         """Stores all records and notes durably or none.
@@ -144,6 +162,9 @@ class RocksStore(Queries):
         if not self._closed:
             self._closed = True
             await self._making.stop()
+            if self._sealing is not None:
+                await self._sealing.stop()
+            await self._sealer.close()
             await asyncio.to_thread(self._shut_down)
 
     async def _make_ripe_columns(self) -> None:

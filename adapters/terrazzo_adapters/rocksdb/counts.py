@@ -1,0 +1,129 @@
+"""How many records of some series lie in a range: from counters of hours and segments, decoding only what it cuts."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Protocol
+
+from terrazzo_adapters.columns.points import parse_points
+from terrazzo_adapters.keyvalue.walk import View
+from terrazzo_adapters.rocksdb import blocks, sealed
+from terrazzo_adapters.rocksdb.extents import Extent, extents_up, open_segment
+from terrazzo_adapters.rocksdb.hours import Hour, walk_hours
+from terrazzo_adapters.rocksdb.keys import HOUR_US, LATEST_US
+
+
+class _Count(Protocol):
+    def __call__(self, start_us: int, end_us: int) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A segment, or the records of an hour that are not sealed: its times, how many of it lie in the asked range."""
+
+    first_us: int
+    last_us: int
+    inside: int
+    count: _Count
+
+
+class Counts:
+    """Of some series the records in a range, both ends inclusive (UTC microseconds); of ``keys`` they carry one.
+
+    ``total`` is their number.
+    """
+
+    def __init__(self, view: View, series_ids: Iterable[int], start_us: int, end_us: int, keys: Set[str]) -> None:
+        self._end_us = end_us
+        parts = [part for each in series_ids for part in _parts(view, each, start_us, end_us, keys)]
+        self._parts = sorted((part for part in parts if part.inside), key=lambda part: part.first_us)
+        self._firsts = [part.first_us for part in self._parts]
+        self._before = [0, *accumulate(part.inside for part in self._parts)]
+        self.total = self._before[-1]
+
+    def skip(self, offset: int) -> tuple[int, int]:
+        """Passes over ``offset`` records, newest first: the end of what is left of the range, and of how many yet."""
+        low, high = 0, len(self._firsts)  # what begins at or behind ``high`` is passed over
+        while low < high:
+            middle = (low + high) // 2
+            if self._from(self._firsts[middle]) <= offset:
+                high = middle
+            else:
+                low = middle + 1
+        if high == len(self._firsts):
+            return self._end_us, offset
+        return self._firsts[high] - 1, offset - self._from(self._firsts[high])
+
+    def _from(self, time_us: int) -> int:
+        """How many records of the range there are from a time on."""
+        place = bisect_left(self._firsts, time_us)
+        cut = (part for part in self._parts[:place] if part.last_us >= time_us)
+        return self.total - self._before[place] + sum(part.count(time_us, self._end_us) for part in cut)
+
+
+def _parts(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[_Part]:
+    for hour in walk_hours(view, series_id, start_us, end_us):
+        of_hour = partial(_count_in_hour, view, series_id, hour, keys)
+        yield _Part(*hour.cut(start_us, end_us), of_hour(start_us, end_us), of_hour)
+    for extent in extents_up(view, series_id, start_us, end_us):
+        of_extent = partial(_count_in_segment, view, extent, keys)
+        first_us, last_us = max(extent.first_us, start_us), min(extent.last_us, end_us)
+        yield _Part(first_us, last_us, of_extent(start_us, end_us), of_extent)
+
+
+def _count_in_hour(view: View, series_id: int, hour: Hour, keys: Set[str], start_us: int, end_us: int) -> int:
+    """The number of an hour's records that are in the range and carry the names.
+
+    Decodes records only if the hour has no tally yet or the range cuts it.
+    """
+    whole = hour.is_within(start_us, end_us)
+    if not keys:
+        return hour.count if whole else _count_cut(view, series_id, hour, *hour.cut(start_us, end_us))
+    if whole and hour.tally is not None:
+        return hour.tally.carrying(keys)
+    if hour.tally is not None and keys.isdisjoint(hour.tally.names):
+        return 0
+    found = blocks.down(view, series_id, *hour.cut(start_us, end_us))
+    return sum(1 for _, body in found if _carries(body, keys))
+
+
+def _count_cut(view: View, series_id: int, hour: Hour, start_us: int, end_us: int) -> int:
+    """The number of records in a range that is a part of the hour: counts the shorter of its inside and outside."""
+    first_us, last_us = hour.cut(0, LATEST_US)
+    if 2 * (end_us - start_us) < HOUR_US:
+        return blocks.count(view, series_id, start_us, end_us)
+    before = blocks.count(view, series_id, first_us, start_us - 1)
+    return hour.count - before - blocks.count(view, series_id, end_us + 1, last_us)
+
+
+def _count_in_segment(view: View, extent: Extent, keys: Set[str], start_us: int, end_us: int) -> int:
+    """The number of a segment's records that are in the range and carry the names."""
+    is_within = extent.is_within(start_us, end_us)
+    if is_within and not keys:
+        return extent.total
+    with sealed.guarded(extent):
+        segment = open_segment(view, extent)
+        if keys and not segment.tally.carrying(keys):
+            return 0
+        if keys and is_within and extent.is_whole:
+            return segment.tally.carrying(keys)
+        start, end = sealed.places(segment, extent, start_us, end_us)
+        if not keys:
+            return max(0, end - start)
+        if 2 * (end - start) <= segment.count:
+            return _carrying(segment.bodies(start, end), keys)
+        outside = segment.bodies(0, start) + segment.bodies(end, segment.count)
+        return segment.tally.carrying(keys) - _carrying(outside, keys)
+    return 0
+
+
+def _carrying(bodies: Iterable[bytes], keys: Set[str]) -> int:
+    return sum(1 for body in bodies if _carries(body, keys))
+
+
+def _carries(body: bytes, keys: Set[str]) -> bool:
+    return not keys.isdisjoint(parse_points(body))

@@ -1,0 +1,108 @@
+"""The segments of a series: where each lies, and its parts.
+
+An ``s`` entry says where a segment begins and how many records it has, so that totals need no more than a walk over
+these short entries. Retention that goes through a segment only raises the number of records that are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from rocksdict import RdictIter
+
+from terrazzo_adapters.keyvalue.walk import View, ascending, descending
+from terrazzo_adapters.rocksdb.keys import LATEST_US, part_key, segment_end, segment_key
+
+if TYPE_CHECKING:
+    from terrazzo_adapters.segments import Segment
+
+_VALUE = Struct(">BQIII?")
+_VERSION = 1
+
+
+class Extent(NamedTuple):
+    """Where a segment lies: the times of its first and last record (UTC microseconds), how many it has.
+
+    ``left_out``: how many records at its beginning are deleted; ``first_us`` and ``total`` are without them.
+    ``size``: bytes of its parts; ``tight``: whether it is packed as tightly as it will ever be.
+    """
+
+    series_id: int
+    first_us: int
+    last_us: int
+    total: int
+    left_out: int
+    size: int
+    tight: bool
+
+    @property
+    def key(self) -> bytes:
+        """The key of its entry."""
+        return segment_key(self.series_id, self.last_us)
+
+    def value(self) -> bytes:
+        """Its entry's value."""
+        return _VALUE.pack(_VERSION, self.first_us, self.total, self.left_out, self.size, self.tight)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it has all the records that it was made of."""
+        return not self.left_out
+
+    def is_within(self, start_us: int, end_us: int) -> bool:
+        """Whether all its records lie in the range, both ends inclusive."""
+        return start_us <= self.first_us and self.last_us <= end_us
+
+
+def _extent(series_id: int, key: bytes, value: bytes) -> Extent:
+    _, first_us, total, left_out, size, tight = _VALUE.unpack(value)
+    return Extent(series_id, first_us, segment_end(key), total, left_out, size, tight)
+
+
+def extents_up(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Extent]:
+    """The segments that overlap a range (both ends inclusive), oldest first."""
+    start_us = max(start_us, 0)
+    for key, value in ascending(view, segment_key(series_id, start_us), segment_key(series_id + 1, 0)):
+        extent = _extent(series_id, key, value)
+        if extent.first_us > end_us:
+            return
+        yield extent
+
+
+def extents_down(view: View, series_id: int, start_us: int, end_us: int) -> Iterator[Extent]:
+    """The segments that overlap a range (both ends inclusive), newest first."""
+    start, end = segment_key(series_id, max(start_us, 0)), segment_key(series_id, min(end_us, LATEST_US))
+    yield from extents_up(view, series_id, end_us, end_us)  # it may end behind the range
+    for key, value in descending(view, end, start):
+        if key != end:
+            yield _extent(series_id, key, value)
+
+
+class PartReader:
+    """Reads the parts of a segment, from one snapshot."""
+
+    def __init__(self, cursor: RdictIter, extent: Extent) -> None:
+        self._cursor = cursor
+        self._extent = extent
+
+    def __call__(self, name: bytes) -> bytes | None:
+        """A part by its name, None if there is none."""
+        key = part_key(self._extent.series_id, self._extent.last_us, name)
+        self._cursor.seek(key)
+        if self._cursor.valid() and self._cursor.key() == key:
+            value: bytes = self._cursor.value()
+            return value
+        return None
+
+
+def open_segment(view: View, extent: Extent) -> Segment:
+    """The segment, whose parts are read when they are needed.
+
+    Raises:
+        SegmentDamaged: its head can't be read.
+    """
+    from terrazzo_adapters.segments import Segment  # its libraries are heavy
+
+    return Segment(PartReader(view.iter(), extent))

@@ -1,0 +1,165 @@
+"""``Sealer``: puts what is old, or a block full, into segments, in the background and at a modest pace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+from rocksdict import Snapshot
+
+from terrazzo.sparse_log import SparseLog
+from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
+from terrazzo_adapters.rocksdb.engine import Engine
+from terrazzo_adapters.rocksdb.sealing import (
+    Changed,
+    Job,
+    Records,
+    Rule,
+    SealedRange,
+    TooDense,
+    next_job,
+    next_merge,
+    seal,
+)
+from terrazzo_adapters.rocksdb.sweep import Sweep
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+_AGE_US = 86_400_000_000
+_SWEEP_S = 600.0  # between looks at all series
+_MOST_S = 4.0  # that one look takes before it lets others come
+_URGENT = 1_000_000  # records that wait: from then on sealing doesn't rest
+
+Write = Callable[..., Awaitable[Any]]
+"""Runs a function of the engine on the writer's thread."""
+
+
+class SealingStats(msgspec.Struct, kw_only=True):
+    """Counters since the start, and what is known of the rest."""
+
+    sealed_records: int = 0
+    segments: int = 0
+    failures: int = 0  # ranges left as they are: damaged, or too much for a segment
+    unsealed_records: int = 0  # as of the last look at all series
+    swept: float = 0.0  # how much of all series the present look, or the first one, has seen
+    short_of_disk: bool = False
+
+
+class Sealer:
+    """Works off what is due when ``work`` is called."""
+
+    def __init__(self, engine: Engine, write: Write, *, least_free_bytes: int) -> None:
+        self._engine = engine
+        self._write = write
+        self._least_free_bytes = least_free_bytes
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="rocksdb-seal")
+        self._encoder = Encoder()
+        self._turn = asyncio.Lock()
+        self._sparse_log = SparseLog(_log)
+        self._sweep: Sweep | None = None
+        self._next_sweep_s = 0.0
+        self.stats = SealingStats()
+
+    async def work(self) -> None:
+        """Seals for a few seconds what is due; at rest it costs next to nothing."""
+        if not self._has_disk():
+            return
+        until_s = time.monotonic() + _MOST_S
+        rule = Rule(cutoff_us=int(time.time() * 1_000_000) - _AGE_US)
+        while time.monotonic() < until_s and (due := self._engine.fresh.full(rule.due)):
+            for series_id in due:
+                await self.seal_series(series_id, rule, until_s=until_s)
+        while time.monotonic() < until_s and self._is_sweep_due():
+            await self._sweep_on(rule, until_s)
+        if time.monotonic() < until_s:
+            await asyncio.to_thread(self._encoder.end)
+
+    def _has_disk(self) -> bool:
+        free_bytes = shutil.disk_usage(self._engine.database.path).free
+        self.stats.short_of_disk = free_bytes < self._least_free_bytes
+        if self.stats.short_of_disk:
+            self._sparse_log.warning("the store isn't packed: only %d MiB of disk are free", free_bytes >> 20)
+        return not self.stats.short_of_disk
+
+    def _is_sweep_due(self) -> bool:
+        return self._sweep is not None or time.monotonic() >= self._next_sweep_s
+
+    async def _sweep_on(self, rule: Rule, until_s: float) -> None:
+        """Looks at some more series, and seals what is due of them."""
+        if self._sweep is None:
+            self._sweep = Sweep(rule)
+        before = self._sweep
+        found = await self._read(before.on)
+        for series_id in found.due:
+            await self.seal_series(series_id, rule, until_s=until_s)
+            if time.monotonic() >= until_s:  # the rest of the piece is looked at again
+                return
+        self._sweep = found.rest
+        self.stats.swept = found.rest.part if found.rest else 1.0
+        if found.rest is None:
+            self._next_sweep_s = time.monotonic() + _SWEEP_S
+            self.stats.unsealed_records = found.rows
+
+    async def seal_series(self, series_id: int, rule: Rule, *, until_s: float = inf) -> None:
+        """Seals what is due of a series, and merges what is small."""
+        async with self._turn:
+            for find in (next_job, next_merge):
+                from_us = 0
+                while job := await self._read(find, series_id, from_us, rule):
+                    from_us = await self._carry_out(job)
+                    if time.monotonic() >= until_s:
+                        return
+            self._engine.fresh.on_sealed(series_id)
+
+    async def _carry_out(self, job: Job) -> int:
+        """Does a job; the time from which on to look for the next one."""
+        began_s = time.perf_counter()
+        generation = await self._write(self._engine.begin_seal, job)
+        sealed = await self._read(self._seal, job, mosaic=self._engine.is_mosaic(job.series_id))
+        if sealed is not None and await self._write(self._engine.keep_sealed, sealed, generation):
+            self.stats.segments += len(sealed.segments)
+            self.stats.sealed_records += sum(sealed.rows.values())
+            self.stats.unsealed_records = max(0, self.stats.unsealed_records - sum(sealed.rows.values()))
+        if self.stats.unsealed_records < _URGENT:
+            await asyncio.sleep(time.perf_counter() - began_s)
+        return job.end_us + 1
+
+    def _seal(self, view: Snapshot, job: Job, *, mosaic: bool) -> SealedRange | None:
+        from terrazzo_adapters.segments import SegmentDamaged  # its libraries are heavy
+
+        def encode(records: Records, tight: bool) -> Mapping[bytes, bytes]:
+            return self._encoder.encode(records, mosaic=mosaic, tight=tight)
+
+        try:
+            return seal(view, job, encode)
+        except Changed:
+            return None
+        except (EncodingFailed, SegmentDamaged, TooDense) as error:
+            self.stats.failures += 1
+            self._sparse_log.warning("records of series %d stay as they are: %r", job.series_id, error)
+            return None
+
+    async def close(self) -> None:
+        """Ends what is under way; what isn't committed is made again after the next start."""
+        await asyncio.to_thread(self._shut_down)
+
+    def _shut_down(self) -> None:
+        self._encoder.end()
+        self._thread.shutdown()
+        self._encoder.end()
+
+    async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        work = asyncio.get_running_loop().run_in_executor(
+            self._thread, lambda: self._engine.database.read(query, *args, **kwargs)
+        )
+        return await work

@@ -1,0 +1,289 @@
+"""Which records of a series are to be sealed, and the commit that puts segments in their place. All of it is pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from rocksdict import WriteBatch
+
+from terrazzo.ports.store import Record
+from terrazzo_adapters.keyvalue.walk import View
+from terrazzo_adapters.rocksdb import blocks, sealed
+from terrazzo_adapters.rocksdb.batch import SeriesHour, put_count
+from terrazzo_adapters.rocksdb.blocks import OrderedBody
+from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up
+from terrazzo_adapters.rocksdb.keys import (
+    HOUR_US,
+    LATEST_US,
+    column_key,
+    mark_key,
+    part_key,
+    record_key,
+    segment_key,
+    tally_key,
+)
+
+Records = Sequence[tuple[int, int, bytes]]
+"""Records of one series: time (UTC microseconds), arrival number, body; in that order."""
+
+BLOCK_RECORDS = 4_096
+_BLOCK_BYTES = 4 << 20
+_TIGHT = 4
+"""How many blocks are merged into one."""
+_LATE_PART = 16
+_MOST_RECORDS, _MOST_BYTES = 65_536, 64 << 20  # of one microsecond, which is never divided
+
+
+class TooDense(Exception):
+    """So many records have one time that they can't be in one segment. They stay as they are."""
+
+
+class Changed(Exception):
+    """There are other segments than when a job was found."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """When records are sealed.
+
+    ``block``: that many make a segment, whatever their age; ``least``: fewer never do; what is from before
+    ``cutoff_us`` (UTC microseconds) doesn't wait for more.
+    """
+
+    cutoff_us: int
+    block: int = BLOCK_RECORDS
+    least: int = 16
+
+    @property
+    def slack(self) -> int:
+        """The newest records beyond a block: they stay, as those that come a little late lie among them."""
+        return max(1, self.block // 4)
+
+    @property
+    def due(self) -> int:
+        """From so many records on a series has a block to seal."""
+        return self.block + self.slack
+
+
+class Job(NamedTuple):
+    """A range (UTC microseconds, both ends inclusive) whose records are to be segments of about ``records`` each."""
+
+    series_id: int
+    start_us: int
+    end_us: int
+    records: int
+    tight: bool
+
+    def slots(self) -> tuple[SeriesHour, SeriesHour]:
+        """The first and the last hour of the range."""
+        base = self.series_id << 32
+        return base | self.start_us // HOUR_US, base | self.end_us // HOUR_US
+
+
+class Watch:
+    """Says whether records came into a range since it was read."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.is_broken = False
+        self._first, self._last = job.slots()
+
+    def on_append(self, records: Sequence[Record], hours: Iterable[SeriesHour], ids: Mapping[str, int]) -> None:
+        """Takes note of a commit, and of the hours that it added to. ``ids``: of series by their names."""
+        if not self.is_broken and any(self._first <= slot <= self._last for slot in hours):
+            self.is_broken = any(
+                self.job.start_us <= record.time_us <= self.job.end_us
+                for record in records
+                if ids.get(record.series) == self.job.series_id
+            )
+
+
+def next_job(view: View, series_id: int, from_us: int, rule: Rule) -> Job | None:
+    """What is to be sealed next of a series, from a time on."""
+    while from_us <= LATEST_US:
+        first = next(blocks.up(view, series_id, from_us, LATEST_US), None)
+        if first is None:
+            return None
+        time_us = int.from_bytes(first[0][:8])
+        extent = next(extents_up(view, series_id, time_us, LATEST_US), None)
+        job = _merge_of_late(view, extent, time_us, rule) or _block(view, series_id, time_us, extent, rule)
+        if job is not None or extent is None:
+            return job
+        from_us = extent.last_us + 1
+    return None
+
+
+def _merge_of_late(view: View, extent: Extent | None, time_us: int, rule: Rule) -> Job | None:
+    """A segment among whose records enough others lie."""
+    if extent is None or extent.first_us > time_us:
+        return None
+    enough = max(rule.least, extent.total // _LATE_PART)
+    late = islice(blocks.up(view, extent.series_id, extent.first_us, extent.last_us), enough)
+    if sum(1 for _ in late) < enough:
+        return None
+    records = (_TIGHT if extent.tight else 1) * rule.block
+    return Job(extent.series_id, extent.first_us, extent.last_us, records, tight=extent.tight)
+
+
+def _block(view: View, series_id: int, start_us: int, extent: Extent | None, rule: Rule) -> Job | None:
+    """Records between segments, or behind the last one."""
+    if extent is not None and extent.first_us <= start_us:
+        return None
+    times: list[int] = []
+    size = full = 0  # ``full``: how many make a block
+    for order, body in blocks.up(view, series_id, start_us, LATEST_US if extent is None else extent.first_us - 1):
+        times.append(int.from_bytes(order[:8]))
+        size += len(body)
+        full = full or (len(times) if len(times) >= rule.block or size >= _BLOCK_BYTES else 0)
+        if full and len(times) >= full + rule.slack and times[-1] > times[0]:
+            break
+    else:
+        return _aged(view, series_id, [time_us for time_us in times if time_us < rule.cutoff_us], rule)
+    behind_us = times[full] if times[full] > start_us else times[-1]
+    return Job(series_id, start_us, times[bisect_left(times, behind_us) - 1], rule.block, tight=False)
+
+
+def _aged(view: View, series_id: int, times: Sequence[int], rule: Rule) -> Job | None:
+    """Old records that are no block, with small segments before them: a record is merged a few times, not each day."""
+    if len(times) < rule.least:
+        return None
+    start_us, count = times[0], len(times)
+    for extent in extents_down(view, series_id, 0, start_us - 1) if start_us else ():
+        if extent.total > 2 * count or extent.total + count > rule.block:
+            break
+        start_us, count = extent.first_us, extent.total + count
+    return Job(series_id, start_us, times[-1], rule.block, tight=start_us < times[0])
+
+
+def next_merge(view: View, series_id: int, from_us: int, rule: Rule) -> Job | None:
+    """Which segments of a series are to be merged next, from a time on: neighbours that are not packed tightly."""
+    run: list[Extent] = []
+    for extent in extents_up(view, series_id, from_us, rule.cutoff_us):
+        is_loose = not extent.tight or extent.total < rule.block
+        if is_loose and sum(each.total for each in run) + extent.total <= _TIGHT * rule.block:
+            run.append(extent)
+        elif _is_worth(run, rule):
+            break
+        else:
+            run = [extent] if is_loose else []
+    if not _is_worth(run, rule):
+        return None
+    return Job(series_id, run[0].first_us, run[-1].last_us, _TIGHT * rule.block, tight=True)
+
+
+def _is_worth(run: Sequence[Extent], rule: Rule) -> bool:
+    count = sum(extent.total for extent in run)
+    return count >= _TIGHT * rule.block * 3 // 4 and any(not extent.tight for extent in run)
+
+
+class NewSegment(NamedTuple):
+    """A segment that was made: where it lies, its parts."""
+
+    extent: Extent
+    parts: Mapping[bytes, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRange:
+    """The segments that take the place of a range. ``rows``: how many unsealed records of each hour they take in."""
+
+    job: Job
+    segments: Sequence[NewSegment]
+    rows: Mapping[SeriesHour, int]
+    edges: blocks.Edges
+
+    def fill(self, batch: WriteBatch, left: Mapping[SeriesHour, int], *, mosaic: bool) -> None:
+        """Adds the change to RocksDB's batch. ``left``: the new counters of the hours in ``rows``."""
+        series_id, start_us, end_us = self.job[:3]
+        batch.delete_range(record_key(series_id, start_us), record_key(series_id, end_us + 1))
+        delete_segments(batch, series_id, start_us, end_us)
+        for key in self.edges.gone:
+            batch.delete(key)
+        for entry in self.edges.kept:
+            batch.put(*entry)
+        for segment in self.segments:
+            put_segment(batch, segment)
+        for slot, count in left.items():
+            put_count(batch, slot, count)
+            if mosaic:
+                delete_columns(batch, slot)
+                if count:
+                    batch.put(mark_key(*divmod(slot, 1 << 32)), b"")
+
+
+def put_segment(batch: WriteBatch, segment: NewSegment) -> None:
+    """Stores a segment."""
+    series_id, last_us = segment.extent.series_id, segment.extent.last_us
+    batch.put(segment.extent.key, segment.extent.value())
+    for name, part in segment.parts.items():
+        batch.put(part_key(series_id, last_us, name), part)
+
+
+def delete_segments(batch: WriteBatch, series_id: int, start_us: int, end_us: int) -> None:
+    """Deletes the segments that end in a range, both ends inclusive."""
+    for key in (segment_key, part_key):
+        batch.delete_range(key(series_id, start_us), key(series_id, end_us + 1))
+
+
+def delete_columns(batch: WriteBatch, slot: SeriesHour) -> None:
+    """Deletes the columns of an hour, and the mark that they are to be made."""
+    series_id, hour = divmod(slot, 1 << 32)
+    batch.delete(tally_key(series_id, hour))
+    batch.delete(mark_key(series_id, hour))
+    batch.delete_range(column_key(series_id, hour), column_key(series_id, hour + 1))
+
+
+Encode = Callable[[Records, bool], Mapping[bytes, bytes]]
+"""Makes the parts of a segment of records; the second argument: packed tightly."""
+
+
+def seal(view: View, job: Job, encode: Encode) -> SealedRange:
+    """The segments of a range. No more than one is held unpacked.
+
+    Raises:
+        Changed: a segment lies across an end of the range.
+        TooDense: it has too many records of one time.
+        SegmentDamaged: a segment in the range can't be read.
+    """
+    before = extents_up(view, job.series_id, job.start_us, job.end_us)
+    if not all(extent.is_within(job.start_us, job.end_us) for extent in before):
+        raise Changed
+    rows: Counter[SeriesHour] = Counter()
+    unsealed = _counted(blocks.up(view, job.series_id, job.start_us, job.end_us), job.series_id << 32, rows)
+    records = sealed.up(view, job.series_id, job.start_us, job.end_us, rows=unsealed, strict=True)
+    segments = [_segment(job, chunk, encode) for chunk in _chunks(records, job.records)]
+    return SealedRange(job, segments, rows, blocks.edges(view, job.series_id, job.start_us, job.end_us))
+
+
+def _counted(rows: Iterator[OrderedBody], base: SeriesHour, counts: Counter[SeriesHour]) -> Iterator[OrderedBody]:
+    for each in rows:
+        counts[base | int.from_bytes(each[0][:8]) // HOUR_US] += 1
+        yield each
+
+
+def _chunks(records: Iterator[OrderedBody], most: int) -> Iterator[list[tuple[int, int, bytes]]]:
+    """The records in runs of ``most`` or half as many more, divided between times."""
+    chunk: list[tuple[int, int, bytes]] = []
+    size = 0
+    for order, body in records:
+        time_us = int.from_bytes(order[:8])
+        if chunk and (2 * len(chunk) >= 3 * most or size >= _BLOCK_BYTES) and time_us != chunk[-1][0]:
+            yield chunk
+            chunk, size = [], 0
+        chunk.append((time_us, int.from_bytes(order[8:]), body))
+        size += len(body)
+        if len(chunk) > _MOST_RECORDS or size > _MOST_BYTES:
+            raise TooDense
+    if chunk:
+        yield chunk
+
+
+def _segment(job: Job, chunk: Records, encode: Encode) -> NewSegment:
+    parts = encode(chunk, job.tight)
+    size = sum(map(len, parts.values()))
+    return NewSegment(Extent(job.series_id, chunk[0][0], chunk[-1][0], len(chunk), 0, size, job.tight), parts)

@@ -1,0 +1,229 @@
+"""Records become segments, and nobody can tell but by the disk: ranges, late records, cursors, damage, the process."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import open_stores
+from open_stores import open_rocks, seal
+from terrazzo.ports.store import Record, Seen, StoreUnavailable
+from terrazzo_adapters.rocksdb import RocksStore, reads
+from terrazzo_adapters.rocksdb import sealing as sealing_module
+from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
+from terrazzo_adapters.rocksdb.sealing import Job, Rule, next_job, next_merge
+from waiting import until
+
+HOUR = 3_600_000_000
+T0 = 1_700_000_000_000_000 // HOUR * HOUR
+STEP = 30_000_000
+END = T0 + 1_000_000 * STEP
+
+
+def mosaic(place: int, series: str = "m/1", **values: object) -> Record:
+    return Record(series, T0 + place * STEP, msgspec.msgpack.encode(values or {"A": place * 1.5}))
+
+
+def grid(place: int, number: int = 0) -> Record:
+    return Record("g/T1/r", T0 + place * STEP, b'{"n":%d,"p":%d}' % (number, place))
+
+
+def kinds(store: RocksStore) -> Counter[str]:
+    """How many entries of each kind there are."""
+    return store._engine.database.read(lambda view: Counter(chr(key[0]) for key, _ in view.items()))
+
+
+def job(store: RocksStore, rule: Rule, find=next_job, series_id: int = 1) -> Job | None:
+    return store._engine.database.read(find, series_id, 0, rule)
+
+
+async def every(store: RocksStore, series: str) -> list[Record]:
+    return [each for piece in [p async for p in store.scan([series], 0, 2**62)] for each in piece]
+
+
+@pytest.fixture
+async def store(tmp_path: Path):
+    store = await open_rocks(tmp_path / "store")
+    yield store
+    await store.close()
+
+
+async def test_segments_take_the_place_of_records(store: RocksStore) -> None:
+    records = [mosaic(place) for place in range(300)]
+    await store.append(records)
+    await open_stores.make_columns(store)
+    await seal(store, block=64)
+    there = kinds(store)
+    assert there["s"] == 2
+    assert there["p"] > there["s"]
+    assert not there["r"] + there["c"] + there["k"] + there["v"] + there["d"], there
+    assert await every(store, "m/1") == records
+    assert (await store.latest(["m/1"], 1)) == records[-1:]
+
+
+async def test_a_scan_goes_on_across_a_sealing(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reads, "_PIECE_RECORDS", 3)
+    records = [grid(place // 2, place) for place in range(40)]
+    await store.append(records)
+    found: list[Record] = []
+    block = 1
+    async for piece in store.scan(["g/T1/r"], T0, END):
+        found += piece
+        await seal(store, block=block)
+        block = block % 9 + 1
+        await store.append([grid(0, 1000 + block)])  # behind the cursor: not seen, and nothing else is missed
+    assert found == records
+    assert (await store.page(["g/T1/r"], T0, END, offset=0, limit=0)).total == 40 + 14
+
+
+async def test_what_comes_while_a_range_is_sealed_keeps_it_from_being_sealed(store: RocksStore) -> None:
+    records = [grid(place) for place in range(8)]
+    await store.append(records)
+    engine, job = store._engine, Job(1, T0, T0 + 3 * STEP, 4, tight=False)
+
+    def made(view: object) -> sealing_module.SealedRange:
+        return sealing_module.seal(
+            view, job, lambda chunk, tight: open_stores._HERE.encode(chunk, mosaic=False, tight=tight)
+        )
+
+    generation = engine.begin_seal(job)
+    sealed = engine.database.read(made)
+    await store.append([grid(3, 1)])
+    assert not engine.keep_sealed(sealed, generation)
+    assert not kinds(store)["s"]
+    generation = engine.begin_seal(job)
+    sealed = engine.database.read(made)
+    await store.append([grid(5, 1)])  # of the same hour, and not of the range
+    assert engine.keep_sealed(sealed, generation)
+    assert kinds(store)["s"] == 1
+    for change in (lambda: store.replace("g/T1/r", T0, T0, [], given=Seen([], 0)), lambda: store.drop_before(T0 + 1)):
+        generation = engine.begin_seal(job)
+        sealed = engine.database.read(made)
+        await change()
+        assert not engine.keep_sealed(sealed, generation)
+    assert await every(store, "g/T1/r") == [*records[1:4], grid(3, 1), *records[4:6], grid(5, 1), *records[6:]]
+
+
+async def test_only_a_full_block_or_what_is_old_is_sealed(store: RocksStore) -> None:
+    await store.append([grid(place) for place in range(100)])
+    assert job(store, Rule(cutoff_us=T0, block=100)) is None
+    assert job(store, Rule(cutoff_us=T0 + 15 * STEP, block=100)) is None, "fewer than are worth a segment"
+    assert job(store, Rule(cutoff_us=T0 + 16 * STEP, block=100)) == Job(1, T0, T0 + 15 * STEP, 100, tight=False)
+    assert job(store, Rule(cutoff_us=T0, block=80)) == Job(1, T0, T0 + 79 * STEP, 80, tight=False)
+    assert job(store, Rule(cutoff_us=T0, block=81)) is None, "the newest ones stay beyond a block"
+
+
+async def test_late_records_wait_until_they_are_enough(store: RocksStore) -> None:
+    await store.append([grid(place) for place in range(320)])
+    await seal(store, block=400, least=16)
+    rule = Rule(cutoff_us=END, block=400)
+    await store.append([grid(7, number) for number in range(1, 20)])
+    assert job(store, rule) is None
+    await store.append([grid(7, 20)])
+    assert job(store, rule) == Job(1, T0, T0 + 319 * STEP, 400, tight=False)
+    await seal(store, block=400, least=16)
+    assert not kinds(store)["r"]
+    found = await store.page(["g/T1/r"], T0 + 7 * STEP, T0 + 7 * STEP, offset=0, limit=3)
+    assert found.total == 21
+    assert found.records == [grid(7, number) for number in (20, 19, 18)]
+
+
+async def test_small_segments_are_merged_and_large_ones_packed(store: RocksStore) -> None:
+    sizes = []
+    for day in range(40):
+        await store.append([grid(day * 10 + place) for place in range(5)])
+        await seal(store, block=100, least=5)
+        sizes.append(kinds(store)["s"])
+    assert max(sizes) <= 7, sizes
+    assert await every(store, "g/T1/r") == [grid(day * 10 + place) for day in range(40) for place in range(5)]
+    await store.append([mosaic(place) for place in range(400)])
+    await seal(store, block=100, least=5, cutoff_us=0)  # as they fill up
+    assert job(store, Rule(cutoff_us=0, block=100), next_merge, 2) is None, "late ones may come yet"
+    assert job(store, Rule(cutoff_us=END, block=100), next_merge, 2) == Job(2, T0, T0 + 299 * STEP, 400, tight=True)
+
+
+async def test_so_many_records_of_one_time_stay_as_they_are(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sealing_module, "_MOST_RECORDS", 20)
+    records = [grid(0), *[grid(1, number) for number in range(30)], grid(2), grid(3)]
+    await store.append(records)
+    await seal(store, block=2)
+    assert kinds(store)["s"]
+    assert store._sealer.stats.failures
+    assert await every(store, "g/T1/r") == records
+
+
+def first_bodies(view: Any) -> tuple[bytes, bytes]:
+    """The first part that has bodies."""
+    return next(entry for entry in view.items() if entry[0][:1] == b"p" and entry[0][13:] == b"b0")
+
+
+async def test_a_damaged_part_costs_its_records_and_no_others(store: RocksStore) -> None:
+    records = [grid(place) for place in range(64)]
+    await store.append(records)
+    await seal(store, block=16, cutoff_us=0)
+    key, value = store._engine.database.read(first_bodies)
+    store._engine.database.rdict[key] = value[:-3] + bytes([value[-3] ^ 1]) + value[-2:]
+    left = await every(store, "g/T1/r")
+    assert left == records[16:]
+    assert (await store.page(["g/T1/r"], T0, END, offset=0, limit=0)).total == 64
+    await store.append([grid(0, number) for number in range(1, 40)])
+    await seal(store, block=16)
+    assert store._engine.database.rdict.get(key), "what can't be read is not made anew without it"
+    with pytest.raises(StoreUnavailable, match="can't be replaced"):
+        await store.replace("g/T1/r", T0 + STEP, T0 + 2 * STEP, [], given=Seen([], 0))
+    await store.drop_before(END)
+    assert await store.series("") == []
+
+
+def test_the_process_makes_what_is_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, records = Encoder(), [(T0 + n, n, msgspec.msgpack.encode({"A": n / 4})) for n in range(50)]
+    try:
+        parts = encoder.encode(records, mosaic=True, tight=False)
+        assert parts == open_stores._HERE.encode(records, mosaic=True, tight=False)
+        with pytest.raises(EncodingFailed, match="not in order"):
+            encoder.encode(records[::-1], mosaic=True, tight=False)
+        encoder._process.kill()
+        with pytest.raises(EncodingFailed, match="has ended"):
+            encoder.encode(records, mosaic=True, tight=True)
+        assert encoder.encode(records, mosaic=False, tight=True)
+    finally:
+        encoder.end()
+
+
+async def test_what_is_old_is_sealed_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.store._LOOK_S", 0.01)
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.sealer._SWEEP_S", 0.01)
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.sweep._PIECE", 3)
+    store = await open_rocks(tmp_path)
+    series = [f"m/{number}" for number in range(1, 6)]
+    records = [mosaic(place, name) for name in series for place in range(0, 2000, 50)]
+    await store.append([*records, *(Record("g/T1/r", 2**62 + n, b"{}") for n in range(20))])
+    await store.close()
+    store = await open_rocks(tmp_path, seals=True)
+    async with asyncio.timeout(60):
+        await until(lambda: kinds(store)["s"] == 5, "all that is old is sealed")
+        await until(lambda: store._sealer.stats.unsealed_records == 20, "what is not old is counted")
+        await until(lambda: store._sealer._encoder._process is None, "the process ends when there is no work")
+    assert store._sealer.stats.sealed_records == len(records)
+    assert [await every(store, name) for name in series] == [
+        [r for r in records if r.series == name] for name in series
+    ]
+    await store.close()
+
+
+async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path) -> None:
+    store = await RocksStore.open(tmp_path, tasks=open_stores.supervisor(), seals=False, least_free_bytes=2**60)
+    await store.append([grid(place) for place in range(100)])
+    await store._sealer.work()
+    assert store._sealer.stats.short_of_disk
+    assert not kinds(store)["s"]
+    store._sealer._least_free_bytes = 0
+    await store._sealer.work()
+    assert not store._sealer.stats.short_of_disk
+    assert kinds(store)["s"] == 1
+    await store.close()

@@ -24,11 +24,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import msgspec
 
 from terrazzo.durations import Durations
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Value = float | int | str | bool | None
 
@@ -80,6 +84,19 @@ class Curve(NamedTuple):
 
     times_us: list[int]
     values: list[float]
+
+
+class Points(NamedTuple):
+    """Points of one name as arrays, in the order of time, then of arrival.
+
+    ``kinds``: 0 number, 1 true or false, 2 text. ``numbers``: true and false as 1 and 0, texts by their index in
+    ``texts``.
+    """
+
+    times_us: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
+    numbers: NDArray[np.float64]
+    texts: Sequence[str]
 
 
 class Seen(NamedTuple):
@@ -218,6 +235,15 @@ class TimeSeriesStore(Protocol):
 
     async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
         """The names that the records of a range carry, sorted; both ends are inclusive."""
+
+    def columns(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> AsyncGenerator[Mapping[str, Points], None]:
+        """The points of a range (both ends inclusive) as arrays, in pieces of bounded size, oldest first.
+
+        A piece has the names that have points in it, and is not empty. Numbers that are not finite are no points.
+        Holds nothing between pieces, as ``scan``.
+        """
 
     async def resample(
         self,

@@ -6,6 +6,7 @@ from typing import Any
 
 import parsers_of_devices
 import parsers_of_fields
+import parsers_of_influxql
 import parsers_of_requests
 import parsers_of_scripts
 import parsers_of_stores
@@ -16,6 +17,7 @@ PARSERS: list[Parser[Any]] = [
     *parsers_of_devices.PARSERS_OF_BYTES,
     *parsers_of_devices.PARSERS_OF_TEXT,
     *parsers_of_fields.PARSERS,
+    *parsers_of_influxql.PARSERS,
     *parsers_of_requests.PARSERS_OF_TEXT,
     *parsers_of_requests.PARSERS_OF_BYTES,
     *parsers_of_stores.PARSERS_OF_BYTES,

@@ -8,7 +8,7 @@ from typing import Any
 import msgpack
 from store_oracle import Oracle
 
-from terrazzo.ports.store import Buckets, Page, Record
+from terrazzo.ports.store import Buckets, Page, Points, Record
 
 
 class MosaicOracle(Oracle):
@@ -46,6 +46,13 @@ class MosaicOracle(Oracle):
     ) -> Buckets:
         records = self._every([series], start_us, end_us, ())
         return resampled(records, keys, bucket_us, **how)
+
+    def columns(self, series: str, keys: Sequence[str], start_us: int, end_us: int) -> dict[str, list[tuple[int, Any]]]:
+        """The points of each name that has some."""
+        records = self._every([series], start_us, end_us, ())
+        each = {key: [(record.time_us, points(record).get(key)) for record in records] for key in keys}
+        found = {key: [point for point in every if point[1] is not None] for key, every in each.items()}
+        return {key: every for key, every in found.items() if every}
 
     def extremes(
         self, series: str, keys: Sequence[str], start_us: int, end_us: int, bucket_us: int, origin_us: int
@@ -129,3 +136,24 @@ def same_value(found: Any, expected: Any) -> bool:
 
 def curves_as_points(curves: Mapping[str, Any]) -> dict[str, list[tuple[int, float]]]:
     return {key: list(zip(curve.times_us, curve.values, strict=True)) for key, curve in curves.items()}
+
+
+def as_points(column: Points) -> list[tuple[int, Any]]:
+    """Times and values of a column of the port."""
+    read = (float, bool, lambda place: column.texts[int(place)])
+    values = [read[kind](number) for kind, number in zip(column.kinds.tolist(), column.numbers.tolist(), strict=True)]
+    return list(zip(column.times_us.tolist(), values, strict=True))
+
+
+def same_points(found: Mapping[str, list[tuple[int, Any]]], expected: Mapping[str, list[tuple[int, Any]]]) -> bool:
+    """Whether they are equal; whole numbers are as near as floats are."""
+    plain = {key: [(time_us, _as_read(value)) for time_us, value in every] for key, every in expected.items()}
+    return found == plain and _types(found) == _types(plain)
+
+
+def _as_read(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _types(points: Mapping[str, list[tuple[int, Any]]]) -> dict[str, list[type]]:
+    return {key: [type(value) for _, value in every] for key, every in points.items()}

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mosaic_oracle import MosaicOracle, curves_as_points, same_buckets
+from mosaic_oracle import MosaicOracle, as_points, curves_as_points, same_buckets, same_points
 
 import open_stores
 from length import rounds
@@ -61,6 +61,7 @@ questions = st.one_of(
         st.integers(1, 9),
     ),
     st.tuples(st.just("extremes"), name, keys, times, times, buckets, origins),
+    st.tuples(st.just("columns"), name, keys, times, times),
 )
 steps = st.one_of(
     st.tuples(st.just("append"), batches),
@@ -160,7 +161,18 @@ async def ask_extremes(store, oracle, name, keys, start_us, end_us, bucket_us, o
     assert curves_as_points(found) == oracle.extremes(name, keys, start_us, end_us, bucket_us, origin_us)
 
 
+async def ask_columns(store, oracle, name, keys, start_us, end_us) -> None:
+    found = {}
+    async for piece in store.columns(name, keys, start_us, end_us):
+        assert piece
+        for key, column in piece.items():
+            assert len(column.times_us) == len(column.kinds) == len(column.numbers) > 0
+            found.setdefault(key, []).extend(as_points(column))
+    assert same_points(found, oracle.columns(name, keys, start_us, end_us))
+
+
 QUESTIONS = {
+    "columns": ask_columns,
     "latest": ask_latest,
     "latest_each": ask_latest_each,
     "first_after": ask_first_after,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
@@ -21,6 +21,7 @@ from terrazzo.ports.store import (
     Fn,
     Notes,
     Page,
+    Points,
     Record,
     RecordsTooLarge,
     Seen,
@@ -198,6 +199,16 @@ class InfluxStore:
             names |= await self._compute(_names, records)
         return sorted(names)
 
+    async def columns(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> AsyncGenerator[Mapping[str, Points], None]:
+        """The points of a range as arrays, oldest first. Reads all records that carry the names."""
+        asked_for = keys if series.startswith("m/") else ()
+        async for records in self.scan([series], start_us, end_us, keys=asked_for):
+            columns = await self._compute(_columns, records, keys)
+            if columns:
+                yield columns
+
     async def resample(
         self,
         series: str,
@@ -307,6 +318,13 @@ class InfluxStore:
 
 def _names(records: Sequence[Record]) -> set[str]:
     return {name for record in records for name in parse_points(record.body)}
+
+
+def _columns(records: Sequence[Record], keys: Sequence[str]) -> dict[str, Points]:
+    from terrazzo_adapters.columns.column import build_columns
+
+    columns = build_columns(((record.time_us, parse_points(record.body)) for record in records), keys)
+    return {key: Points(*column) for key, column in columns.items()}
 
 
 def _add(target: Resampler | Extremes, records: Sequence[Record], keys: Sequence[str]) -> None:

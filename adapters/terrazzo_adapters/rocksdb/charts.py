@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from rocksdict import RdictIter
@@ -27,7 +28,9 @@ from terrazzo_adapters.rocksdb.sealed import guarded
 
 _NO_POINTS = PointColumn(np.zeros(0, np.int64), np.zeros(0, np.uint8), np.zeros(0, np.float64), [])
 
-__all__ = ["Extremes", "Resampler", "build_hour", "feed"]
+__all__ = ["Extremes", "Resampler", "build_hour", "column_piece", "feed"]
+
+_PIECE_POINTS = 50_000
 
 
 def build_hour(view: View, slot: int) -> BuiltHour:
@@ -48,6 +51,28 @@ def feed(
     """Adds the columns of a range to ``target``, hour by hour, oldest first; both ends are inclusive."""
     for columns in _pieces(view, series, keys, start_us, end_us):
         target.add(columns)
+
+
+class ColumnPiece(NamedTuple):
+    """Columns of a part of a range, oldest first. ``next_us``: where the rest begins; None: that was all."""
+
+    columns: list[dict[str, PointColumn]]
+    next_us: int | None
+
+
+def column_piece(view: View, series: str, keys: Sequence[str], start_us: int, end_us: int) -> ColumnPiece:
+    """The columns of the beginning of a range, of about ``_PIECE_POINTS`` points; without empty ones."""
+    found, points = [], 0
+    for columns in _pieces(view, series, keys, start_us, end_us):
+        filled = {key: column for key, column in columns.items() if len(column.times_us)}
+        if not filled:
+            continue
+        found.append(filled)
+        points += sum(len(column.times_us) for column in filled.values())
+        if points >= _PIECE_POINTS:
+            last_us = max(int(column.times_us[-1]) for column in filled.values())
+            return ColumnPiece(found, last_us + 1 if last_us < end_us else None)
+    return ColumnPiece(found, None)
 
 
 def _pieces(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Concatenate, ParamSpec, TypeVar
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from rocksdict import Snapshot
 
-from terrazzo.ports.store import ANY_SIZE, MOST_BUCKETS, Buckets, Curve, Fn, Page, Record
+from terrazzo.ports.store import ANY_SIZE, MOST_BUCKETS, Buckets, Curve, Fn, Page, Points, Record
 from terrazzo_adapters.keyvalue.notes import read_notes
 from terrazzo_adapters.rocksdb import reads
+
+if TYPE_CHECKING:
+    from terrazzo_adapters.rocksdb.charts import ColumnPiece
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -76,6 +79,23 @@ class Queries(ABC):
     async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
         """The names that the records of a range carry, sorted."""
         return await self._read(reads.carried_names, series, start_us, end_us)
+
+    async def columns(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> AsyncGenerator[Mapping[str, Points], None]:
+        """The points of a range as arrays, oldest first, each piece from a snapshot of its own."""
+
+        def ask(view: Snapshot, start_us: int) -> ColumnPiece:
+            from terrazzo_adapters.rocksdb import charts  # its library is heavy
+
+            return charts.column_piece(view, series, keys, start_us, end_us)
+
+        next_us: int | None = start_us
+        while next_us is not None:
+            piece = await self._read(ask, next_us)
+            for columns in piece.columns:
+                yield {key: Points(*column) for key, column in columns.items()}
+            next_us = piece.next_us
 
     async def resample(
         self,

@@ -42,6 +42,8 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     pipelined_requests: Count = 32
     request_timeout_s: Seconds = 30
     statement_s: Seconds = 10
+    influx_points: Count = 5_000_000
+    influx_s: Seconds = 30
     idle_timeout_s: Seconds = 300
     live_frames: Count = 10_000
     live_bytes: Annotated[int, Meta(ge=1_024, le=2**40)] = 64 * 2**20

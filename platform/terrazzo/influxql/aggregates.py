@@ -7,6 +7,7 @@ and 0, and leave texts out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -79,22 +80,22 @@ def _median(points: Windowed, starts: Places) -> Vector:
 
 
 def _mode(points: Windowed, starts: Places) -> Vector:
-    """The most frequent value; of several the one that comes first."""
+    """The most frequent value; of several the least."""
     chosen = []
     for start, end in _ranges(points, starts):
         kinds, numbers = points.vector.kinds[start:end], _codes(points.vector.take(slice(start, end)))
         _, first, counts = np.unique(np.stack((kinds, numbers)), axis=1, return_index=True, return_counts=True)
-        chosen.append(start + int(first[counts == counts.max()].min()))
+        chosen.append(start + int(first[np.argmax(counts)]))
     return points.vector.take(np.array(chosen, np.intp))
 
 
 def _codes(vector: Vector) -> Floats:
-    """Equal numbers for equal texts."""
-    if not (vector.kinds == TEXT).any():
-        return vector.numbers
-    numbers: dict[str, int] = {}
-    codes = np.array([numbers.setdefault(text, len(numbers)) for text in vector.texts], np.float64)
+    """Numbers in the order of the values, equal for equal texts."""
     is_text = vector.kinds == TEXT
+    if not is_text.any():
+        return vector.numbers
+    numbers = {text: place for place, text in enumerate(sorted(set(vector.texts)))}
+    codes = np.array([numbers[text] for text in vector.texts], np.float64)
     return np.where(is_text, codes[np.where(is_text, vector.numbers, 0).astype(np.intp)], vector.numbers)
 
 
@@ -104,7 +105,7 @@ def _lengths(points: Windowed, starts: Places) -> NDArray[np.intp]:
 
 def _ranges(points: Windowed, starts: Places) -> Sequence[tuple[int, int]]:
     edges = [*starts.tolist(), len(points.ids)]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(pairwise(edges))
 
 
 def _by_size(points: Windowed) -> Floats:
@@ -152,7 +153,7 @@ def _percentile(points: Windowed, starts: Places, args: Sequence[float]) -> Plac
     lengths = _lengths(points, starts)
     ranks = np.floor(lengths * args[0] / 100.0 + 0.5).astype(np.int64) - 1
     there = (ranks >= 0) & (ranks < lengths)
-    return order[(starts + ranks)[there]]
+    return np.asarray(order[(starts + ranks)[there]])
 
 
 def _distinct(points: Windowed, _starts: Places, _args: Sequence[float]) -> Places:
@@ -206,17 +207,20 @@ def integral(points: Windowed, unit_ns: int, edges: Callable[[NDArray[np.int64]]
         edges: when windows begin; a piece of the line that crosses into the next window is cut there.
     """
     points = points.take(np.concatenate((points.times[1:] != points.times[:-1], [True])))  # the last of one time counts
-    seconds, numbers = points.times / unit_ns, points.vector.numbers
+    zero_ns = int(points.times[0])
+    seconds, numbers = (points.times - zero_ns) / unit_ns, points.vector.numbers
     areas: dict[int, float] = {int(each): 0.0 for each in np.unique(points.ids)}
+    start_of = _starts(edges, zero_ns, unit_ns)
     for place in range(len(seconds) - 1):
-        _add_area(areas, points.ids[place : place + 2], seconds[place : place + 2], numbers[place : place + 2], _at(edges, unit_ns))
+        pair = slice(place, place + 2)
+        _add_area(areas, points.ids[pair], seconds[pair], numbers[pair], start_of)
     return of_numbers(np.array(list(areas.values()), np.float64))
 
 
-def _at(edges: Callable[[NDArray[np.int64]], Times] | None, unit_ns: int) -> Callable[[int], float]:
+def _starts(edges: Callable[[NDArray[np.int64]], Times] | None, zero_ns: int, unit_ns: int) -> Callable[[int], float]:
     def start(window: int) -> float:
         assert edges is not None
-        return float(edges(np.array([window], np.int64))[0]) / unit_ns
+        return (int(edges(np.array([window], np.int64))[0]) - zero_ns) / unit_ns
 
     return start
 
@@ -249,5 +253,3 @@ def check_arguments(name: str, args: Sequence[object]) -> list[float]:
     if name in ("bottom", "top") and not (isinstance(numbers[0], int) and 1 <= numbers[0] <= 1_000_000):
         raise QueryError(f"limit ({numbers[0]}) in {name} function must be at least 1")
     return [float(number) for number in numbers]
-
-

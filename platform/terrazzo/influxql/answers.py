@@ -5,17 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta, timezone, tzinfo
-from typing import Literal, NamedTuple
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from terrazzo.csv_text import guard_formula
+from terrazzo.influxql.moments import Epoch
 from terrazzo.influxql.select import ResultSeries
 from terrazzo.influxql.vectors import Times
 from terrazzo.ports.store import Value
-
-Epoch = Literal["", "ns", "u", "ms", "s", "m", "h"]
-"""In which unit times are told; empty: as text."""
 
 _EPOCH_NS = {"ns": 1, "u": 1_000, "ms": 1_000_000, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 ROWS_OF_PIECE = 10_000
@@ -46,8 +45,8 @@ def pieces_of(series: ResultSeries | Listing, epoch: Epoch, zone: tzinfo, rows: 
     if isinstance(series, Listing):
         for start in range(0, max(1, len(series.values)), rows):
             end = start + rows
-            part = series.values[start:end]
-            yield Piece(series.name, series.tags, series.columns, part, end < len(series.values))
+            listed = series.values[start:end]
+            yield Piece(series.name, series.tags, series.columns, listed, end < len(series.values))
         return
     for start in range(0, len(series.times), rows):
         end = start + rows
@@ -64,7 +63,7 @@ def times_as(times: Times, epoch: Epoch, zone: tzinfo) -> list[Value]:
     return [_text(time_ns, zone) for time_ns in times.tolist()]
 
 
-_ZERO = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _text(time_ns: int, zone: tzinfo) -> str:
@@ -74,11 +73,6 @@ def _text(time_ns: int, zone: tzinfo) -> str:
     date, offset = text[:19], text[19:]
     digits = f".{fraction:09}".rstrip("0") if fraction else ""
     return f"{date}{digits}{'Z' if offset == '+00:00' else offset}"
-
-
-def series_json(piece: Piece) -> bytes:
-    """A piece as JSON; of a series that goes on it says so."""
-    return msgspec.json.encode(_described(piece))
 
 
 def _described(piece: Piece) -> dict[str, object]:
@@ -93,27 +87,126 @@ def _described(piece: Piece) -> dict[str, object]:
     return found
 
 
-class CsvLines:
+class Encoder(Protocol):
+    """Encodes an answer: ``begin``, then ``result`` for each statement, then ``end``."""
+
+    def begin(self) -> bytes:
+        """The bytes before the first result; they may be empty."""
+
+    def result(self, number: int, found: Sequence[ResultSeries | Listing], error: str, zone: tzinfo) -> Iterator[bytes]:
+        """The pieces of one statement's result, none empty; ``error`` is why it has none."""
+
+    def end(self) -> bytes:
+        """The bytes after the last result."""
+
+
+def encoder_of(*, epoch: Epoch, chunk: int, is_csv: bool) -> Encoder:
+    """An encoder; ``chunk``: the rows of a chunk, each of which is a document; 0: the answer is one document."""
+    if is_csv:
+        return _Csv(epoch)
+    return _Chunked(epoch, chunk) if chunk else _Whole(epoch)
+
+
+class _Whole:
+    """One document with all results."""
+
+    def __init__(self, epoch: Epoch) -> None:
+        self._epoch = epoch
+
+    def begin(self) -> bytes:
+        return b'{"results":['
+
+    def end(self) -> bytes:
+        return b"]}\n"
+
+    def result(self, number: int, found: Sequence[ResultSeries | Listing], error: str, zone: tzinfo) -> Iterator[bytes]:
+        before = b"," if number else b""
+        if error or not found:
+            yield before + msgspec.json.encode(_empty(number, error))
+            return
+        yield before + f'{{"statement_id":{number},"series":['.encode()
+        for place, series in enumerate(found):
+            yield from self._series(b"," if place else b"", series, zone)
+        yield b"]}"
+
+    def _series(self, before: bytes, series: ResultSeries | Listing, zone: tzinfo) -> Iterator[bytes]:
+        is_first, has_rows = True, False
+        for piece in pieces_of(series, self._epoch, zone, ROWS_OF_PIECE):
+            rows = msgspec.json.encode(piece.values)[1:-1]
+            if is_first:
+                head = msgspec.json.encode(_described(piece._replace(values=(), goes_on=False)))[:-1]
+                yield before + head + (b',"values":[' if rows else b"") + rows
+                has_rows = bool(rows)
+            else:
+                yield b"," + rows
+            is_first = False
+        yield b"]}" if has_rows else b"}"
+
+
+class _Chunked:
+    """A document for each chunk."""
+
+    def __init__(self, epoch: Epoch, rows: int) -> None:
+        self._epoch = epoch
+        self._rows = rows
+
+    def begin(self) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        return b""
+
+    def result(self, number: int, found: Sequence[ResultSeries | Listing], error: str, zone: tzinfo) -> Iterator[bytes]:
+        if error or not found:
+            yield msgspec.json.encode({"results": [_empty(number, error)]}) + b"\n"
+        for place, series in enumerate(found):
+            for piece in pieces_of(series, self._epoch, zone, self._rows):
+                result: dict[str, object] = {"statement_id": number, "series": [_described(piece)]}
+                if piece.goes_on or place + 1 < len(found):
+                    result["partial"] = True
+                yield msgspec.json.encode({"results": [result]}) + b"\n"
+
+
+class _Csv:
     """InfluxDB's CSV: name, tags and columns; a new head, after an empty line, wherever the columns change."""
 
-    def __init__(self) -> None:
+    def __init__(self, epoch: Epoch) -> None:
+        self._epoch: Epoch = epoch or "ns"
         self._columns: Sequence[str] | None = None
 
-    def encode(self, piece: Piece) -> bytes:
-        """The lines of a piece."""
+    def begin(self) -> bytes:
+        return b""
+
+    def end(self) -> bytes:
+        return b""
+
+    def result(self, number: int, found: Sequence[ResultSeries | Listing], error: str, zone: tzinfo) -> Iterator[bytes]:
+        if error:
+            yield self._lines(["error"], [[error]])
+        for series in found:
+            for piece in pieces_of(series, self._epoch, zone, ROWS_OF_PIECE):
+                tags = ",".join(f"{name}={value}" for name, value in sorted(piece.tags.items()))
+                rows = [[piece.name, tags, *map(_cell, row)] for row in piece.values]
+                yield self._lines(["name", "tags", *piece.columns], rows)
+
+    def _lines(self, columns: Sequence[str], rows: Sequence[Sequence[Value]]) -> bytes:
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
-        if piece.columns != self._columns:
-            if self._columns is not None:
-                text.write("\n")
-            writer.writerow(("name", "tags", *piece.columns))
-            self._columns = piece.columns
-        tags = ",".join(f"{name}={value}" for name, value in sorted(piece.tags.items()))
-        writer.writerows((piece.name, tags, *map(_cell, row)) for row in piece.values)
+        if columns != self._columns:
+            text.write("" if self._columns is None else "\n")
+            writer.writerow(columns)
+            self._columns = columns
+        writer.writerows(rows)
         return text.getvalue().encode()
+
+
+def _empty(number: int, error: str) -> dict[str, object]:
+    return {"statement_id": number, "error": error} if error else {"statement_id": number}
 
 
 def _cell(value: Value) -> Value:
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, str):
+        return guard_formula(value)
     return "" if value is None else value

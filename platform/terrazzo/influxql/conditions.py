@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import tzinfo
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,6 +25,12 @@ from terrazzo.influxql.syntax import (
 from terrazzo.influxql.values import is_tag, value_of
 from terrazzo.influxql.vectors import FLAG, NUMBER, TEXT, Mask, Rows, Vector
 
+_ORDERED: Mapping[str, Callable[[Any, Any], Any]] = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -153,7 +159,7 @@ def mask_of(expr: Expr, rows: Rows, tags: Collection[str]) -> Mask:
     match expr:
         case Logic(is_and, parts):
             masks = [mask_of(part, rows, tags) for part in parts]
-            return np.logical_and.reduce(masks) if is_and else np.logical_or.reduce(masks)
+            return np.asarray(np.logical_and.reduce(masks) if is_and else np.logical_or.reduce(masks))
         case Binary(sign, left, PatternOperand(pattern)):
             return _found(_operand(left, rows, tags), pattern, sign == "=~")
         case Binary(sign, left, right) if sign in COMPARISONS:
@@ -185,20 +191,11 @@ def _by_text(vector: Vector, each: Mask) -> Mask:
 
 def _compared(sign: str, left: Vector, right: Vector) -> Mask:
     numbers = (left.kinds == NUMBER) & (right.kinds == NUMBER)
-    flags = (left.kinds == FLAG) & (right.kinds == FLAG)
-    a, b = left.numbers, right.numbers
-    match sign:
-        case "=":
-            return ((numbers | flags) & (a == b)) | _equal_texts(left, right, True)
-        case "!=":
-            return ((numbers | flags) & (a != b)) | _equal_texts(left, right, False)
-        case "<":
-            return numbers & (a < b)
-        case "<=":
-            return numbers & (a <= b)
-        case ">":
-            return numbers & (a > b)
-    return numbers & (a >= b)
+    if sign in _ORDERED:
+        return np.asarray(numbers & _ORDERED[sign](left.numbers, right.numbers))
+    either = numbers | ((left.kinds == FLAG) & (right.kinds == FLAG))
+    wanted = sign == "="
+    return np.asarray((either & ((left.numbers == right.numbers) == wanted)) | _equal_texts(left, right, wanted))
 
 
 def _equal_texts(left: Vector, right: Vector, wanted: bool) -> Mask:
@@ -206,7 +203,7 @@ def _equal_texts(left: Vector, right: Vector, wanted: bool) -> Mask:
         left, right = right, left
     if len(right.texts) == 1:
         each = np.array([(text == right.texts[0]) == wanted for text in left.texts] or [False])
-        return _by_text(left, each) & (right.kinds == TEXT)
+        return np.asarray(_by_text(left, each) & (right.kinds == TEXT))
     both = (left.kinds == TEXT) & (right.kinds == TEXT)
     found = np.zeros(len(both), np.bool_)
     for place in np.flatnonzero(both).tolist():

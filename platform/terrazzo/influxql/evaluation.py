@@ -55,9 +55,15 @@ class Evaluation:
         """
         return self._stream(expr, rows, self.span)
 
-    def chosen(self, call: Call, rows: Rows) -> Stream:
-        """The points that a function chooses, without what fills windows that have none."""
-        return self._chosen(call, rows, self.span)[0]
+    def chosen(self, call: Call, rows: Rows) -> tuple[Stream, Places]:
+        """The points that a function chooses, with what fills windows that have none; and the place of each point."""
+        stream, ids = self._chosen(call, rows, self.span)
+        if call.name in CHOOSERS or self.windows is None or self.select.fill.kind == "none" or not len(ids):
+            return stream, np.arange(len(stream.times))
+        every = self._every(ids, self.span)
+        places = ids - every[0]
+        found = filled(stream, places, self.windows.starts(every), self.select.fill, is_count=False)
+        return found._replace(rows=stream.rows), places
 
     def _stream(self, expr: Expr, rows: Rows, span: Span) -> Stream:
         match expr:
@@ -112,15 +118,30 @@ class Evaluation:
             stream, ids = self._chosen(call, rows, span)
             if call.name in CHOOSERS:
                 return self._in_order(stream)
+            if not len(ids):
+                return self._empty(rows, span)
         else:
             check_arguments(call.name, _constants(call))
             points, _ = self._points(call, rows, span)
             starts = points.starts
             ids = points.ids[starts]
             if not len(starts):
-                return Stream(points.times, nothing(0))
+                return self._empty(rows, span)
             stream = Stream(self._times(ids, span), REDUCERS[call.name](points, starts))
         return self._filled(call, stream, ids, span)
+
+    def _empty(self, rows: Rows, span: Span) -> Stream:
+        """Of a field without points: nothing, or what fills windows where others of the group have points."""
+        none = np.zeros(0, np.int64)
+        stream = Stream(none, nothing(0))
+        if self.windows is None or self.select.fill.kind != "number" or self._is_alone:
+            return stream
+        there = rows.times[self._in_span(rows.times, span)]
+        if not len(there):
+            return stream
+        starts = self.windows.starts(self._every(self.windows.ids(there[[0, -1]]), span))
+        starts = starts[::-1] if self.select.is_descending else starts
+        return filled(stream, none, starts, self.select.fill, is_count=False)
 
     def _chosen(self, call: Call, rows: Rows, span: Span) -> tuple[Stream, NDArray[np.int64]]:
         points, places = self._points(call, rows, span)
@@ -137,7 +158,7 @@ class Evaluation:
     @property
     def _is_alone(self) -> bool:
         """Whether there is one function: then what it chooses keeps its time."""
-        return len(calls_in([column.expr for column in self.select.columns])) == 1
+        return len(set(calls_in([column.expr for column in self.select.columns]))) == 1
 
     def _times(self, ids: NDArray[np.int64], span: Span) -> Times:
         if self.windows is not None:
@@ -214,7 +235,8 @@ class Evaluation:
             return Stream(points.times, nothing(0))
         edges = None if self.windows is None else self.windows.starts
         ids = np.unique(points.ids)
-        return self._in_order(Stream(self._times(ids, span), integral(points, given.ns, edges)))
+        times = np.zeros(1, np.int64) if self.windows is None else self.windows.starts(ids)
+        return self._in_order(Stream(times, integral(points, given.ns, edges)))
 
     def _mathematics(self, name: str, args: Sequence[Expr], rows: Rows, span: Span) -> Stream:
         streams = [None if isinstance(arg, Constant) else self._stream(arg, rows, span) for arg in args]

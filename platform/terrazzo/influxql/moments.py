@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 from terrazzo.influxql.errors import QueryError, SyntaxFault
+
+Epoch = Literal["", "ns", "u", "ms", "s", "m", "h"]
+"""In which unit times are told; empty: as text."""
 
 _UNIT_NS = {
     "ns": 1,
@@ -26,9 +30,7 @@ EARLIEST_NS, LATEST_NS = -(2**63) + 2, 2**63 - 2
 """The range of times, as InfluxDB has it."""
 
 _PART = re.compile(r"([0-9]+)(ns|us|ms|[usmhdwµ])")
-_TIME = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{1,2}:\d{2}:\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII
-)
+_TIME = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{1,2}:\d{2}:\d{2})(?:\.(\d{1,9}))?)?(Z|[+-]\d{2}:?\d{2})?", re.ASCII)
 _MOST_DIGITS = 19
 
 

@@ -136,12 +136,7 @@ def rewound(select: Select, span: Span) -> Span:
 
 def windows_before(call: Call) -> int:
     """How many windows before the range a function needs."""
-    if call.name not in _REWINDS or not call.args or not isinstance(call.args[0], Call):
-        return 0
-    if call.name != "moving_average":
-        return 1
-    count = getattr(call.args[1], "value", 1) if len(call.args) > 1 else 1
-    return min(count - 1, 1_000_000) if isinstance(count, int) else 0
+    return int(call.name in _REWINDS and bool(call.args) and isinstance(call.args[0], Call))
 
 
 def moved(span: Span, length_ns: int, *, is_descending: bool) -> Span:

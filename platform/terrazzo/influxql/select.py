@@ -128,7 +128,9 @@ def _named(select: Select, tables: Sequence[Table], tags: Sequence[str]) -> Sele
     kinds: dict[str, int] = {}
     for table in tables:
         for name, column in table.rows.columns.items():
-            kinds[name] = kinds.get(name, 0) | sum(1 << kind for kind in (NUMBER, FLAG, TEXT) if (column.kinds == kind).any())
+            kinds[name] = kinds.get(name, 0) | sum(
+                1 << kind for kind in (NUMBER, FLAG, TEXT) if (column.kinds == kind).any()
+            )
     fields = sorted(name for name, kind in kinds.items() if kind)
     numeric = {name for name in fields if kinds[name] & 1 << NUMBER}
     others = {name for name in fields if name not in numeric}
@@ -182,13 +184,15 @@ def _with_plain(
     evaluation: Evaluation, rows: Rows, chosen: Call, columns: Sequence[Column]
 ) -> tuple[Times, list[Vector]]:
     """A point of each window, and what else its row has."""
-    stream = evaluation.chosen(chosen, rows)
+    stream, places = evaluation.chosen(chosen, rows)
     assert stream.rows is not None
-    around = rows.take(stream.rows)
-    vectors = [
-        stream.vector if column.expr is chosen else value_of(column.expr, around, evaluation.tags)
-        for column in columns
-    ]
+    around, count = rows.take(stream.rows), len(stream.times)
+    vectors = []
+    for column in columns:
+        if column.expr is chosen:
+            vectors.append(stream.vector)
+        else:
+            vectors.append(_placed(value_of(column.expr, around, evaluation.tags), places, count))
     return stream.times, vectors
 
 
@@ -205,9 +209,7 @@ def _side_by_side(streams: Sequence[Stream], *, is_descending: bool) -> tuple[Ti
         streams = [stream.take(slice(None, None, -1)) for stream in streams]
     named = {str(place): stream.times for place, stream in enumerate(streams)}
     times, places = aligned(named)
-    return times, [
-        _placed(stream.vector, places[str(place)], len(times)) for place, stream in enumerate(streams)
-    ]
+    return times, [_placed(stream.vector, places[str(place)], len(times)) for place, stream in enumerate(streams)]
 
 
 def _placed(vector: Vector, places: Places | None, count: int) -> Vector:

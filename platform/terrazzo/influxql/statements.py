@@ -41,14 +41,14 @@ def parse_query(text: str) -> list[Statement]:
     """
     reader, found = _StatementReader(Tokens(text)), []
     tokens = reader.tokens
-    while tokens.current.kind != "end":
+    while not tokens.is_at_end:
         if tokens.take_sign(";"):
             continue
         found.append(reader.statement())
         if len(found) > MOST_STATEMENTS:
             raise SyntaxFault(f"more than {MOST_STATEMENTS} statements")
-        if tokens.current.kind != "end" and not tokens.current.is_sign(";"):
-            raise tokens.unexpected(";", "EOF")
+        if not tokens.is_at_end and not tokens.current.is_sign(";"):
+            raise tokens.unexpected(";")
     if not found:
         raise tokens.unexpected(*_STATEMENTS)
     return found
@@ -71,7 +71,7 @@ class _StatementReader(ExpressionReader):
         raise tokens.unexpected(*_STATEMENTS)
 
     def _skip(self) -> None:
-        while self.tokens.current.kind != "end" and not self.tokens.current.is_sign(";"):
+        while not self.tokens.is_at_end and not self.tokens.current.is_sign(";"):
             self.tokens.take()
 
     def _select(self) -> Select | Unserved:
@@ -218,8 +218,10 @@ class _StatementReader(ExpressionReader):
         kind, counts = self._show_kind()
         if kind is None:
             self._skip()
-            return Unserved("this SHOW is not served here; databases, retention policies, measurements, tag keys, tag "
-                            "values, field keys and series are")
+            return Unserved(
+                "this SHOW is not served here; databases, retention policies, measurements, tag keys, tag "
+                "values, field keys and series are"
+            )
         database = ""
         if self.tokens.take_word("ON"):
             database = self.identifier()
@@ -234,17 +236,14 @@ class _StatementReader(ExpressionReader):
             self._dimensions()
         self._order()
         cut = self._cut()
-        return Show(
-            kind=kind, database=database, sources=sources, keys=keys, where=where, cut=cut, counts=counts
-        )
+        return Show(kind=kind, database=database, sources=sources, keys=keys, where=where, cut=cut, counts=counts)
 
     def _show_kind(self) -> tuple[ShowKind | None, bool]:
         self.tokens.take_word("EXACT")
         first = self.tokens.current.text.upper()
         self._take_any()
-        if first in _SHOWN_ALONE:
-            kind = _SHOWN_ALONE[first]
-        else:
+        kind = _SHOWN_ALONE.get(first)
+        if kind is None:
             kind = _SHOWN.get((first, self.tokens.current.text.upper()))
             if kind is None:
                 return None, False

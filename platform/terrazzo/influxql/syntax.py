@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -131,9 +130,7 @@ class Select:
     zone: str = ""
 
 
-ShowKind = Literal[
-    "DATABASES", "RETENTION POLICIES", "MEASUREMENTS", "TAG KEYS", "TAG VALUES", "FIELD KEYS", "SERIES"
-]
+ShowKind = Literal["DATABASES", "RETENTION POLICIES", "MEASUREMENTS", "TAG KEYS", "TAG VALUES", "FIELD KEYS", "SERIES"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,4 +169,3 @@ class Unserved:
 
 
 Statement: TypeAlias = Select | Show | Unserved
-Statements: TypeAlias = Sequence[Statement]

@@ -59,6 +59,11 @@ class Tokens:
         self._end = 0
         self.current = self._read_next()
 
+    @property
+    def is_at_end(self) -> bool:
+        """Whether all is taken."""
+        return self.current.kind == "end"
+
     def take(self) -> Token:
         """The current token; the next becomes current."""
         taken = self.current

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from terrazzo.influxql.syntax import Fill
 from terrazzo.influxql.vectors import NONE, NUMBER, Places, Times, Vector, constant, nothing, of_numbers
 
-Floats = NDArray[np.float64]
-
 
 class Stream(NamedTuple):
     """Values with their times, in the order in which they are answered.
@@ -36,7 +34,8 @@ def filled(stream: Stream, places: Places, starts: Times, fill: Fill, *, is_coun
         starts: of all windows, in the order in which they are answered.
         is_count: windows without points have 0, not null.
     """
-    empty = fill.number if fill.kind == "number" else 0.0 if is_count and fill.kind == "null" else None
+    number = float(np.trunc(fill.number)) if is_count else fill.number
+    empty = number if fill.kind == "number" else 0.0 if is_count and fill.kind == "null" else None
     found = nothing(len(starts)) if empty is None else constant(empty, len(starts))
     kinds, numbers = found.kinds.copy(), found.numbers.copy()
     kinds[places], numbers[places] = stream.vector.kinds, stream.vector.numbers

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,12 +37,12 @@ class Vector(NamedTuple):
     @property
     def is_there(self) -> Mask:
         """Where there is a value."""
-        return self.kinds != NONE
+        return np.asarray(self.kinds != NONE)
 
     @property
     def is_numeric(self) -> Mask:
         """Where there is a number, or true or false, which count as 1 and 0."""
-        return self.kinds <= FLAG
+        return np.asarray(self.kinds <= FLAG)
 
     def values(self) -> list[Value]:
         """The values, whole numbers without a decimal point."""
@@ -105,7 +105,9 @@ def joined(vectors: Sequence[Vector]) -> Vector:
     numbers = []
     for vector in vectors:
         shift = len(texts)
-        numbers.append(np.where(vector.kinds == TEXT, vector.numbers + shift, vector.numbers) if shift else vector.numbers)
+        numbers.append(
+            np.where(vector.kinds == TEXT, vector.numbers + shift, vector.numbers) if shift else vector.numbers
+        )
         texts += vector.texts
     return Vector(np.concatenate([vector.kinds for vector in vectors]), np.concatenate(numbers), texts)
 
@@ -183,13 +185,15 @@ def aligned(times_of: Mapping[str, Times]) -> tuple[Times, dict[str, Places | No
     keys = {name: np.stack((times, _repeats(times)), axis=1) for name, times in times_of.items()}
     if not any(key[:, 1].any() for key in keys.values()):
         every = np.unique(np.concatenate(list(times_of.values())))
-        return every, {name: np.searchsorted(every, times) for name, times in times_of.items()}
+        found: dict[str, Places | None] = {name: np.searchsorted(every, times) for name, times in times_of.items()}
+        return every, found
     return _aligned_repeats(keys)
 
 
 def _aligned_repeats(keys: Mapping[str, NDArray[np.int64]]) -> tuple[Times, dict[str, Places | None]]:
     every, inverse = np.unique(np.concatenate(list(keys.values())), axis=0, return_inverse=True)
-    places, start = {}, 0
+    places: dict[str, Places | None] = {}
+    start = 0
     inverse = inverse.reshape(-1)
     for name, key in keys.items():
         places[name] = inverse[start : start + len(key)]
@@ -224,13 +228,9 @@ def merged(tables: Sequence[Table]) -> Rows:
 
 
 def _owners(tables: Sequence[Table]) -> tuple[NDArray[np.int32], list[Mapping[str, str]]]:
-    owners, tags = [], []
+    owners: list[NDArray[np.int32]] = []
+    tags: list[Mapping[str, str]] = []
     for table in tables:
-        owners.append(table.rows.owners + np.int32(len(tags)))
+        owners.append(np.asarray(table.rows.owners + len(tags), np.int32))
         tags += table.rows.tags
     return np.concatenate(owners), tags
-
-
-def distinct_texts(texts: Iterable[str]) -> list[str]:
-    """Each text once, sorted."""
-    return sorted(set(texts))

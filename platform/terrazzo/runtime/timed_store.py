@@ -16,12 +16,25 @@ from terrazzo.ports.store import (
     Curve,
     Fn,
     Page,
+    Points,
     Record,
     StoreStats,
     TimeSeriesStore,
 )
 
-QUERIES = ("notes", "series", "latest", "latest_each", "first_after", "page", "scan", "names", "resample", "extremes")
+QUERIES = (
+    "notes",
+    "series",
+    "latest",
+    "latest_each",
+    "first_after",
+    "page",
+    "scan",
+    "names",
+    "columns",
+    "resample",
+    "extremes",
+)
 
 
 class TimedStore:
@@ -118,6 +131,20 @@ class TimedStore:
     async def names(self, series: str, start_us: int, end_us: int) -> list[str]:
         with self._timed("names"):
             return await self._store.names(series, start_us, end_us)
+
+    async def columns(
+        self, series: str, keys: Sequence[str], start_us: int, end_us: int
+    ) -> AsyncGenerator[Mapping[str, Points], None]:
+        pieces = self._store.columns(series, keys, start_us, end_us)
+        try:
+            while True:
+                with self._timed("columns"):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
+        finally:
+            await pieces.aclose()
 
     async def resample(
         self,

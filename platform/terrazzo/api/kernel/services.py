@@ -329,6 +329,12 @@ class ApiLimits(Protocol):
     def idle_timeout_s(self) -> int: ...
 
     @property
+    def influx_points(self) -> int: ...
+
+    @property
+    def influx_s(self) -> int: ...
+
+    @property
     def ws_subscriptions(self) -> int: ...
 
 
@@ -402,6 +408,7 @@ class Services:
     collectors: Sequence[Collector] = ()
     imports: CompanyTurns = field(default_factory=lambda: CompanyTurns("imports", at_once=3, waiting=4))
     exports: CompanyTurns = field(default_factory=lambda: CompanyTurns("exports", at_once=64, of_company=4, waiting=16))
+    queries: CompanyTurns = field(default_factory=lambda: CompanyTurns("queries", at_once=8, of_company=3, waiting=64))
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
     memory: MemoryShares = field(default_factory=MemoryShares)

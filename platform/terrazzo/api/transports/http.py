@@ -36,6 +36,7 @@ from terrazzo.api.transports.connection_limiter import ConnectionLimiter
 from terrazzo.api.transports.docs_page import document_handlers
 from terrazzo.api.transports.file_routes import FileRoutes
 from terrazzo.api.transports.firmware import firmware_handler
+from terrazzo.api.transports.influx_routes import InfluxRoutes
 from terrazzo.api.transports.json_response import SentResponse
 from terrazzo.api.transports.known_heads import HEADS, KnownHeads
 from terrazzo.api.transports.metrics_page import metrics_handler
@@ -92,6 +93,9 @@ def build_apps(services: Services) -> Apps:
         routes.add_methods(address, methods)
     for address, methods in _file_routes(services, performer, validator, bodies):
         routes.add_methods(address, methods)
+    influx = InfluxRoutes(performer=performer, bodies=bodies, body_bytes=limits.body_bytes, caller_of=_caller)
+    for address, handlers in influx:
+        routes.add_methods(address, handlers)
     for operation in EXPORTS:
         routes.add("GET", operation.path, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):

@@ -1,0 +1,1 @@
+"""What InfluxDB's clients ask: InfluxQL over objects and terminals, read-only."""

@@ -1,0 +1,115 @@
+"""A SELECT over the store: which series, which of their fields, and how many points at the most."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.influx.measurements import TAGS, Measurements, SeriesRef
+from terrazzo.influxql.conditions import Span, may_hold, split_time
+from terrazzo.influxql.errors import QueryError
+from terrazzo.influxql.moments import zone_named
+from terrazzo.influxql.planning import Needs, check, needs_of, rewound
+from terrazzo.influxql.select import Question, ResultSeries, answer
+from terrazzo.influxql.syntax import Measurement, Select, Wildcard
+from terrazzo.influxql.vectors import Table, table_of
+from terrazzo.influxql.windows import Windows
+from terrazzo.memory_shares import Holding
+from terrazzo.ports.store import MOST_BUCKETS, Points
+from terrazzo.times import LATEST_US
+
+_POINT_BYTES = 40  # as it is read, and as it is computed with
+
+
+class SelectReader:
+    """Answers the SELECTs of one request.
+
+    Args:
+        holding: the memory of the points that are read.
+        is_gone: whether nobody waits for the answer any more.
+        now_ns: the present, the same for the whole request.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        measurements: Measurements,
+        holding: Holding,
+        *,
+        is_gone: Callable[[], bool],
+        now_ns: int,
+    ) -> None:
+        self._services = services
+        self._measurements = measurements
+        self._holding = holding
+        self._is_gone = is_gone
+        self._now_ns = now_ns
+        self._points = 0
+        self._most_points = services.limits.influx_points
+
+    async def answer(self, select: Select, database: str) -> list[ResultSeries]:
+        """The series of the answer.
+
+        Raises:
+            QueryError: it can't be answered, or only by more points than may be read.
+            StoreUnavailable: the store can't.
+        """
+        self._points = 0
+        return await self._answer(select, database, Span(), ())
+
+    async def _answer(
+        self, select: Select, database: str, outer: Span, dimensions: tuple[str | Wildcard, ...]
+    ) -> list[ResultSeries]:
+        """The series of a SELECT, within the range of the one around it, and grouped by its tags too."""
+        check(select)
+        zone = zone_named(select.zone)
+        span, where = split_time(select.where, self._now_ns, zone)
+        span = span.within(outer)
+        if select.interval_ns and not span.has_end:
+            span = Span(span.start_ns, max(self._now_ns, span.start_ns))
+        select = replace(select, tags=(*select.tags, *(each for each in dimensions if each not in select.tags)))
+        needs = needs_of(select, where, TAGS.get(database, ()))
+        tables: list[Table] = []
+        for source in select.sources:
+            if isinstance(source, Select):
+                found = await self._answer(source, database, span, select.tags)
+                tables += [series.as_table() for series in found]
+                continue
+            for ref in await self._measurements.find(source, self._database(source, database)):
+                if may_hold(where, ref.tags):
+                    tables.append(await self._table(ref, needs, rewound(select, span)))
+        windows = Windows(select.interval_ns, select.offset_ns, zone) if select.interval_ns else None
+        question = Question(select, where, span, windows, self._now_ns, MOST_BUCKETS)
+        return await asyncio.to_thread(answer, question, tables)
+
+    @staticmethod
+    def _database(source: Measurement, database: str) -> str:
+        found = source.database or database
+        if found not in TAGS:
+            raise QueryError(f"database not found: {found[:100]}" if found else "database name required")
+        return found
+
+    async def _table(self, ref: SeriesRef, needs: Needs, span: Span) -> Table:
+        start_us, end_us = max(0, -(-span.start_ns // 1_000)), min(LATEST_US, span.end_ns // 1_000)
+        if start_us > end_us:
+            return Table(ref.measurement, ref.tags, table_of("", ref.tags, {}).rows)
+        store = self._services.store
+        every = await store.names(ref.series, start_us, end_us) if needs.wildcards else []
+        names = needs.names_of(every)
+        pieces: dict[str, list[Points]] = {}
+        async for columns in store.columns(ref.series, names, start_us, end_us):
+            for name, points in columns.items():
+                pieces.setdefault(name, []).append(points)
+            self._count(sum(len(points.times_us) for points in columns.values()))
+        return await asyncio.to_thread(table_of, ref.measurement, ref.tags, pieces)
+
+    def _count(self, points: int) -> None:
+        self._points += points
+        if self._points > self._most_points:
+            info = f"max-select-point limit exceeded: ({self._points}/{self._most_points}), limits.influx_points"
+            raise QueryError(info)
+        if self._is_gone():
+            raise QueryError("query interrupted")
+        self._holding.grow(points * _POINT_BYTES)

@@ -7,6 +7,7 @@ from typing import Any
 
 from terrazzo.api.kernel.envelope import SUCCESS
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.openapi.influx import describe_influx
 from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, envelope_of, reference, without_null
 from terrazzo.api.operations.bulk import BULK
 from terrazzo.api.operations.history.export import EXPORTS
@@ -38,7 +39,7 @@ def describe_files(schemas: Schemas, security: list[Schema], refused: dict[str, 
             **body,
             "responses": {"200": _file(gives) if gives else _report(path, schemas), **refused},
         }
-    return found | {FIRMWARE_PATH: {"get": _firmware()}}
+    return found | {FIRMWARE_PATH: {"get": _firmware()}} | describe_influx(security)
 
 
 def _firmware() -> Schema:

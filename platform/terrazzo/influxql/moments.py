@@ -41,11 +41,12 @@ def parse_length(text: str) -> int:
         SyntaxFault: it is no length, or longer than 292 years.
     """
     total, end = 0, 0
-    for part in _PART.finditer(text):
-        if part.start() != end or len(part[1]) > _MOST_DIGITS:
+    while end < len(text):
+        part = _PART.match(text, end)
+        if part is None or len(part[1]) > _MOST_DIGITS:
             raise SyntaxFault("invalid duration")
         total, end = total + int(part[1]) * _UNIT_NS[part[2]], part.end()
-    if not text or end != len(text) or total > LATEST_NS:
+    if not text or total > LATEST_NS:
         raise SyntaxFault("invalid duration")
     return total
 

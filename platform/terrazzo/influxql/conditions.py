@@ -55,7 +55,7 @@ class Span(NamedTuple):
         return self.end_ns < LATEST_NS
 
 
-def split_time(where: Expr | None, now_ns: int, zone: tzinfo) -> tuple[Span, Expr | None]:
+def cut_time(where: Expr | None, now_ns: int, zone: tzinfo) -> tuple[Span, Expr | None]:
     """The range of time that a condition asks for, and what else it says.
 
     Raises:
@@ -65,7 +65,7 @@ def split_time(where: Expr | None, now_ns: int, zone: tzinfo) -> tuple[Span, Exp
     parts = where.parts if isinstance(where, Logic) and where.is_and else () if where is None else (where,)
     for part in parts:
         if isinstance(part, Logic) and part.is_and:
-            inner, more = split_time(part, now_ns, zone)
+            inner, more = cut_time(part, now_ns, zone)
             span = span.within(inner)
             if more is not None:
                 rest.append(more)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.influx.measurements import TAGS, Measurements, SeriesRef
-from terrazzo.influxql.conditions import Span, may_hold, split_time
+from terrazzo.influxql.conditions import Span, cut_time, may_hold
 from terrazzo.influxql.errors import QueryError
 from terrazzo.influxql.moments import zone_named
 from terrazzo.influxql.planning import Needs, check, needs_of, rewound
@@ -65,7 +65,7 @@ class SelectReader:
         """The series of a SELECT, within the range of the one around it, and grouped by its tags too."""
         check(select)
         zone = zone_named(select.zone)
-        span, where = split_time(select.where, self._now_ns, zone)
+        span, where = cut_time(select.where, self._now_ns, zone)
         span = span.within(outer)
         if select.interval_ns and not span.has_end:
             span = Span(span.start_ns, max(self._now_ns, span.start_ns))

@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long lint bench install clean
+.PHONY: run test stress long lint bench install console screenshots clean
 
 install: .venv/.installed
 
@@ -19,7 +19,11 @@ install: .venv/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
 	touch $@
 
+# What a browser shows at /: built again where platform/console has changed since. TERRAZZO_CONSOLE=0 does without.
+BUILD_CONSOLE = $(BIN)/python platform/console/build.py --if-stale
+
 run: install
+	$(BUILD_CONSOLE)
 	$(BIN)/terrazzo serve --demo --data $(DATA)
 
 # The tests start the platform some hundred times: it must not be compiled each time, whatever the environment says.
@@ -44,6 +48,14 @@ long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test
 	TERRAZZO_LONG_TESTS=1 $(BIN)/python -m pytest --timeout 3600 --numprocesses $(JOBS) --dist loadfile $(or $(ARGS),$(LONG))
 
+# Builds the console after each change of its source; a reload of the page shows it.
+console: install
+	$(BIN)/python platform/console/build.py --watch
+
+# Pictures of every page into screenshots/: light and dark, desktop and phone, English and Chinese.
+screenshots: .venv/.installed-test
+	$(BIN)/python tests/console/screenshots.py
+
 lint: .venv/.installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,6 +63,7 @@ lint: .venv/.installed-test
 	$(BIN)/bandit --quiet --recursive --configfile pyproject.toml platform broker adapters simulators
 	$(BIN)/python tests/house/audit_packages.py
 	$(BIN)/python tests/house/dead_code.py
+	$(BIN)/python platform/console/check.py
 
 bench: .venv/.installed-test
 	$(BIN)/python benchmarks/ingest.py

@@ -145,7 +145,7 @@ async def test_other_methods_are_refused(rig: Rig, method: str, path: str, allow
         assert answer["info"].startswith(f"method: {method} is not allowed here")
 
 
-@pytest.mark.parametrize("path", ["/", "/apiproxy", "/apiproxy/api/", "/grid/api/v1/grid/nothing", "/%00"])
+@pytest.mark.parametrize("path", ["/nothing", "/apiproxy", "/apiproxy/api/", "/grid/api/v1/grid/nothing", "/%00"])
 async def test_unknown_paths_are_not_found(rig: Rig, path: str) -> None:
     async with rig.http.get(path) as response:
         answer = await response.json()

@@ -18,6 +18,8 @@ from terrazzo.api.transports.bodies.forms import _MEDIA_TYPE, clean_name, read_m
 from terrazzo.api.transports.bodies.inflate import BadCoding, Inflater
 from terrazzo.api.transports.bodies.multipart import BadForm, boundary_of, parse_parameters
 from terrazzo.api.transports.byte_ranges import choose_range
+from terrazzo.api.transports.console.policy_reports import read_policy_report
+from terrazzo.api.transports.console.session_cookie import _TOKEN
 from terrazzo.bulk.rows import read_upload
 from terrazzo.config.sso import SsoSection
 from terrazzo.errors import BadParameter, NotAuthenticated, Unavailable
@@ -154,6 +156,28 @@ PARSERS_OF_TEXT += [
         run=_CHARSET.search,
         worst=(lambda n: "charset" * (n // 7), lambda n: "charset=" * (n // 8), lambda n: 'charset="' * (n // 9)),
         samples=("text/html; charset=gbk", 'text/html; charset="utf-8"'),
+    ),
+    Parser(
+        covers=("terrazzo.api.transports.console.session_cookie:_TOKEN",),
+        run=_TOKEN.fullmatch,
+        worst=(lambda n: "a" * n, lambda n: "a." * (n // 2), lambda n: "a" * n + " "),
+        samples=("eyJ.e30.x", "", "a b"),
+    ),
+    Parser(
+        covers=("terrazzo.api.transports.console.policy_reports:read_policy_report",),
+        run=lambda text: read_policy_report(text.encode("utf-8", "surrogatepass")),
+        worst=(
+            lambda n: "[" * n,
+            lambda n: '{"csp-report":' * (n // 14),
+            lambda n: '{"csp-report": {"effective-directive": "' + "x" * n + '"}}',
+        ),
+        samples=(
+            '{"csp-report": {"effective-directive": "script-src", "blocked-uri": "x"}}',
+            "7",
+            "{}",
+            '{"csp-report": 1}',
+        ),
+        most=8_192,  # what is read of a report
     ),
     Parser(
         covers=("terrazzo.files.folder:_NAME",),

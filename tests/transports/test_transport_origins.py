@@ -60,7 +60,7 @@ async def test_a_foreign_page_may_neither_post_nor_open_a_websocket(ports: Gatew
     assert len(info) < 200
     for port in (ports.http, ports.websocket):
         assert await upgrade_status(ports, port, origin or "null") == 403
-    assert await refused(ports) == {"request": 1, "upgrade": 2, "preflight": 0}
+    assert await refused(ports) == {"request": 1, "upgrade": 2, "preflight": 0, "cookie": 0}
 
 
 async def refused(ports: Gateway) -> dict[str, int]:

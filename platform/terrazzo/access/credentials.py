@@ -28,6 +28,14 @@ class Credentials:
         """
         return self._api_keys.verify(token) if is_api_key(token) else self._tokens.verify(token)
 
+    def session(self, token: str) -> str:
+        """The first token of a session that begins with a token which was just issued; raises as ``verify`` does."""
+        return self._tokens.session(token)
+
+    def renewed(self, token: str) -> str | None:
+        """The next token of a session, None where there is none to be had now; raises as ``verify`` does."""
+        return None if is_api_key(token) else self._tokens.renewed(token)
+
     def hold(self, token: str) -> HeldToken:
         """Checks it for a connection that stays; raises as ``verify`` does."""
         if is_api_key(token):

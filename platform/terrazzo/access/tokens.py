@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Sequence
@@ -40,6 +41,8 @@ MAX_TOKEN = 1_024  # characters; ours have about 288
 _ISSUER = "terrazzo"
 _JTI_BYTES = 54  # brings a token to the 288 characters that clients are told to expect
 _CLAIMS = ["iss", "sub", "iat", "exp", "jti", "epoch"]
+_RENEWED_AFTER = 1 / 8  # of a session's time since its last renewal
+_OTHER_PROCESSES_US = 60_000_000  # within which others have heard of a revocation
 
 
 class _Account(NamedTuple):
@@ -53,6 +56,8 @@ class _Claims(NamedTuple):
     jti: str
     epoch: int
     expires_us: int
+    issued_us: int
+    began_us: int  # when the user logged in to the session; 0: a token that isn't renewed
 
 
 class HeldToken:
@@ -72,15 +77,25 @@ class Tokens:
 
     Attributes:
         ended: listeners are told the id of a user all of whose tokens have ended, or who was deleted.
+        instance: the same for all processes that take the same tokens; no secret.
         version: rises with all that may make a good token a bad one, but for its time.
     """
 
     def __init__(
-        self, database: Database, entities: Entities, *, key: bytes, lifetime_s: float, clock: Callable[[], int]
+        self,
+        database: Database,
+        entities: Entities,
+        *,
+        key: bytes,
+        lifetime_s: float,
+        session_s: float,
+        clock: Callable[[], int],
     ) -> None:
         self._database = database
         self._key = key
         self._lifetime_us = int(lifetime_s * 1_000_000)
+        self._session_us = int(session_s * 1_000_000)
+        self.instance = hashlib.sha256(b"terrazzo instance" + key).hexdigest()[:8]
         self._clock = clock
         self.version = 0
         self._accounts: dict[int, _Account] = {}
@@ -88,7 +103,7 @@ class Tokens:
         self.ended: Listeners[int] = Listeners("ended tokens")
         self._closed_companies: set[int] = set()
         self._revoked: dict[str, int] = {}  # jti -> when it would have expired
-        self._held: WeakValueDictionary[str, HeldToken] = WeakValueDictionary()  # by jti, as long as a connection does
+        self._held: WeakValueDictionary[str, HeldToken] = WeakValueDictionary()  # by token, while in use
         self._read = lru_cache(KNOWN_TOKENS)(self._read_signed)  # a token's claims never change
 
     @classmethod
@@ -99,14 +114,17 @@ class Tokens:
         *,
         key: bytes,
         token_hours: float,
+        session_days: float = 30.0,
         clock: Callable[[], int] = now_us,
     ) -> Tokens:
         """Loads the users and the revocations, and follows changes of users and companies.
 
         Args:
             key: see ``load_token_key``.
+            session_days: after which a session ends, though its tokens are renewed.
         """
-        tokens = cls(database, entities, key=key, lifetime_s=token_hours * 3_600, clock=clock)
+        lifetime_s, session_s = token_hours * 3_600, session_days * 86_400
+        tokens = cls(database, entities, key=key, lifetime_s=lifetime_s, session_s=session_s, clock=clock)
         entities.users.changes.listen(tokens.on_user)
         entities.companies.changes.listen(tokens.on_company)
         async for row in entities.companies.every():
@@ -138,17 +156,44 @@ class Tokens:
             self.on_user(RowChange(row["id"], row["username"], row))
         return self._issue(row["id"], row["token_epoch"])
 
-    def _issue(self, user_id: int, epoch: int) -> str:
-        now_s = self._clock() / 1_000_000
+    def _issue(self, user_id: int, epoch: int, *, jti: str = "", began_us: int = 0) -> str:
+        now_us = self._clock()
+        expires_us = now_us + self._lifetime_us
+        if began_us:
+            expires_us = min(expires_us, began_us + self._session_us)
         claims = {
             "iss": _ISSUER,
             "sub": str(user_id),
             "epoch": epoch,
-            "iat": int(now_s),
-            "exp": int(now_s + self._lifetime_us / 1_000_000),
-            "jti": secrets.token_urlsafe(_JTI_BYTES),
+            "iat": now_us // 1_000_000,
+            "exp": expires_us // 1_000_000,
+            "jti": jti or secrets.token_urlsafe(_JTI_BYTES),
         }
+        if began_us:
+            claims["auth_time"] = began_us // 1_000_000
         return jwt.encode(claims, self._key, algorithm="HS256")
+
+    def session(self, token: str) -> str:
+        """A session that begins with a token which was just issued: its own first token, which can be renewed.
+
+        All tokens of a session end with any of them. Raises as ``verify`` does.
+        """
+        self.verify(token)
+        claims = self._read(token)
+        return self._issue(claims.user_id, claims.epoch, jti=claims.jti, began_us=claims.issued_us)
+
+    def renewed(self, token: str) -> str | None:
+        """The next token of a good session; None where it is too early, too late, or the token is of no session.
+
+        Raises as ``verify`` does.
+        """
+        self.verify(token)
+        claims, now = self._read(token), self._clock()
+        if not claims.began_us or now < claims.issued_us + self._lifetime_us * _RENEWED_AFTER:
+            return None
+        if claims.expires_us >= claims.began_us + self._session_us:
+            return None
+        return self._issue(claims.user_id, claims.epoch, jti=claims.jti, began_us=claims.began_us)
 
     def verify(self, token: str) -> Actor:
         """Whose the token is, as the user is now. No I/O.
@@ -165,9 +210,9 @@ class Tokens:
         """Checks a token for a connection that stays (section 1 "Authentication", 5); raises as ``verify`` does."""
         self.verify(token)
         claims = self._read(token)
-        held = self._held.get(claims.jti)
+        held = self._held.get(token)
         if held is None:
-            held = self._held[claims.jti] = HeldToken(token, jti=claims.jti, user_id=claims.user_id)
+            held = self._held[token] = HeldToken(token, jti=claims.jti, user_id=claims.user_id)
         return held
 
     def verify_held(self, held: HeldToken) -> Actor:
@@ -196,7 +241,10 @@ class Tokens:
         found = self.verify(token) if held is None else self.verify_held(held)
         actor = msgspec.structs.replace(found, address=address)
         claims, now = self._read(token), self._clock()
-        row = {"jti": claims.jti, "expires_us": claims.expires_us}
+        expires_us = claims.expires_us
+        if claims.began_us:  # later tokens of the session end with it
+            expires_us = now + self._lifetime_us + _OTHER_PROCESSES_US
+        row = {"jti": claims.jti, "expires_us": expires_us}
         change = MetadataChange(REVOKED_TOKEN.name, 0, claims.jti)
         with self._database.own.told_at_once() as own:
             own.append(change)
@@ -206,7 +254,7 @@ class Tokens:
                 await connection.execute(REVOKED_TOKEN.insert().values(row))
                 await record_change(connection, change)
                 await write_entries(connection, [about_user(actor, "logout")], now)
-            self._revoke(claims.jti, claims.expires_us)
+            self._revoke(claims.jti, expires_us)
 
     def on_user(self, changed: RowChange) -> None:
         """A user was created, changed or deleted."""
@@ -263,9 +311,10 @@ class Tokens:
 
     def _end_held(self, jti: str) -> None:
         self.version += 1
-        held = self._held.pop(jti, None)
-        if held is not None:
-            held.has_ended = True
+        for held in list(self._held.values()):
+            if held.jti == jti:
+                self._held.pop(held.token, None)
+                held.has_ended = True
 
     async def _on_revoked(self, changes: Sequence[MetadataChange]) -> None:
         for change in changes:  # the rows of those that have expired may be gone already
@@ -288,7 +337,14 @@ class Tokens:
             if len(token) > MAX_TOKEN:
                 raise jwt.InvalidTokenError("too long")
             claims = jwt.decode(token, self._key, algorithms=["HS256"], issuer=_ISSUER, options=options)
-            return _Claims(int(claims["sub"]), claims["jti"], int(claims["epoch"]), int(claims["exp"]) * 1_000_000)
+            return _Claims(
+                int(claims["sub"]),
+                claims["jti"],
+                int(claims["epoch"]),
+                int(claims["exp"]) * 1_000_000,
+                int(claims["iat"]) * 1_000_000,
+                int(claims.get("auth_time", 0)) * 1_000_000,
+            )
         except (jwt.PyJWTError, ValueError, TypeError):
             raise NotAuthenticated("the token is not one of this platform's; log in") from None
 

@@ -124,6 +124,7 @@ class AuthSection(msgspec.Struct, frozen=True, kw_only=True):
     """``[auth]``: tokens of the APIs."""
 
     token_hours: Annotated[float, Meta(gt=0, le=87_600)] = 2.0
+    session_days: Annotated[float, Meta(gt=0, le=3_650)] = 30.0
     token_key: Annotated[str, Meta(pattern=r"^(.{32,})?$")] = ""
 
 

@@ -24,9 +24,9 @@ from terrazzo.api.kernel.envelope import (
 from terrazzo.api.kernel.fields import kind
 from terrazzo.api.kernel.identity import identify
 from terrazzo.api.kernel.long_lists import COUNTED_BYTES, UnreadAnswers, encode_long, is_long
-from terrazzo.api.kernel.operation import Caller, Operation, OperationTable, Subscriber
+from terrazzo.api.kernel.operation import Caller, CookieSession, Operation, OperationTable, Subscriber
 from terrazzo.api.kernel.paging import CountedList
-from terrazzo.api.kernel.services import Services
+from terrazzo.api.kernel.services import Services, TokenService
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
 from terrazzo.domain.actor import Actor, Role
@@ -86,7 +86,10 @@ class Performer:
         work = at_work.begin(Work(operation.name))
         try:
             who = self._admit(operation, caller, work)
-            result = reply.present(await operation.handler(self._services, who, decode()))
+            found = await operation.handler(self._services, who, decode())
+            if operation.gives_token and caller.session is not None:
+                found = _kept_in_cookie(found, caller.session, self._services.tokens)
+            result = reply.present(found)
             if result.__class__ in self._short:
                 answer = reply.success(result)
             else:
@@ -202,6 +205,12 @@ class Gateway:
     def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:
         self._traffic.refuse(status)
         return GatewayReply(name, actionid).failure(Failure(BAD_PARAMETER, info, status))
+
+
+def _kept_in_cookie(result: Any, session: CookieSession, tokens: TokenService) -> Any:
+    """The result without its token, which begins a session of a cookie."""
+    session.given = tokens.session(result.token)
+    return msgspec.structs.replace(result, token="")
 
 
 def bearer_token(credential: Any) -> str | None:

@@ -33,6 +33,12 @@ class Place(Protocol):
         """One has, of a user of this company."""
 
 
+class CookieSession(msgspec.Struct):
+    """A session that a browser keeps in a cookie which no script reads; see ``transports/console``."""
+
+    given: str | None = None  # the token that the cookie gets; empty: the cookie ends; None: it stays as it is
+
+
 class Caller(msgspec.Struct):
     """Whoever is at the other end of a connection, or of one HTTP request."""
 
@@ -41,6 +47,7 @@ class Caller(msgspec.Struct):
     live: LiveSession | None = None  # the subscriptions of a connection that stays
     held: HeldToken | None = None  # the token that was checked on a connection that stays
     slot: Place | None = None
+    session: CookieSession | None = None  # whoever asks wants tokens in a cookie, instead of in answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,7 @@ class Operation:
     aliases: tuple[str, ...] = ()  # other names of an action
     changes: bool = False  # something, though viewers may ask for it: what others wait for on their connection
     sends_commands: bool = False  # whose uids are in the envelope; the handler's result is ``Published``
+    gives_token: bool = False  # the result has a field ``token``, which goes into a cookie for who wants that
     connection: bool = False  # over WebSocket and TCP only; the handler's second argument is a ``Subscriber``
     method: str = ""  # GET or POST; empty: an action of the gateway
     path: str = ""  # as documented: it begins with the default prefix of its component

@@ -202,6 +202,12 @@ class TokenService(Protocol):
     def verify(self, token: str) -> Actor:
         """Raises ``NotAuthenticated`` for a token that is malformed, expired or revoked."""
 
+    def session(self, token: str) -> str:
+        """The first token of a session, which can be renewed, of a token that was just issued."""
+
+    def renewed(self, token: str) -> str | None:
+        """The next token of a session, None where there is none to be had now; raises as ``verify`` does."""
+
     def hold(self, token: str) -> HeldToken:
         """Checks a token for a connection that stays; raises as ``verify`` does."""
 
@@ -338,6 +344,15 @@ class ApiLimits(Protocol):
     def ws_subscriptions(self) -> int: ...
 
 
+@dataclass(slots=True)
+class MqttPorts:
+    """Where terminals log in, as soon as the broker listens; None: that listener is off."""
+
+    plain: int | None = None
+    tls: int | None = None
+    websocket: int | None = None
+
+
 class Refusals(Protocol):
     """Why terminals were refused."""
 
@@ -400,6 +415,10 @@ class Services:
     replays: ReplayRunner
     limits: ApiLimits
     zone: tzinfo
+    session_s: float = 7_200.0  # for which a browser's session may stay unused
+    version: str = ""  # of the platform
+    mqtt: MqttPorts = field(default_factory=MqttPorts)
+    instance: str = ""  # what tells this platform from others of the same host; no secret
     mapping_limits: MappingLimits = field(default_factory=MappingLimits)
     trials: MappingTrials = field(default_factory=MappingTrials)
     prefixes: Mapping[str, str] = field(default_factory=dict)  # grid_base -> /grid, where not the default

@@ -81,6 +81,8 @@ async def handle_logout(services: Services, caller: Caller, request: Logout) -> 
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
     await services.tokens.revoke(caller.token, held=held_by(caller), address=caller.address)
     caller.token = caller.held = None
+    if caller.session is not None:
+        caller.session.given = ""
     return Empty()
 
 
@@ -97,6 +99,7 @@ OPERATIONS = (
         result=User,
         permission=None,
         handler=handle_login,
+        gives_token=True,
     ),
     Operation(
         name="logout",

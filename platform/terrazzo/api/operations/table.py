@@ -34,11 +34,12 @@ from terrazzo.api.operations.entities import (
 )
 from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
-from terrazzo.api.operations.sign_in import api_keys, passwords, second_factor, single_sign_on
+from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
 
 TABLE = OperationTable(
     (
         *session.OPERATIONS,
+        *own_session.OPERATIONS,
         *passwords.OPERATIONS,
         *second_factor.OPERATIONS,
         *single_sign_on.OPERATIONS,

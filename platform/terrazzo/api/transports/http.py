@@ -33,6 +33,9 @@ from terrazzo.api.transports.bodies.reader import BodyBound, BodyReader, BodyRef
 from terrazzo.api.transports.bulk_routes import BulkRoutes
 from terrazzo.api.transports.connection import connection_of
 from terrazzo.api.transports.connection_limiter import ConnectionLimiter
+from terrazzo.api.transports.console.files import console_handlers
+from terrazzo.api.transports.console.policy_reports import PolicyReports
+from terrazzo.api.transports.console.session_cookie import COOKIES, HEADER, SessionCookies
 from terrazzo.api.transports.docs_page import document_handlers
 from terrazzo.api.transports.file_routes import FileRoutes
 from terrazzo.api.transports.firmware import firmware_handler
@@ -72,12 +75,17 @@ def build_apps(services: Services) -> Apps:
     http = web.Application()
     apps = Apps(http, web.Application(), gateway, connection_limiter)
     session = partial(open_session, services)
-    sockets = GatewaySockets(gateway, connection_limiter, limits=services.limits, open_session=session)
-    origins = Origins(services.allowed_origins, services.proxies)
+    origins, policy_reports = Origins(services.allowed_origins, services.proxies), PolicyReports()
+    cookies = SessionCookies(services.tokens, origins, lifetime_s=services.session_s, instance=services.instance)
+    sockets = GatewaySockets(
+        gateway, connection_limiter, limits=services.limits, open_session=session, read_cookie=cookies.read
+    )
     for app in (apps.http, apps.websocket):
         app[PROXIES] = services.proxies
         app.on_shutdown.append(sockets.close)
+        app[COOKIES] = cookies
         app.on_response_prepare.append(origins.mark)
+        app.on_response_prepare.append(cookies.write)
     routes = _Routes(apps.http, traffic, origins)
     bodies = BodyReader(services.tokens, services.memory, timeout_s=services.limits.request_timeout_s)
     handle_gateway = _gateway_handler(gateway, bodies, services.limits)
@@ -100,10 +108,13 @@ def build_apps(services: Services) -> Apps:
         routes.add("GET", operation.path, _export_handler(operation, performer, validator))
     for at, handler in document_handlers(lambda: build_document(prefixes=services.prefixes)):
         routes.add("GET", at, handler)
+    for at, handler in console_handlers():
+        routes.add("GET", at, handler)
+    routes.add("POST", "/console/policy-reports", policy_reports.handle)
     routes.add("GET", FIRMWARE_PATH, firmware_handler(services.firmware))
     routes.add("GET", "/healthz", _handle_health, has_reserve=True)
     routes.add("GET", "/readyz", _readiness_handler(services), has_reserve=True)
-    routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter, origins))
+    routes.add("GET", "/metrics", metrics_handler(services, traffic, connection_limiter, origins, policy_reports))
     routes.add("*", "/{path:.*}", _refuse_path)
     alone = _Routes(apps.websocket, traffic, origins)
     alone.add("GET", GATEWAY_PATH, sockets.handle)
@@ -220,7 +231,7 @@ def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits, ac
 
 def _is_plain(request: web.Request) -> bool:
     """Whether the response is HTTP/1.1 with the same head for everybody, and the connection stays."""
-    if hdrs.ORIGIN in request.headers:
+    if any(name in request.headers for name in (hdrs.ORIGIN, hdrs.COOKIE, HEADER)):
         return False
     return request.version == HttpVersion11 and request.keep_alive and request.content.is_eof()
 
@@ -351,7 +362,9 @@ def _readiness_handler(services: Services) -> Handler:
 def _caller(request: web.Request) -> Caller:
     connection = connection_of(request)
     slot = None if connection is None else connection.slot
-    return Caller(client_address(request), bearer_token(request.headers.get(hdrs.AUTHORIZATION)), slot=slot)
+    caller = Caller(client_address(request), bearer_token(request.headers.get(hdrs.AUTHORIZATION)), slot=slot)
+    request.app[COOKIES].read(request, caller)
+    return caller
 
 
 def _check_media_type(request: web.Request) -> None:

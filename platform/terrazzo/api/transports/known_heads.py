@@ -21,7 +21,7 @@ from terrazzo.api.transports.request_bounds import HEAD_END
 MOST_HEADS = 4_096  # then all are forgotten: reading one again costs less than to know the oldest
 MOST_HEAD_BYTES = 2_048
 
-_TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN)
+_TELLING = (hdrs.CONTENT_ENCODING, hdrs.TRANSFER_ENCODING, hdrs.EXPECT, hdrs.UPGRADE, hdrs.ORIGIN, hdrs.COOKIE)
 """Headers that make more of a request than its head, and so many bytes; or more of the answer."""
 
 

@@ -21,6 +21,7 @@ from terrazzo.live.session import LiveSession
 from terrazzo.live.socket_writer import SocketWriter
 
 OpenSession = Callable[[Caller, Sink], LiveSession]
+ReadCookie = Callable[[web.Request, Caller], None]
 
 _HEARTBEAT_S = 30.0  # a peer that is silently gone is noticed within one and a half of it
 _GOODBYE_S = 2.0  # to close all connections when the server stops
@@ -47,18 +48,25 @@ class SocketSink(SocketWriter):
 class GatewaySockets:
     """All open WebSockets.
 
-    A connection is authenticated by the header of its upgrade or by a request that carries ``Authorization``, as
-    ``ping`` does. The check remains valid while the connection is open, though the token expires; a logout, another
-    password, or deactivation of the user or the company ends it.
+    A connection is authenticated by the header or cookie of its upgrade, or by a request that carries
+    ``Authorization``, as ``ping`` does. The check remains valid while the connection is open, though the token expires;
+    a logout, another password, or deactivation of the user or the company ends it.
     """
 
     def __init__(
-        self, gateway: Gateway, connection_limiter: ConnectionLimiter, *, limits: ApiLimits, open_session: OpenSession
+        self,
+        gateway: Gateway,
+        connection_limiter: ConnectionLimiter,
+        *,
+        limits: ApiLimits,
+        open_session: OpenSession,
+        read_cookie: ReadCookie,
     ) -> None:
         self._gateway = gateway
         self._connection_limiter = connection_limiter
         self._limits = limits
         self._open_session = open_session
+        self._read_cookie = read_cookie
         self._open: set[web.WebSocketResponse] = set()
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
@@ -75,6 +83,7 @@ class GatewaySockets:
         await socket.prepare(request)
         self._open.add(socket)
         caller = Caller(client_address(request), bearer_token(request.headers.get("Authorization")))
+        self._read_cookie(request, caller)
         caller.slot = None if connection is None else connection.slot
         caller.live = self._open_session(caller, SocketSink(socket, transport))
         await self._gateway.recognize(caller)

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.access.credentials import Credentials
-from terrazzo.api.kernel.services import ReadinessCheck, Services
+from terrazzo.api.kernel.services import MqttPorts, ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
 from terrazzo.api.transports.server import HttpServer
@@ -126,6 +127,7 @@ class GatewayServers:
         for server in (self._http, self._websocket, self._tcp):
             lifetime.push_async_callback(server.stop)
         mqtt_port, mqtt = await listen_mqtt(self._parts.terminals.broker, config.mqtt)
+        _note_ports(self.services.mqtt, mqtt)
         websocket, tcp, s = config.websocket, config.tcp, "s" if self._parts.tls.http else ""
         websocket_address = ""
         if websocket.port is not None:
@@ -188,6 +190,9 @@ class GatewayServers:
             audit=metadata.audit,
             limits=limits,
             zone=self._config.zone,
+            version=build_info().version,
+            session_s=self._config.auth.token_hours * 3_600,
+            instance=metadata.tokens.instance,
             mapping_limits=parts.objects.mapper.engine.catalogue.limits,
             prefixes=msgspec.structs.asdict(self._config.api),
             readiness=self._readiness(),
@@ -293,3 +298,8 @@ class GatewayServers:
     async def _check_ingest(self) -> None:
         if not self._parts.messaging.ingest.is_healthy:
             raise Unavailable("the store does not take what terminals report")
+
+
+def _note_ports(ports: MqttPorts, addresses: Sequence[str]) -> None:
+    found = {each.scheme: each.port for each in map(urlsplit, addresses)}
+    ports.plain, ports.tls, ports.websocket = found.get("mqtt"), found.get("mqtts"), found.get("ws")

@@ -85,7 +85,10 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     await entities.projects.ensure_default()
     token_key = TokenKey(folder, config.auth.token_key)
     key = token_key.load()
-    tokens = await Tokens.open(database, entities, key=key, token_hours=config.auth.token_hours, clock=clock)
+    auth = config.auth
+    tokens = await Tokens.open(
+        database, entities, key=key, token_hours=auth.token_hours, session_days=auth.session_days, clock=clock
+    )
     api_keys = await _open_api_keys(entities, tokens, lifetime, clock=clock)
     entities.follow(changes)
     tokens.follow(changes)

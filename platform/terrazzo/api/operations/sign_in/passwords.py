@@ -75,6 +75,7 @@ OPERATIONS = (
         result=PasswordChanged,
         permission=Role.VIEWER,
         handler=handle_change_password,
+        gives_token=True,
         changes=True,
     ),
     Operation(

@@ -59,5 +59,6 @@ OPERATIONS = (
         result=User,
         permission=None,
         handler=handle_finish,
+        gives_token=True,
     ),
 )

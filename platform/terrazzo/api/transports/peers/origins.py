@@ -39,7 +39,7 @@ class Origins(Collector):
     def __init__(self, allowed: Sequence[str], proxies: TrustedProxies) -> None:
         self._allowed = AllowedOrigins(allowed)
         self._proxies = proxies
-        self._refused: Counter[str] = Counter(request=0, upgrade=0, preflight=0)
+        self._refused: Counter[str] = Counter(request=0, upgrade=0, preflight=0, cookie=0)
 
     def preflight(self, request: web.Request) -> web.Response | None:
         """The answer where a browser asks whether a page may ask; None for every other request.
@@ -51,7 +51,7 @@ class Origins(Collector):
         if request.method != "OPTIONS" or wanted is None:
             return None
         origin = request.headers[hdrs.ORIGIN]
-        if not (self._is_own(origin, request) or origin in self._allowed):
+        if not (self.is_own(origin, request) or origin in self._allowed):
             self._refuse("preflight", origin, request)
         headers = {
             hdrs.ACCESS_CONTROL_ALLOW_METHODS: "GET, HEAD, POST",
@@ -70,7 +70,7 @@ class Origins(Collector):
         if request.method in _READING and not is_upgrade:
             return
         origin = request.headers[hdrs.ORIGIN]
-        if not (self._is_own(origin, request) or origin in self._allowed):
+        if not (self.is_own(origin, request) or origin in self._allowed):
             self._refuse("upgrade" if is_upgrade else "request", origin, request)
 
     async def mark(self, request: web.Request, response: web.StreamResponse) -> None:
@@ -83,8 +83,8 @@ class Origins(Collector):
             response.headers[hdrs.ACCESS_CONTROL_ALLOW_ORIGIN] = origin
             response.headers[hdrs.ACCESS_CONTROL_EXPOSE_HEADERS] = _EXPOSED
 
-    def _is_own(self, origin: str, request: web.Request) -> bool:
-        """Whether host and port are those that the request was sent to.
+    def is_own(self, origin: str, request: web.Request) -> bool:
+        """Whether host and port of an origin, or of another address, are those that the request was sent to.
 
         The scheme counts where the server itself speaks HTTPS or a trusted proxy tells it: otherwise what ends TLS in
         front of the server is not known.
@@ -95,6 +95,17 @@ class Origins(Collector):
             host = _last(request.headers.get(hdrs.X_FORWARDED_HOST, host))
             sent_scheme = _last(request.headers.get(hdrs.X_FORWARDED_PROTO, sent_scheme)).lower()
         return sent_scheme == scheme and is_of_host(origin, host)
+
+    def is_secure(self, request: web.Request) -> bool:
+        """Whether the request came over HTTPS, to the server itself or to a trusted proxy that says so."""
+        if (request.remote or "") in self._proxies:
+            return _last(request.headers.get(hdrs.X_FORWARDED_PROTO, request.scheme)).lower() == "https"
+        return request.secure
+
+    def count_cookie(self, request: web.Request) -> None:
+        """A request had a session's cookie, and came from no page of this server."""
+        self._refused["cookie"] += 1
+        _log.warning("refused the cookie of a session from %s: of another's page, or of none", client_address(request))
 
     def _refuse(self, what: str, origin: str, request: web.Request) -> None:
         self._refused[what] += 1

@@ -1,0 +1,126 @@
+/** The gateway over HTTP: one call for each action, typed by the platform's own description (`/openapi.json`). */
+import type { components } from "../generated/api";
+
+type Schemas = components["schemas"];
+type AnswerKey = Extract<keyof Schemas, `${string}.answer`>;
+
+/** The names of all actions. */
+export type Action = AnswerKey extends `${infer A}.answer` ? A : never;
+/** What an action takes. */
+export type Fields<A extends Action> = `${A}.fields` extends keyof Schemas
+  ? Omit<Schemas[`${A}.fields`], "actionid" | "strict">
+  : Record<string, never>;
+type Envelope<A extends Action> = `${A}.answer` extends keyof Schemas ? Schemas[`${A}.answer`] : never;
+/** What an action answers. */
+export type Result<A extends Action> = Envelope<A> extends { result: infer R } ? R : never;
+
+/** A refusal: `code` is the gateway's, `info` says what was wrong. */
+export class GatewayError extends Error {
+  readonly code: number;
+  readonly info: string;
+  readonly status: number;
+
+  constructor(code: number, info: string, status: number) {
+    super(info);
+    this.name = "GatewayError";
+    this.code = code;
+    this.info = info;
+    this.status = status;
+  }
+}
+
+/** Nobody answered, or what answered is no gateway. */
+export class Unreachable extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause));
+    this.name = "Unreachable";
+  }
+}
+
+export const NOT_AUTHENTICATED = 10402;
+export const NOT_PERMITTED = 10403;
+export const NO_RECORD = 10404;
+
+export interface GatewayOptions {
+  /** The platform's address with its path, ending in `/`; without one it is the page's own. */
+  base?: string;
+  /** An access token or API key; without one a page's session is used, which is a cookie that no script reads. */
+  token?: string;
+  /** Milliseconds after which a call is given up. */
+  timeoutMs?: number;
+}
+
+/** A page of a list, and how many records there are in all. */
+export interface Page<R> {
+  rows: R[];
+  total: number;
+}
+
+interface AnyEnvelope {
+  code: number;
+  info?: string;
+  result?: unknown;
+  total_records?: number;
+}
+
+/** Calls actions. */
+export class Gateway {
+  private readonly base: string;
+  private readonly token: string | undefined;
+  private readonly timeoutMs: number;
+
+  constructor(options: GatewayOptions = {}) {
+    this.base = options.base ?? "";
+    this.token = options.token;
+    this.timeoutMs = options.timeoutMs ?? 60_000;
+  }
+
+  /** An action's result; throws GatewayError or Unreachable. */
+  async call<A extends Action>(action: A, fields: Fields<A>, signal?: AbortSignal): Promise<Result<A>> {
+    const envelope = await this.envelope(`apiproxy/api/${action}`, fields, signal);
+    return envelope.result as Result<A>;
+  }
+
+  /** A page of an action that lists, however it says how many there are. */
+  async page<A extends Action>(action: A, fields: Fields<A>, signal?: AbortSignal): Promise<Page<RowOf<Result<A>>>> {
+    const envelope = await this.envelope(`apiproxy/api/${action}`, fields, signal);
+    const result = envelope.result as unknown[] | { data: unknown[]; total_records?: number };
+    if (Array.isArray(result)) return { rows: result as RowOf<Result<A>>[], total: envelope.total_records ?? result.length };
+    return { rows: result.data as RowOf<Result<A>>[], total: result.total_records ?? result.data.length };
+  }
+
+  /** The result of a component path, as `GET` where there are no `fields`. */
+  async path(path: string, query: Record<string, string> = {}, fields?: object, signal?: AbortSignal): Promise<unknown> {
+    const search = new URLSearchParams(query).toString();
+    const envelope = await this.envelope(search ? `${path}?${search}` : path, fields, signal);
+    return envelope.result;
+  }
+
+  private async envelope(path: string, fields: object | undefined, signal?: AbortSignal): Promise<AnyEnvelope> {
+    const headers: Record<string, string> = this.token
+      ? { Authorization: `Bearer ${this.token}` }
+      : { "Terrazzo-Session": "cookie" };
+    const limit = AbortSignal.timeout(this.timeoutMs);
+    const init: RequestInit = { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
+    if (fields !== undefined) {
+      headers["Content-Type"] = "application/json";
+      init.method = "POST";
+      init.body = JSON.stringify(fields);
+    }
+    let response: Response;
+    let envelope: AnyEnvelope;
+    try {
+      response = await fetch(this.base + path, init);
+      envelope = (await response.json()) as AnyEnvelope;
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new Unreachable(error);
+    }
+    if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
+    if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status);
+    return envelope;
+  }
+}
+
+/** A record of a list's result. */
+export type RowOf<R> = R extends (infer T)[] ? T : R extends { data: (infer T)[] } ? T : never;

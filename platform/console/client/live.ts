@@ -1,0 +1,209 @@
+/** What happens, as it happens: subscriptions over one WebSocket that heals itself and goes on where it was. */
+
+export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command";
+export type LiveState = "idle" | "connecting" | "open" | "lost";
+
+/** One frame: `seq` rises, `data` is as the action answers it that reads the same. */
+export interface Frame {
+  kind: LiveKind;
+  seq: number;
+  data: Record<string, unknown>;
+}
+
+/** Frames that will not come: more than the client took, or older than what is kept. */
+export interface Gap {
+  since: number;
+  seq: number;
+  lost: number | null;
+  reason: string;
+}
+
+export interface Wanted {
+  kinds: LiveKind[];
+  object_id?: string | number;
+  terminal_id?: string | number;
+  keys?: string[];
+}
+
+export interface Listener {
+  onFrame: (frame: Frame) => void;
+  /** Something may be missing: read again what is shown. */
+  onGap?: (gap: Gap) => void;
+  /** The platform refused or ended the subscription. */
+  onEnd?: (code: number, info: string) => void;
+}
+
+interface Subscription extends Listener {
+  wanted: Wanted;
+  number: number; // the platform's; 0: not subscribed now
+  since: number | undefined; // the last frame that came
+}
+
+interface Message {
+  resp: string;
+  actionid?: number;
+  code?: number;
+  info?: string;
+  result?: { subscription: number; seq: number };
+  subscription?: number;
+  kind?: LiveKind;
+  seq?: number;
+  data?: Record<string, unknown>;
+  gap?: Gap;
+  end?: { code: number; info: string };
+}
+
+export interface LiveOptions {
+  /** `ws://host:port/apiproxy/api`. */
+  url: () => string;
+  /** A token; without one the page's session counts. */
+  token?: string;
+  onState?: (state: LiveState) => void;
+  leastMs?: number;
+  mostMs?: number;
+}
+
+/** Connects while there is a subscription, and not otherwise. */
+export class Live {
+  private readonly options: LiveOptions;
+  private readonly subscriptions = new Map<number, Subscription>(); // by our own number
+  private readonly byNumber = new Map<number, Subscription>();
+  private socket: WebSocket | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private failures = 0;
+  private count = 0;
+  state: LiveState = "idle";
+
+  constructor(options: LiveOptions) {
+    this.options = options;
+  }
+
+  /** Subscribes; the result unsubscribes. */
+  subscribe(wanted: Wanted, listener: Listener): () => void {
+    const id = ++this.count;
+    const subscription: Subscription = { ...listener, wanted, number: 0, since: undefined };
+    this.subscriptions.set(id, subscription);
+    if (this.state === "open") this.ask(id, subscription);
+    else if (this.state === "idle") this.connect();
+    return () => this.unsubscribe(id);
+  }
+
+  /** Tries at once, as after a login or when the machine wakes up. */
+  retry(): void {
+    if (this.state === "lost") this.connect();
+  }
+
+  /** Ends the connection; subscriptions go on with the next one. */
+  restart(): void {
+    this.drop();
+    if (this.subscriptions.size) this.connect();
+  }
+
+  private unsubscribe(id: number): void {
+    const subscription = this.subscriptions.get(id);
+    if (!subscription) return;
+    this.subscriptions.delete(id);
+    if (subscription.number) {
+      this.byNumber.delete(subscription.number);
+      this.send({ action: "unsubscribe", subscription: subscription.number });
+    }
+    if (!this.subscriptions.size) {
+      this.drop();
+      this.change("idle");
+    }
+  }
+
+  private connect(): void {
+    clearTimeout(this.timer);
+    this.change(this.failures ? "lost" : "connecting");
+    const socket = (this.socket = new WebSocket(this.options.url()));
+    socket.onopen = () => this.onOpen(socket);
+    socket.onmessage = (event: MessageEvent<string>) => {
+      if (socket === this.socket) this.onMessage(JSON.parse(event.data) as Message);
+    };
+    socket.onclose = () => {
+      if (socket === this.socket) this.onClose();
+    };
+  }
+
+  private drop(): void {
+    clearTimeout(this.timer);
+    const socket = this.socket;
+    this.socket = undefined;
+    socket?.close();
+    this.forget();
+  }
+
+  private forget(): void {
+    this.byNumber.clear();
+    for (const each of this.subscriptions.values()) each.number = 0;
+  }
+
+  private onOpen(socket: WebSocket): void {
+    if (socket !== this.socket) return;
+    this.failures = 0;
+    if (this.options.token) this.send({ action: "ping", Authorization: `Bearer ${this.options.token}` });
+    this.change("open");
+    for (const [id, each] of this.subscriptions) this.ask(id, each);
+  }
+
+  private onClose(): void {
+    this.forget();
+    this.failures += 1;
+    this.change("lost");
+    const { leastMs = 500, mostMs = 30_000 } = this.options;
+    const most = Math.min(mostMs, leastMs * 2 ** Math.min(this.failures, 10));
+    this.timer = setTimeout(() => this.connect(), most * (0.5 + Math.random() / 2));
+  }
+
+  private ask(id: number, each: Subscription): void {
+    const since = each.since === undefined ? {} : { since: each.since };
+    this.send({ action: "subscribe", actionid: id, ...each.wanted, ...since });
+  }
+
+  private onMessage(message: Message): void {
+    if (message.resp === "subscribe") this.onAnswer(message);
+    else if (message.resp === "live") this.onLive(message);
+  }
+
+  private onAnswer(message: Message): void {
+    const subscription = this.subscriptions.get(message.actionid ?? 0);
+    if (message.code !== 200 || !message.result) {
+      subscription?.onEnd?.(message.code ?? 0, message.info ?? "");
+      return;
+    }
+    if (!subscription) {
+      this.send({ action: "unsubscribe", subscription: message.result.subscription });
+      return;
+    }
+    subscription.number = message.result.subscription;
+    subscription.since ??= message.result.seq;
+    this.byNumber.set(subscription.number, subscription);
+  }
+
+  private onLive(message: Message): void {
+    const subscription = this.byNumber.get(message.subscription ?? 0);
+    if (!subscription) return;
+    if (message.gap) {
+      subscription.since = message.gap.seq;
+      subscription.onGap?.(message.gap);
+    } else if (message.end) {
+      this.byNumber.delete(subscription.number);
+      subscription.number = 0;
+      subscription.onEnd?.(message.end.code, message.end.info);
+    } else if (message.kind && message.data) {
+      subscription.since = message.seq;
+      subscription.onFrame({ kind: message.kind, seq: message.seq ?? 0, data: message.data });
+    }
+  }
+
+  private send(message: object): void {
+    if (this.socket?.readyState === WebSocket.OPEN) this.socket.send(JSON.stringify(message));
+  }
+
+  private change(state: LiveState): void {
+    if (state === this.state) return;
+    this.state = state;
+    this.options.onState?.(state);
+  }
+}

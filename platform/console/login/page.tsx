@@ -1,0 +1,129 @@
+/** Logging in: the first page, and the dialog over any other where the session has ended. */
+import { useRef, useState } from "preact/hooks";
+import { GatewayError } from "../client/gateway.ts";
+import { Field, Problem } from "../parts/basics.tsx";
+import { isReachable, login, session } from "../shell/api.ts";
+import { chooseLanguage, chooseTheme, shownTheme } from "../shell/preferences.ts";
+import { language, t, words } from "../words/words.ts";
+
+const w = words({
+  user: ["User name", "用户名"],
+  password: ["Password", "密码"],
+  code: ["Code of the second factor", "第二因素验证码"],
+  codeHint: ["From your app, or a recovery code", "来自您的应用，或恢复代码"],
+  login: ["Log in", "登录"],
+  wrong: ["User name or password is wrong, or the user is deactivated.", "用户名或密码错误，或用户已停用。"],
+  wrongDo: ["Check both, or ask an administrator for another password.", "请检查两者，或向管理员申请新密码。"],
+  locked: ["Too many failed logins from here.", "此处登录失败次数过多。"],
+  lockedDo: ["Wait some minutes, or ask an administrator.", "请等待几分钟，或联系管理员。"],
+  dark: ["Dark", "深色"],
+  light: ["Light", "浅色"],
+  away: ["The platform does not answer; it is tried again by itself.", "平台没有响应；系统会自动重试。"],
+});
+
+export function Login({ isAgain = false }: { isAgain?: boolean }) {
+  const known = session.value?.username ?? "";
+  const [username, setUsername] = useState(known);
+  const [password, setPassword] = useState("");
+  const [code, setCode] = useState("");
+  const [needsCode, setNeedsCode] = useState(false);
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const field = useRef<HTMLFormElement>(null);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    setBusy(true);
+    setError(undefined);
+    try {
+      await login(username, password, needsCode ? code : undefined);
+    } catch (failure) {
+      if (failure instanceof GatewayError && /second factor|code:/i.test(failure.info)) setNeedsCode(true);
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const form = (
+    <form ref={field} class="form" onSubmit={(event) => void submit(event)}>
+      <Field
+        label={t(w.user)}
+        name="username"
+        autocomplete="username"
+        required
+        maxLength={64}
+        value={username}
+        readOnly={isAgain}
+        autoFocus={!isAgain}
+        onInput={(event) => setUsername(event.currentTarget.value)}
+      />
+      <Field
+        label={t(w.password)}
+        name="password"
+        type="password"
+        autocomplete="current-password"
+        required
+        maxLength={256}
+        value={password}
+        autoFocus={isAgain}
+        onInput={(event) => setPassword(event.currentTarget.value)}
+      />
+      {needsCode && (
+        <Field
+          label={t(w.code)}
+          hint={t(w.codeHint)}
+          name="code"
+          autocomplete="one-time-code"
+          inputMode="numeric"
+          maxLength={64}
+          value={code}
+          onInput={(event) => setCode(event.currentTarget.value)}
+        />
+      )}
+      <Failure error={error} />
+      {!isReachable.value && !error && <div class="problem">{t(w.away)}</div>}
+      <button class="primary" disabled={isBusy}>
+        {t(w.login)}
+      </button>
+    </form>
+  );
+  if (isAgain) return form;
+  return (
+    <main class="login">
+      <section class="card">
+        <h1>
+          <img src={document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href} alt="" />
+          {"Terrazzo"}
+        </h1>
+        {form}
+        <Choices />
+      </section>
+    </main>
+  );
+}
+
+function Failure({ error }: { error: unknown }) {
+  if (!error) return null;
+  if (!(error instanceof GatewayError) || error.code !== 10402) return <Problem error={error} />;
+  const isLocked = /too many|wait/i.test(error.info);
+  const isCode = /second factor|code/i.test(error.info);
+  return (
+    <div class="problem" role="alert">
+      <strong>{isCode ? t(w.code) : t(isLocked ? w.locked : w.wrong)}</strong>
+      <span>{isCode ? t(w.codeHint) : t(isLocked ? w.lockedDo : w.wrongDo)}</span>
+    </div>
+  );
+}
+
+function Choices() {
+  const isDark = shownTheme.value === "dark";
+  return (
+    <div class="foot">
+      <button class="plain small" lang={language.value === "zh" ? "en" : "zh-CN"} onClick={() => chooseLanguage(language.value === "zh" ? "en" : "zh")}>
+        {language.value === "zh" ? "English" : "中文"}
+      </button>
+      <button class="plain small" onClick={() => chooseTheme(isDark ? "light" : "dark")}>
+        {t(isDark ? w.light : w.dark)}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,206 @@
+/** Small parts that every page is made of. */
+import type { ComponentChildren, TargetedEvent } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { clock } from "../shell/clock.ts";
+import { w } from "../words/common.ts";
+import { explain } from "../words/errors.ts";
+import { t } from "../words/words.ts";
+
+export type Meaning = "bad" | "warn" | "good" | "info" | "";
+
+/** A word with a meaning; colour never says it alone. */
+export function Tag({ kind = "", children }: { kind?: Meaning; children: ComponentChildren }) {
+  return <span class={`tag ${kind}`}>{children}</span>;
+}
+
+/** Text of others: it can neither turn the line around nor take all room. */
+export function Name({ text, mono = false }: { text: string; mono?: boolean }) {
+  return (
+    <bdi class={mono ? "mono" : undefined} title={text.length > 40 ? text.slice(0, 400) : undefined}>
+      {text.length > 400 ? `${text.slice(0, 400)}…` : text}
+    </bdi>
+  );
+}
+
+/** How old something is, by the platform's clock; the time itself when pointed at. */
+export function Age({ at }: { at: string | null | undefined }) {
+  if (!at) return <span class="dim">{t(w.never)}</span>;
+  const ms = clock.now.value - clock.parse(at);
+  return (
+    <time dateTime={at} title={`${at} ${clock.offset.value}`}>
+      {Number.isNaN(ms) ? at : sinceText(ms)}
+    </time>
+  );
+}
+
+/** `3 min`; what lies in the future says so. */
+export function sinceText(ms: number): string {
+  const s = Math.floor(ms / 1000);
+  if (s < -60) return t(w.inFuture);
+  if (s < 60) return t(w.agoSeconds, { n: Math.max(0, s) });
+  if (s < 3_600) return t(w.agoMinutes, { n: Math.floor(s / 60) });
+  if (s < 172_800) return t(w.agoHours, { n: Math.floor(s / 3_600) });
+  return t(w.agoDays, { n: Math.floor(s / 86_400) });
+}
+
+export function Card(props: { title?: string; more?: ComponentChildren; class?: string; children: ComponentChildren }) {
+  const id = useId();
+  return (
+    <section class={`card ${props.class ?? ""}`} aria-labelledby={props.title ? id : undefined}>
+      {props.title && (
+        <header>
+          <h2 id={id}>{props.title}</h2>
+          {props.more}
+        </header>
+      )}
+      {props.children}
+    </section>
+  );
+}
+
+/** The head of a page, which names the browser's tab too. */
+export function Head(props: { title: string; name?: boolean; sub?: ComponentChildren; children?: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${props.title.slice(0, 80)} · Terrazzo`;
+  }, [props.title]);
+  return (
+    <div class="head">
+      <h1>{props.name ? <bdi>{props.title}</bdi> : props.title}</h1>
+      <span class="sub">{props.sub}</span>
+      {props.children && <div class="actions">{props.children}</div>}
+    </div>
+  );
+}
+
+/** What happened and what can be done. */
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  const told = explain(error);
+  return (
+    <div class="problem" role="alert">
+      <strong>{told.what}</strong>
+      <span>{told.todo}</span>
+      {retry && (
+        <span>
+          <button class="small" onClick={retry}>
+            {t(w.retry)}
+          </button>
+        </span>
+      )}
+    </div>
+  );
+}
+
+/** What to do where there is nothing. */
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="empty">
+      <strong>{title}</strong>
+      {children}
+    </div>
+  );
+}
+
+interface InputProps {
+  type?: "text" | "password" | "number" | "search" | "email" | "url";
+  name?: string;
+  value?: string;
+  placeholder?: string;
+  autocomplete?: "username" | "current-password" | "new-password" | "one-time-code" | "off";
+  inputMode?: "numeric";
+  required?: boolean;
+  readOnly?: boolean;
+  disabled?: boolean;
+  autoFocus?: boolean;
+  minLength?: number;
+  maxLength?: number;
+  min?: string;
+  max?: string;
+  step?: string;
+  onInput?: (event: TargetedEvent<HTMLInputElement>) => void;
+}
+
+/** An input with its name above and what is wrong with it below. */
+export function Field(props: { label: string; wrong?: string; children?: ComponentChildren; hint?: string } & InputProps) {
+  const { label, wrong, children, hint, ...input } = props;
+  const id = useId();
+  return (
+    <label class="field">
+      <span>{label}</span>
+      {children ?? <input {...(input as object)} aria-invalid={wrong ? true : undefined} aria-describedby={wrong || hint ? id : undefined} />}
+      {(wrong || hint) && (
+        <span id={id} class={wrong ? "wrong" : "dim"}>
+          {wrong || hint}
+        </span>
+      )}
+    </label>
+  );
+}
+
+/** A modal dialog; closing it by Escape is the same as by its button. */
+export function Dialog(props: { title: string; onClose: () => void; class?: string; children: ComponentChildren; fixed?: boolean }) {
+  const ref = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    const opener = document.activeElement as HTMLElement | null;
+    ref.current?.showModal();
+    return () => opener?.focus?.();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      class={props.class}
+      aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault();
+        if (!props.fixed) props.onClose();
+      }}
+    >
+      <header>
+        <h2 id={id}>{props.title}</h2>
+        {!props.fixed && (
+          <button class="plain" onClick={props.onClose} aria-label={t(w.close)}>
+            {"✕"}
+          </button>
+        )}
+      </header>
+      {props.children}
+    </dialog>
+  );
+}
+
+/** Text to take away, with a button that copies it. */
+export function Code({ text, label }: { text: string; label: string }) {
+  const [copied, setCopied] = useState(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    setCopied(true);
+    setTimeout(() => setCopied(false), 2_000);
+  };
+  return (
+    <div class="code">
+      <pre tabIndex={0} role="region" aria-label={label}>
+        {text}
+      </pre>
+      {"clipboard" in navigator && (
+        <button class="small" onClick={() => void copy()}>
+          {copied ? t(w.copied) : t(w.copy)}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** A line over a row's last values. */
+export function Spark({ values, label }: { values: readonly number[]; label: string }) {
+  if (values.length < 2) return <svg class="spark" role="img" aria-label={label} />;
+  const least = Math.min(...values);
+  const span = Math.max(...values) - least || 1;
+  const step = 100 / (values.length - 1);
+  const points = values.map((value, i) => `${(i * step).toFixed(2)},${(34 - ((value - least) / span) * 32).toFixed(2)}`);
+  return (
+    <svg class="spark" viewBox="0 0 100 36" preserveAspectRatio="none" role="img" aria-label={label}>
+      <path class="f" d={`M0,36 L${points.join(" L")} L100,36Z`} />
+      <path class="l" d={`M${points.join(" L")}`} />
+    </svg>
+  );
+}

@@ -1,0 +1,142 @@
+/** The page's one gateway and one live connection, and the session behind both. */
+import { computed, signal } from "@preact/signals";
+import { type Action, type Fields, Gateway, GatewayError, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "../client/gateway.ts";
+import { Live, type LiveState } from "../client/live.ts";
+import { clock } from "./clock.ts";
+
+export type Session = Result<"get_session">;
+export type Role = "viewer" | "operator" | "admin";
+
+const KEEP_MS = 300_000; // a session in use is renewed as often; it may stay unused for longer
+const RANKS: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 };
+
+const plain = new Gateway();
+
+/** Whose session it is; null: nobody's; undefined: not known yet. */
+export const session = signal<Session | null | undefined>(undefined);
+/** The session has ended while the page was in use: who logs in again goes on. */
+export const hasExpired = signal(false);
+/** Whether the last request reached the platform. */
+export const isReachable = signal(true);
+export const liveState = signal<LiveState>("idle");
+/** Rises when the connection is back: what is shown may be old. */
+export const healed = signal(0);
+/** The platform serves another console than this one. */
+export const isOutdated = signal(false);
+export const isLost = computed(() => liveState.value === "lost" || !isReachable.value);
+
+let waiting: (() => void)[] = [];
+let wasLost = false;
+
+export const live = new Live({
+  url: () => new URL("apiproxy/api", document.baseURI).href.replace(/^http/, "ws"),
+  onState(state) {
+    liveState.value = state;
+    if (state === "lost" && !wasLost) {
+      wasLost = true;
+      void check();
+    } else if (state === "open" && wasLost) {
+      wasLost = false;
+      isReachable.value = true;
+      healed.value += 1;
+      void lookForUpgrade();
+    }
+  },
+});
+
+/** An action's result. Where the session has ended, it waits until somebody has logged in again. */
+export function call<A extends Action>(action: A, fields: Fields<A>, abort?: AbortSignal): Promise<Result<A>> {
+  return inSession(() => plain.call(action, fields, abort));
+}
+
+/** A page of an action that lists. */
+export function page<A extends Action>(action: A, fields: Fields<A>, abort?: AbortSignal): Promise<Page<RowOf<Result<A>>>> {
+  return inSession(() => plain.page(action, fields, abort));
+}
+
+async function inSession<T>(ask: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      const found = await ask();
+      isReachable.value = true;
+      return found;
+    } catch (error) {
+      if (error instanceof Unreachable) isReachable.value = false;
+      const isEnded = error instanceof GatewayError && error.code === NOT_AUTHENTICATED;
+      if (!isEnded || !session.value) throw error;
+      hasExpired.value = true;
+      await new Promise<void>((resume) => waiting.push(resume));
+    }
+  }
+}
+
+/** Asks whose session this is. */
+export async function check(): Promise<void> {
+  try {
+    const found = await plain.call("get_session", {});
+    const before = session.value;
+    isReachable.value = true;
+    if (before && before.id !== found.id) location.reload(); // another user's page must not stay
+    clock.set(found.now_us / 1_000, found.zone);
+    session.value = found;
+    hasExpired.value = false;
+    const resumed = waiting;
+    waiting = [];
+    for (const resume of resumed) resume();
+  } catch (error) {
+    if (error instanceof Unreachable) isReachable.value = false;
+    else if (session.value) hasExpired.value = true;
+    else session.value = null;
+    if (error instanceof Unreachable && session.value === undefined) setTimeout(() => void check(), 2_000);
+  }
+}
+
+/** Logs in: the session is a cookie, which no script sees. Throws as `call` does. */
+export async function login(username: string, password: string, code?: string): Promise<void> {
+  await plain.call("login", { username, password, ...(code ? { code } : {}) });
+  await check();
+  live.restart();
+}
+
+/** Ends the session, for all tabs. */
+export async function logout(): Promise<void> {
+  try {
+    await plain.call("logout", {});
+  } finally {
+    location.hash = "";
+    location.reload();
+  }
+}
+
+/** Whether the user's role reaches another. */
+export function may(role: Role): boolean {
+  const who = session.value;
+  return !!who && (!!who.is_super || RANKS[who.role as Role] >= RANKS[role]);
+}
+
+/** Looks whether the platform has another console meanwhile. */
+export async function lookForUpgrade(): Promise<void> {
+  const own = document.querySelector<HTMLMetaElement>('meta[name="terrazzo-build"]')?.content;
+  try {
+    const text = await (await fetch("./", { cache: "no-cache" })).text();
+    const found = /name="terrazzo-build" content="(\w+)"/.exec(text)?.[1];
+    if (own && found && own !== found) isOutdated.value = true;
+  } catch {
+    isReachable.value = false;
+  }
+}
+
+/** Keeps the session and looks for upgrades, while the page is looked at. */
+export function keepSession(): void {
+  setInterval(() => {
+    if (document.hidden || !session.value) return;
+    void check();
+    void lookForUpgrade();
+  }, KEEP_MS);
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden || !session.value) return;
+    live.retry();
+    void check();
+  });
+  addEventListener("online", () => live.retry());
+}

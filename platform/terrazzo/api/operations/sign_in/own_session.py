@@ -1,0 +1,79 @@
+"""Who one is, what one may, and what a client has to know of the platform to show it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import SYSTEM, Actor, Role
+from terrazzo.times import format_spaced, now_us
+
+
+class SessionQuery(msgspec.Struct, kw_only=True):
+    """Nothing is needed."""
+
+
+class TerminalAddresses(msgspec.Struct):
+    """Ports at which terminals log in: plain, over TLS, and over WebSocket at /mqtt; null: it is off."""
+
+    port: int | None
+    tls_port: int | None
+    websocket_port: int | None
+
+
+class OwnSession(msgspec.Struct):
+    """Whose token it is. ``zone``: of all times without an offset; ``now``: the platform's clock, in that zone;
+    ``idle_s``: for which a session in a cookie may stay unused."""
+
+    id: int
+    username: str
+    role: Literal["viewer", "operator", "admin"]
+    is_super: int
+    company_id: str
+    company: str
+    zone: str
+    now: str
+    now_us: int
+    idle_s: float
+    version: str
+    mqtt: TerminalAddresses
+
+
+async def handle_get_session(services: Services, actor: Actor, request: SessionQuery) -> OwnSession:
+    """What a client asks first."""
+    company, now, ports = await services.entities.companies.item(SYSTEM, actor.company_id), now_us(), services.mqtt
+    return OwnSession(
+        id=actor.user_id,
+        username=actor.username,
+        role=_ROLES[actor.role],
+        is_super=int(actor.is_super),
+        company_id=str(actor.company_id),
+        company=company["name"],
+        zone=str(services.zone),
+        now=format_spaced(now, services.zone),
+        now_us=now,
+        idle_s=services.session_s,
+        version=services.version,
+        mqtt=TerminalAddresses(ports.plain, ports.tls, ports.websocket),
+    )
+
+
+_ROLES: dict[Role, Literal["viewer", "operator", "admin"]] = {
+    Role.VIEWER: "viewer",
+    Role.OPERATOR: "operator",
+    Role.ADMIN: "admin",
+}
+
+OPERATIONS = (
+    Operation(
+        name="get_session",
+        summary="Who one is and may be, the platform's time zone, clock, version and MQTT ports",
+        request=SessionQuery,
+        result=OwnSession,
+        permission=Role.VIEWER,
+        handler=handle_get_session,
+    ),
+)

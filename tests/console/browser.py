@@ -1,0 +1,104 @@
+"""Chromium with a console in it: what it complained of, what it asked for, and what axe-core finds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from console_build import CONSOLE
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from support import require_program
+
+AXE = CONSOLE / "node_modules" / "axe-core" / "axe.min.js"
+WITHOUT = ["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run"]
+_MS = 20_000  # that something may take on a busy machine
+
+
+@dataclass
+class Tab:
+    """A page of the console, and all that must not be said of it.
+
+    Attributes:
+        expected: patterns of console messages that a test provokes.
+    """
+
+    page: Page
+    base: str
+    said: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def listen(self) -> None:
+        """Notes what happens from now on."""
+        self.page.set_default_timeout(_MS)
+        self.page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        self.page.on("pageerror", lambda error: self.said.append(f"error: {error}"))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, route: str = "") -> None:
+        """Goes to a page of the console."""
+        self.page.goto(f"{self.base}/{route}")
+
+    def login(self, username: str, password: str) -> None:
+        """Logs in at the form."""
+        self.page.fill("input[name=username]", username)
+        self.page.fill("input[name=password]", password)
+        self.page.click("form button.primary")
+        self.page.wait_for_selector("main#main")
+
+    def run(self, script: str) -> Any:
+        """The value of a script, which the page's policy does not stop: it comes from the debugger."""
+        session = self.page.context.new_cdp_session(self.page)
+        asked = {"expression": script, "awaitPromise": True, "returnByValue": True}
+        found = session.send("Runtime.evaluate", asked)
+        session.detach()
+        assert "exceptionDetails" not in found, found
+        return found["result"].get("value")
+
+    def complaints(self) -> list[str]:
+        """Console messages, errors, violations of the policy and requests to others."""
+        patterns = [re.compile(each) for each in self.expected]
+        said = [each for each in self.said if not any(pattern.search(each) for pattern in patterns)]
+        own = (self.base, self.base.replace("http", "ws", 1), "data:", "blob:")
+        return said + [f"foreign request: {url}" for url in self.asked if not url.startswith(own)]
+
+    def accessibility(self) -> list[str]:
+        """What axe-core finds, each with the place."""
+        self.run(AXE.read_text(encoding="utf-8") + "\n;0")
+        options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+        found = self.run(f"axe.run(document, {json.dumps(options)})")
+        return [
+            f"{each['id']}: {node['html'][:200]} ({node.get('failureSummary', '')[:300]})"
+            for each in found["violations"]
+            for node in each["nodes"]
+        ]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Debian's Chromium, headless."""
+    program = require_program("chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=WITHOUT)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def open_tab(browser: Browser, base: str, **context: Any) -> Tab:
+    """A tab of a profile of its own, 1280 by 800 unless told otherwise."""
+    options: dict[str, Any] = {"viewport": {"width": 1280, "height": 800}, "locale": "en-US", **context}
+    return tab_of(browser.new_context(**options), base)
+
+
+def tab_of(context: BrowserContext, base: str) -> Tab:
+    """One more tab of a profile."""
+    tab = Tab(context.new_page(), base)
+    tab.listen()
+    return tab

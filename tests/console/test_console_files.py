@@ -1,0 +1,89 @@
+"""What is served at ``/``: files by hash, the policy, and no word of the session to anybody."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from console_build import CONSOLE, build_console
+
+from api.api_rig import Rig, open_rig
+from terrazzo.api.transports.console import files as console_files
+from terrazzo.api.transports.console.files import NOT_BUILT, POLICY
+
+WANTED = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src blob:; "
+    "connect-src 'self'; font-src 'self'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'; report-uri "
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built() -> None:
+    build_console()
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        yield opened
+
+
+async def test_the_page_and_its_files(rig: Rig) -> None:
+    async with rig.http.get("/") as response:
+        page = await response.text()
+        assert response.headers["Cache-Control"] == "no-cache"
+        assert response.headers["Content-Security-Policy"].startswith(WANTED)
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        assert response.headers["Referrer-Policy"] == "same-origin"
+    named = re.findall(r'(?:src|href)="([^"]+)"', page)
+    assert len(named) >= 3
+    assert all(re.fullmatch(r"console/[\w-]+-[0-9A-Za-z]{8}\.(js|css|svg)", name) for name in named), named
+    for name in named:
+        async with rig.http.get(f"/{name}", headers={"Accept-Encoding": "gzip"}) as response:
+            assert response.status == 200
+            assert "immutable" in response.headers["Cache-Control"]
+            assert response.headers["X-Content-Type-Options"] == "nosniff"
+            etag = response.headers["ETag"]
+        async with rig.http.get(f"/{name}", headers={"If-None-Match": etag}) as response:
+            assert response.status == 304
+
+
+async def test_nothing_else_is_served(rig: Rig) -> None:
+    for path in ("/console/built.sha256", "/console/../files.py", "/console/%2e%2e/files.py", "/console/none.js"):
+        async with rig.http.get(path) as response:
+            assert response.status == 404, path
+
+
+async def test_a_platform_without_a_console_says_how_to_get_one(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_files, "_built", lambda: Path("/nowhere"))
+    async with rig.http.get("/") as response:
+        assert (response.status, await response.text()) == (404, NOT_BUILT)
+
+
+async def test_reports_of_the_policy_are_counted_and_bounded(rig: Rig) -> None:
+    report = {"csp-report": {"effective-directive": "script-src", "blocked-uri": "https://evil.example/\n" * 50}}
+    bodies = [json.dumps(report).encode(), b"x", b"[" * 5_000, b'{"csp-report": {"effective-directive": "made-up"}}']
+    for body in bodies:
+        async with rig.http.post("/console/policy-reports", data=body) as response:
+            assert response.status == 204
+    async with rig.http.post("/console/policy-reports", data=b" " * 9_000) as response:
+        assert response.status == 413
+    async with rig.http.get("/metrics") as response:
+        text = await response.text()
+    counts = dict(re.findall(r'terrazzo_console_policy_reports_total\{directive="([\w-]+)"\} (\d+)', text))
+    assert (counts["script-src"], counts["other"], "made-up" in counts) == ("1", "3", False)
+
+
+def test_the_policy_names_no_other_host() -> None:
+    assert "http" not in POLICY
+    assert "unsafe" not in POLICY
+
+
+def test_the_lock_file_names_no_addresses() -> None:
+    text = (CONSOLE / "package-lock.json").read_text()
+    assert "://" not in text
+    assert '"resolved"' not in text

@@ -25,7 +25,7 @@ def demo_plant(data: Path, **environment: str) -> Iterator[DemoPlant]:
         wait_for(lambda: (data / "demo-passwords").exists(), "the demo's passwords")
         wait_for(lambda: _is_login(running), "the demo's users", timeout_s=30)
         running.login("demo-admin", running.password("demo-admin"))
-        wait_for(lambda: running.call("get_last_grid", terminal_id="demo-sealed-1")["data"], "reports", timeout_s=40)
+        wait_for(lambda: running.call("get_last_grid", terminal_id="demo-chiller-1")["data"], "reports", timeout_s=40)
         yield running
 
 

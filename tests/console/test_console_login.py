@@ -70,10 +70,10 @@ def test_what_loads_from_the_login_to_a_usable_overview_is_light(plant: DemoPlan
 
 def test_search_is_one_key_away(admin: Tab) -> None:
     admin.page.keyboard.press("Control+k")
-    admin.page.keyboard.type("scram-256")
-    expect(admin.page.get_by_role("option").first).to_contain_text("demo-scram-256")
+    admin.page.keyboard.type("meter-air")
+    expect(admin.page.get_by_role("option").first).to_contain_text("demo-meter-air")
     admin.page.keyboard.press("Enter")
-    admin.page.wait_for_url(re.compile("#/terminals/demo-scram-256"))
+    admin.page.wait_for_url(re.compile("#/terminals/demo-meter-air"))
 
 
 @pytest.mark.parametrize("language", ["en-US", "zh-CN"])

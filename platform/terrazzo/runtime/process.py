@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
+import os
 import signal
 from collections.abc import Awaitable, Callable
 
 from terrazzo.config.sections import Config
 from terrazzo.runtime.serve import ListenAddresses, Platform
+from terrazzo.runtime.service_notify import ServiceManager
+
+_log = logging.getLogger(__name__)
 
 _GC_AFTER = (20_000, 2, 1_500)
 """Objects between two collections: a batch's thousands of records end by themselves. What is looked at in one go, which
@@ -31,17 +36,32 @@ async def run(config: Config, *, started: Callable[[Platform, ListenAddresses], 
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stopping.set)
-    platform = Platform(config)
+    platform, manager = Platform(config), ServiceManager(os.environ)
     addresses = await platform.start()
     tune_collector()
     platform.watch.excuse()
-    loop.add_signal_handler(signal.SIGHUP, platform.reload_certificates)
+
+    def reload() -> None:
+        manager.tell_reloading()
+        platform.reload_certificates()
+        _log.warning("SIGHUP: TLS files were read again; all other keys of the configuration need a restart")
+        manager.tell_ready(_said(addresses))
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    manager.watch(platform.tasks)
     try:
         await started(platform, addresses)
+        manager.tell_ready(_said(addresses))
         await _first_of(stopping, platform.failed)
     finally:
+        manager.tell_stopping()
+        await manager.stop()
         await platform.stop()
     return 1 if platform.failed.is_set() else 0
+
+
+def _said(addresses: ListenAddresses) -> str:
+    return f"Serving {addresses.http} and {' '.join(addresses.mqtt)}"
 
 
 def tune_collector() -> None:

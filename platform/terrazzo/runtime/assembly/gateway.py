@@ -36,6 +36,7 @@ from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.certificates import Tls
 from terrazzo.runtime.assembly.collectors import BuildCollector, StatsCollector
+from terrazzo.runtime.assembly.host_metrics import HostCollector
 from terrazzo.runtime.assembly.logins import Logins
 from terrazzo.runtime.assembly.memory_metrics import MemoryCollector, ProcessMemoryCollector
 from terrazzo.runtime.assembly.metadata import Metadata
@@ -206,6 +207,7 @@ class GatewayServers:
 
     def _collectors(self) -> Sequence[Collector]:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects
+        limits = self._config.limits
         return [
             *part_metrics(
                 store=parts.store.stats,
@@ -247,6 +249,7 @@ class GatewayServers:
             ProcessMemoryCollector(parts.store.stats),
             parts.tls.watch,
             BuildCollector(build_info()),
+            HostCollector(self._config.data_dir, msgspec.structs.asdict(limits), self._clock),
         ]
 
     def _listeners(self) -> Sequence[Listeners[Any]]:

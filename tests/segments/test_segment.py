@@ -72,7 +72,7 @@ def check_summary(segment: Segment, name: str, column: PointColumn, carried: lis
 
 
 @given(found=records(bodies), mosaic=st.booleans(), packing=packings)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_everything_comes_back(found: Records, mosaic: bool, packing: Packing) -> None:
     segment = sealed(found, mosaic=mosaic, packing=packing)
     assert segment.count == len(found)

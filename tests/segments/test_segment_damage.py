@@ -19,9 +19,10 @@ from terrazzo_adapters.segments import Packing, Segment, SegmentDamaged, encode
 from terrazzo_adapters.segments.chunks import decode_chunk, encode_chunk
 from terrazzo_adapters.segments.columns import decode_column, encode_column
 from terrazzo_adapters.segments.head import decode_head
-from terrazzo_adapters.segments.numbers import decode_floats, decode_integers, encode_floats, encode_integers
+from terrazzo_adapters.segments.numeric import decode_floats, decode_integers, encode_floats, encode_integers
 from terrazzo_adapters.segments.packing import MOST_FRAME_BYTES, Damaged, decode_frame, encode_frame
 from terrazzo_adapters.segments.shapes import Shape, Shapes, decode_shapes
+from terrazzo_adapters.segments.templates import decode_template, encode_template, find_templates
 from terrazzo_adapters.segments.texts import decode_texts, encode_texts, make_texts
 from terrazzo_adapters.segments.times import decode_times, encode_times
 from terrazzo_adapters.segments.values import decode_values, encode_values, make_values
@@ -93,6 +94,15 @@ def test_a_bomb_takes_no_memory() -> None:
 
 _orders = np.arange(9, dtype=np.int64)
 _column = encode_column(make_values([1, 2.5, None, True, "x"]), _orders[:5], 4, Packing.CHEAP)
+_payloads = [f'{{"a":{n / 4},"b":"{"xy"[n % 2]}","c":{["null", n][n % 2]}}}'.encode() for n in range(9)]
+_template = encode_template(find_templates(_payloads)[0].template, _orders, Packing.CHEAP)
+
+
+def read_template(data: bytes) -> object:
+    template = decode_template(data, _orders)
+    return template.render(), [template.column(each.hole) for each in template.names or () if each.hole >= 0]
+
+
 DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
     (decode_head, PARTS[b""]),
     (decode_frame, encode_frame(b"abc" * 100, Packing.CHEAP)),
@@ -107,13 +117,14 @@ DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
         lambda data: decode_shapes(data, 9, 3),
         Shapes([Shape(True, (0, 2)), Shape(False, ())], _orders % 2).encode(Packing.CHEAP),
     ),
+    (read_template, _template),
     (lambda data: decode_chunk(data, 3), encode_chunk([b"a", b"", b"bcd" * 40], Packing.CHEAP)),
 ]
 
 
 @pytest.mark.parametrize(("decode", "whole"), DECODERS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_hostile_bytes_are_refused_and_nothing_else(
     decode: Callable[[bytes], object], whole: bytes, data: st.DataObject
 ) -> None:

@@ -8,7 +8,7 @@ from itertools import accumulate
 import msgspec
 import numpy as np
 
-from terrazzo_adapters.segments.numbers import decode_integers, encode_integers
+from terrazzo_adapters.segments.numeric import decode_integers, encode_integers
 from terrazzo_adapters.segments.packing import Damaged, Packing, decode_frame, encode_frame
 
 CHUNK_BYTES = {Packing.CHEAP: 64 * 1024, Packing.TIGHT: 128 * 1024}

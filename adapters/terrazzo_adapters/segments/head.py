@@ -15,11 +15,16 @@ MOST_RECORDS = 65_536
 """The most records in a segment: what a reader makes room for."""
 
 
+MOST_TEMPLATES = 64
+"""Of a segment."""
+
+
 class Head(msgspec.Struct, array_like=True):
     """The head of a segment. Times are UTC microseconds.
 
     ``names``: what the records carry, sorted; None where that isn't kept, and bodies are decoded instead.
     ``tally``: None where there are too many sets. ``parts``: CRC-32 by name. ``chunks``: bodies in each.
+    ``templates``: how many there are.
     """
 
     count: int
@@ -31,6 +36,7 @@ class Head(msgspec.Struct, array_like=True):
     names: list[str] | None
     tally: HourTally | None
     chunks: list[int]
+    templates: int
     parts: dict[bytes, int]
 
 
@@ -59,6 +65,8 @@ def decode_head(data: bytes) -> Head:
         head = _decoder.decode(data[len(MAGIC) + 1 : -4])
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Damaged(str(error)) from error
+    if not 0 <= head.templates <= MOST_TEMPLATES:
+        raise Damaged("templates that don't fit")
     if not 0 < head.count <= MOST_RECORDS or any(count < 1 for count in head.chunks) or sum(head.chunks) > head.count:
         raise Damaged("counts that don't fit")
     return head

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo_adapters.segments.numbers import decode_integers, encode_integers
+from terrazzo_adapters.segments.numeric import decode_integers, encode_integers
 from terrazzo_adapters.segments.packing import Damaged, Packing, decode_frame, encode_frame
 
 _encode = msgspec.msgpack.Encoder().encode

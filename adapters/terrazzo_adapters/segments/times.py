@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from terrazzo_adapters.segments.numbers import decode_integers, decode_unsigned, encode_integers
+from terrazzo_adapters.segments.numeric import decode_integers, decode_unsigned, encode_integers
 from terrazzo_adapters.segments.packing import Damaged, Packing
 
 _pair = msgspec.msgpack.Decoder(tuple[bytes, bytes])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import Value
 from terrazzo_adapters.columns.column import FLAG, NUMBER, TEXT, PointColumn
-from terrazzo_adapters.segments.numbers import decode_floats, decode_integers, encode_floats, encode_integers
+from terrazzo_adapters.segments.numeric import decode_floats, decode_integers, encode_floats, encode_integers
 from terrazzo_adapters.segments.packing import Damaged, Packing, decode_frame, encode_frame
 from terrazzo_adapters.segments.texts import NO_TEXTS, Texts, decode_texts, encode_texts, make_texts
 
@@ -36,6 +36,20 @@ class Values(NamedTuple):
     def at(self, places: slice | NDArray[Any]) -> list[Value]:
         """The values at these places as they were."""
         return list(self._objects()[places].tolist())
+
+    def some(self, places: NDArray[np.int64]) -> Values:
+        """Some of the values."""
+        rank = np.zeros(len(self.kinds), np.int64)
+        for kind in (INTEGER, FLOAT, STRING):
+            of_kind = self.kinds == kind
+            rank[of_kind] = np.arange(np.count_nonzero(of_kind))
+        kinds, ranks = self.kinds[places], rank[places]
+        texts = Texts(self.texts.texts, self.texts.numbers[ranks[kinds == STRING]])
+        return Values(kinds, self.integers[ranks[kinds == INTEGER]], self.floats[ranks[kinds == FLOAT]], texts)
+
+    def longest_text(self) -> int:
+        """The most characters of a text, times 4: its bytes are no more."""
+        return 4 * max(map(len, self.texts.texts), default=0)
 
     def _objects(self) -> NDArray[Any]:
         for alike in (self.floats, self.integers):

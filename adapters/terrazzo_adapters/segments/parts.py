@@ -1,0 +1,68 @@
+"""The parts of a segment: read by name, each once its checksum was compared."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import TypeVar
+
+from terrazzo_adapters.segments.head import decode_head
+from terrazzo_adapters.segments.packing import Damaged
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+HEAD, TIMES, SHAPES = b"", b"t", b"s"
+
+
+def body_part(number: int) -> bytes:
+    """The name of the part with the bodies of one chunk."""
+    return b"b%d" % number
+
+
+def template_part(number: int) -> bytes:
+    """The name of the part with one template; they are numbered from 1."""
+    return b"g%d" % number
+
+
+def value_part(name: str) -> bytes:
+    """The name of the part with one name's values."""
+    return b"v" + name.encode()
+
+
+class SegmentDamaged(Exception):
+    """A part of a segment is missing, or is not what was written; the others may still be read."""
+
+    def __init__(self, part: bytes, reason: str) -> None:
+        super().__init__(f"part {part!r} of a segment: {reason}")
+        self.part = part
+        self.reason = reason
+
+
+class Parts:
+    """What reads the parts of one segment; whatever it does may raise ``SegmentDamaged``."""
+
+    def __init__(self, read: Callable[[bytes], bytes | None]) -> None:
+        """Reads the head. ``read``: gives a part by its name, None if there is none."""
+        self._read = read
+        self.head = self.checked(HEAD, self._raw(HEAD), decode_head)
+
+    def decoded(self, name: bytes, decode: Callable[[bytes], T]) -> T:
+        """A part as ``decode`` makes it of its bytes."""
+        data = self._raw(name)
+        if zlib.crc32(data) != self.head.parts.get(name):
+            raise SegmentDamaged(name, "checksum")
+        return self.checked(name, data, decode)
+
+    def checked(self, name: bytes, stored: S, decode: Callable[[S], T]) -> T:
+        """What ``decode`` makes of something that came from this part."""
+        try:
+            return decode(stored)
+        except Damaged as error:
+            raise SegmentDamaged(name, str(error)) from error
+
+    def _raw(self, name: bytes) -> bytes:
+        data = self._read(name)
+        if data is None:
+            raise SegmentDamaged(name, "is missing")
+        return data

@@ -42,7 +42,7 @@ stress: .venv/.installed-test
 LONG := tests/broker/test_broker_fuzz.py tests/commands/test_command_killed.py tests/replay tests/mapping/test_mapping_kill.py \
   tests/mapping/test_mapping_against_oracle.py tests/durability tests/analysis/test_analysis_kill.py tests/contract/test_contract_schemathesis.py \
   tests/store/test_store_against_sqlite.py tests/store/test_mosaic_against_sqlite.py tests/store/test_rocksdb_blocks.py \
-  tests/metadata/test_metadata_conditions.py \
+  tests/store/test_rocksdb_sealing_killed.py tests/metadata/test_metadata_conditions.py \
   tests/terminals/test_terminals_claiming_fleet.py
 long: export PYTHONDONTWRITEBYTECODE :=
 long: .venv/.installed-test

@@ -410,6 +410,7 @@ SAMPLES = {
     "users.reset_url": "https://console.example.com/reset",
     "ingest.decoders": '["weather-frame"]',
     "ingest.decoder_ms": "20",
+    "store.seal": "off",
 }
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from open_stores import open_rocks
-from terrazzo.ports.store import Record, StoreFull
+from open_stores import open_rocks, seal
+from terrazzo.ports.store import Record, StoreFull, StoreUnavailable
 from terrazzo_adapters.rocksdb import RocksStore
 
 SERIES = ["g/T1/r", "g/T2/r", "m/1"]
@@ -68,6 +69,38 @@ async def survive_a_full_disk(folder: Path, fill: Callable[[], None], make_room:
     print("stored", number + 1, flush=True)
 
 
+async def seal_on_a_full_disk(folder: Path) -> None:
+    """Nothing is lost, and it goes on when there is room."""
+    store = await open_rocks(folder / "db")
+    for number in range(60):
+        await store.append(batch(number))
+    refusals = 0
+    ballast = folder / "ballast"
+    with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(1 << 16))
+    for _ in range(3):
+        try:
+            await seal(store, block=200)
+        except StoreUnavailable:
+            refusals += 1
+    assert not store._sealer.stats.sealed_records, "the disk wasn't full"
+    ballast.unlink()
+    await store.check()
+    assert await stored_batches(store) == 60
+    await seal(store, block=200)
+    assert store._sealer.stats.sealed_records == 60 * BATCH
+    assert await stored_batches(store) == 60
+    await store.append(batch(60))
+    await store.close()
+    store = await open_rocks(folder / "db")
+    assert await stored_batches(store) == 61
+    records = await store.latest(SERIES, 61 * BATCH)
+    assert [record.body[:9] for record in records] == [(b'{"n":%d,"b"' % n)[:9] for n in reversed(range(61 * BATCH))]
+    await store.close()
+    print("refused", refusals, flush=True)
+
+
 def with_ballast(folder: Path) -> tuple[Callable[[], None], Callable[[], None]]:
     ballast = folder / "ballast"
     ballast.write_bytes(os.urandom(8 << 20))
@@ -87,6 +120,8 @@ def main(mode: str, folder: Path) -> None:
         asyncio.run(append_for_ever(folder))
     elif mode == "full-disk":
         asyncio.run(survive_a_full_disk(folder / "db", *with_ballast(folder)))
+    elif mode == "full-disk-sealing":
+        asyncio.run(seal_on_a_full_disk(folder))
     elif mode == "file-limit":
         asyncio.run(survive_a_full_disk(folder / "db", *with_a_file_size_limit()))
 

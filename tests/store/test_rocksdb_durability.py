@@ -57,13 +57,24 @@ def test_a_write_that_the_system_refuses_stops_nothing_for_good(tmp_path):
 
 
 def test_a_full_disk_is_said_and_later_forgotten(tmp_path):
+    said = survived(run_on_small_disk(tmp_path, "full-disk"))
+    assert said[1].startswith("check no space left for the time-series store in ")
+
+
+def test_nothing_is_lost_when_the_disk_is_full_while_records_are_sealed(tmp_path):
+    run = run_on_small_disk(tmp_path, "full-disk-sealing")
+    assert run.returncode == 0, run.stderr
+    assert run.stdout == "refused 3\n"
+
+
+def run_on_small_disk(tmp_path: Path, mode: str) -> subprocess.CompletedProcess[str]:
+    """Runs the process on a disk of 16 MiB."""
     mount = f"mount -t tmpfs -o size=16m tmpfs '{tmp_path}' && exec \"$@\""
     apart = ["unshare", "--map-root-user", "--mount"]
     if not shutil.which("unshare") or subprocess.run([*apart, "true"], check=False).returncode:
         pytest.skip("this machine lets nobody mount a small disk of their own")
-    command = [*apart, "sh", "-c", mount, "sh", *CHILD, "full-disk", str(tmp_path)]
-    said = survived(subprocess.run(command, capture_output=True, text=True, timeout=120, env=shared_modules()))
-    assert said[1].startswith("check no space left for the time-series store in ")
+    command = [*apart, "sh", "-c", mount, "sh", *CHILD, mode, str(tmp_path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, env=shared_modules())
 
 
 def survived(run: subprocess.CompletedProcess[str]) -> list[str]:

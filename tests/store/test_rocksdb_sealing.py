@@ -12,6 +12,10 @@ import pytest
 
 import open_stores
 from open_stores import open_rocks, seal
+from terrazzo.cli import running
+from terrazzo.cli.checks import check_sealing
+from terrazzo.cli.finding import Level
+from terrazzo.config.sections import load_config
 from terrazzo.ports.store import Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import RocksStore, reads
 from terrazzo_adapters.rocksdb import sealing as sealing_module
@@ -170,6 +174,7 @@ async def test_a_damaged_part_costs_its_records_and_no_others(store: RocksStore)
     store._engine.database.rdict[key] = value[:-3] + bytes([value[-3] ^ 1]) + value[-2:]
     left = await every(store, "g/T1/r")
     assert left == records[16:]
+    assert store.stats().damaged_segments
     assert (await store.page(["g/T1/r"], T0, END, offset=0, limit=0)).total == 64
     await store.append([grid(0, number) for number in range(1, 40)])
     await seal(store, block=16)
@@ -197,7 +202,8 @@ def test_the_process_makes_what_is_made_here(monkeypatch: pytest.MonkeyPatch) ->
 
 async def test_what_is_old_is_sealed_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("terrazzo_adapters.rocksdb.store._LOOK_S", 0.01)
-    monkeypatch.setattr("terrazzo_adapters.rocksdb.sealer._SWEEP_S", 0.01)
+    for name in ("_SWEEP_S", "_FIRST_SWEEP_S"):
+        monkeypatch.setattr(f"terrazzo_adapters.rocksdb.sealer.{name}", 0.01)
     monkeypatch.setattr("terrazzo_adapters.rocksdb.sweep._PIECE", 3)
     store = await open_rocks(tmp_path)
     series = [f"m/{number}" for number in range(1, 6)]
@@ -216,11 +222,43 @@ async def test_what_is_old_is_sealed_in_the_background(tmp_path: Path, monkeypat
     await store.close()
 
 
-async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("damaged", "waits", "looked", "levels"),
+    [
+        (0, 0, 0, []),
+        (0, 0, 1, []),
+        (0, 0, 0.25, [Level.OK]),
+        (0, 1, 0.5, [Level.WARN]),
+        (2, 1, 1, [Level.FAIL, Level.WARN]),
+    ],
+)
+def test_doctor_says_how_far_it_is(
+    monkeypatch: pytest.MonkeyPatch, damaged: int, waits: int, looked: float, levels: list[Level]
+) -> None:
+    figures = "".join(
+        f"# TYPE terrazzo_store_{name} gauge\nterrazzo_store_{name} {value}\n"
+        for name, value in (
+            ("damaged_segments", damaged),
+            ("sealing_waits_for_disk", waits),
+            ("sealing_looked_ratio", looked),
+            ("unsealed_records", 12_345),
+        )
+    )
+    monkeypatch.setattr(running, "ask", lambda *_: figures.encode())
+    findings = list(check_sealing(load_config(None, {})))
+    assert [each.level for each in findings] == levels
+    if looked == 0.25:
+        assert findings[0].found == "time series are being packed: 25% of all series looked at"
+    influx = {"TERRAZZO_STORE__KIND": "influxdb", "TERRAZZO_STORE__URL": "http://localhost:8086"}
+    assert list(check_sealing(load_config(None, influx))) == []
+
+
+async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.sealer._FIRST_SWEEP_S", 0)
     store = await RocksStore.open(tmp_path, tasks=open_stores.supervisor(), seals=False, least_free_bytes=2**60)
     await store.append([grid(place) for place in range(100)])
     await store._sealer.work()
-    assert store._sealer.stats.short_of_disk
+    assert store.stats().sealing_waits_for_disk
     assert not kinds(store)["s"]
     store._sealer._least_free_bytes = 0
     await store._sealer.work()

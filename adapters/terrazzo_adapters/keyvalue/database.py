@@ -237,6 +237,13 @@ class KeyValueDatabase:
         """
         return {part: self._size_of(name) for part, name in _PARTS.items()}
 
+    def compact(self, start: bytes, end: bytes) -> None:
+        """Rewrites the files with keys in a range without what was deleted, and lets others work meanwhile.
+
+        It takes as long as reading these files does, and a closing of the database waits for it.
+        """
+        self.read(lambda _: self.rdict.compact_range(start, end))
+
     def read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Runs ``query`` on a snapshot. Its result must hold neither the snapshot nor an iterator."""
         with self._changed:

@@ -25,6 +25,10 @@ _log = logging.getLogger(__name__)
 _sparse_log = SparseLog(_log)
 
 _FIRST_SLICE, _LONGEST_SLICE = 64, 1024
+_MOST_DAMAGED = 10_000
+
+damaged: set[tuple[int, int]] = set()
+"""The segments of which something could not be read since the start: ids of series and times of their last records."""
 
 Wanted = Callable[[HourTally], bool]
 """Whether a segment whose records carry these names is to be read."""
@@ -168,6 +172,8 @@ def guarded(extent: Extent) -> Iterator[None]:
 
 
 def _say_damaged(extent: Extent, error: Exception) -> None:
+    if len(damaged) < _MOST_DAMAGED:
+        damaged.add((extent.series_id, extent.last_us))
     _sparse_log.warning(
         "series %d, %d to %d (UTC microseconds): records can't be read: %s",
         extent.series_id,

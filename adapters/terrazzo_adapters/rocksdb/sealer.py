@@ -17,6 +17,7 @@ from rocksdict import Snapshot
 from terrazzo.sparse_log import SparseLog
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.engine import Engine
+from terrazzo_adapters.rocksdb.keys import record_key
 from terrazzo_adapters.rocksdb.sealing import (
     Changed,
     Job,
@@ -28,7 +29,7 @@ from terrazzo_adapters.rocksdb.sealing import (
     next_merge,
     seal,
 )
-from terrazzo_adapters.rocksdb.sweep import Sweep
+from terrazzo_adapters.rocksdb.sweep import Found, Sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,8 +37,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 _AGE_US = 86_400_000_000
+_FIRST_SWEEP_S = 60.0  # whoever starts has other things to do
 _SWEEP_S = 600.0  # between looks at all series
-_MOST_S = 4.0  # that one look takes before it lets others come
+_STRETCH_S = 4.0  # of work between looks at the disk
+_FREED, _FREED_BEFORE = 50_000, 1_000_000  # records sealed, from which on files are rewritten
+_HIGHEST_ID = 2**32 - 1
 _URGENT = 1_000_000  # records that wait: from then on sealing doesn't rest
 
 Write = Callable[..., Awaitable[Any]]
@@ -48,7 +52,6 @@ class SealingStats(msgspec.Struct, kw_only=True):
     """Counters since the start, and what is known of the rest."""
 
     sealed_records: int = 0
-    segments: int = 0
     failures: int = 0  # ranges left as they are: damaged, or too much for a segment
     unsealed_records: int = 0  # as of the last look at all series
     swept: float = 0.0  # how much of all series the present look, or the first one, has seen
@@ -67,22 +70,27 @@ class Sealer:
         self._turn = asyncio.Lock()
         self._sparse_log = SparseLog(_log)
         self._sweep: Sweep | None = None
-        self._next_sweep_s = 0.0
+        self._gone = 0  # records sealed since the last compaction
+        self._compacted_to = 0  # of the present look
+        self._next_sweep_s = time.monotonic() + _FIRST_SWEEP_S
         self.stats = SealingStats()
 
     async def work(self) -> None:
-        """Seals for a few seconds what is due; at rest it costs next to nothing."""
-        if not self._has_disk():
-            return
-        until_s = time.monotonic() + _MOST_S
+        """Seals what is due; at rest it costs next to nothing."""
+        while await asyncio.get_running_loop().run_in_executor(self._thread, self._has_disk):
+            until_s = time.monotonic() + _STRETCH_S
+            await self._work_until(until_s)
+            if time.monotonic() < until_s:
+                await asyncio.to_thread(self._encoder.end)
+                return
+
+    async def _work_until(self, until_s: float) -> None:
         rule = Rule(cutoff_us=int(time.time() * 1_000_000) - _AGE_US)
         while time.monotonic() < until_s and (due := self._engine.fresh.full(rule.due)):
             for series_id in due:
                 await self.seal_series(series_id, rule, until_s=until_s)
         while time.monotonic() < until_s and self._is_sweep_due():
             await self._sweep_on(rule, until_s)
-        if time.monotonic() < until_s:
-            await asyncio.to_thread(self._encoder.end)
 
     def _has_disk(self) -> bool:
         free_bytes = shutil.disk_usage(self._engine.database.path).free
@@ -105,10 +113,25 @@ class Sealer:
             if time.monotonic() >= until_s:  # the rest of the piece is looked at again
                 return
         self._sweep = found.rest
+        await self._compact(found)
         self.stats.swept = found.rest.part if found.rest else 1.0
         if found.rest is None:
             self._next_sweep_s = time.monotonic() + _SWEEP_S
             self.stats.unsealed_records = found.rows
+
+    async def _compact(self, found: Found) -> None:
+        """Frees the disk of what is sealed, where little else has to be rewritten for it.
+
+        In the midst of a look these are the series that it has passed, at its end all, if most of them is sealed.
+        """
+        is_over = found.rest is None
+        if self._gone < (_FREED if is_over else _FREED_BEFORE) or (is_over and found.rows > 4 * self._gone):
+            return
+        first, last = (0, _HIGHEST_ID) if found.rest is None else (self._compacted_to, found.rest.series_id)
+        compact = self._engine.database.compact
+        thread = asyncio.get_running_loop().run_in_executor
+        await thread(self._thread, compact, record_key(first, 0), record_key(last, 0))
+        self._gone, self._compacted_to = 0, 0 if is_over else last
 
     async def seal_series(self, series_id: int, rule: Rule, *, until_s: float = inf) -> None:
         """Seals what is due of a series, and merges what is small."""
@@ -127,9 +150,10 @@ class Sealer:
         generation = await self._write(self._engine.begin_seal, job)
         sealed = await self._read(self._seal, job, mosaic=self._engine.is_mosaic(job.series_id))
         if sealed is not None and await self._write(self._engine.keep_sealed, sealed, generation):
-            self.stats.segments += len(sealed.segments)
-            self.stats.sealed_records += sum(sealed.rows.values())
-            self.stats.unsealed_records = max(0, self.stats.unsealed_records - sum(sealed.rows.values()))
+            count = sum(sealed.rows.values())
+            self._gone += count
+            self.stats.sealed_records += count
+            self.stats.unsealed_records = max(0, self.stats.unsealed_records - count)
         if self.stats.unsealed_records < _URGENT:
             await asyncio.sleep(time.perf_counter() - began_s)
         return job.end_us + 1

@@ -22,6 +22,7 @@ from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.hours import BuiltHour
 from terrazzo_adapters.rocksdb.newest import Newest
 from terrazzo_adapters.rocksdb.queries import Queries
+from terrazzo_adapters.rocksdb.sealed import damaged
 from terrazzo_adapters.rocksdb.sealer import Sealer
 
 P = ParamSpec("P")
@@ -117,7 +118,16 @@ class RocksStore(Queries):
 
     def stats(self) -> StoreStats:
         """What it has in memory, as of some seconds ago; nothing ever waits, or is refused once it was acknowledged."""
-        return StoreStats(memory=self._memory)
+        sealing = self._sealer.stats
+        return StoreStats(
+            memory=self._memory,
+            sealed_records=sealing.sealed_records,
+            sealing_failures=sealing.failures,
+            unsealed_records=sealing.unsealed_records,
+            sealing_looked=sealing.swept,
+            sealing_waits_for_disk=int(sealing.short_of_disk),
+            damaged_segments=len(damaged),
+        )
 
     @property
     def is_replaceable(self) -> bool:

@@ -39,6 +39,7 @@ MODULES = {
     "alembic": "alembic",
     "argon2-cffi": "argon2",
     "cryptography": "cryptography",
+    "google-re2": "re2",
     "influxdb-client": "influxdb_client",
     "joserfc": "joserfc",
     "msgpack": "msgpack",
@@ -46,6 +47,7 @@ MODULES = {
     "mqtt5": "mqtt5",
     "numpy": "numpy",
     "paho-mqtt": "paho.mqtt",
+    "pcodec": "pcodec",
     "prometheus-client": "prometheus_client",
     "PyJWT": "jwt",
     "rich": "rich",
@@ -55,6 +57,7 @@ MODULES = {
     "typer": "typer",
     "tzdata": "tzdata",
     "uvloop": "uvloop",
+    "zstandard": "zstandard",
 }
 """Required packages, each with a module whose import shows that it works."""
 
@@ -78,6 +81,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield from asyncio.run(_collect_database(config))
     yield check_store(config)
     yield from check_outage(config)
+    yield from check_sealing(config)
     yield from check_backups(config)
 
 
@@ -357,6 +361,28 @@ def check_outage(config: Config) -> Iterator[Finding]:
         )
         found = f"the running platform is without InfluxDB since {since}; {waits}"
         yield Finding(Level.WARN, "store", found, "start InfluxDB: what waits is sent then, in order")
+
+
+def check_sealing(config: Config) -> Iterator[Finding]:
+    """How far the platform that runs, if one does, has put its time series into segments, and what can't be read."""
+    if config.store.kind != "embedded":
+        return
+    samples = _samples(config)
+    figures = {
+        name: sum(value for _, value in samples[f"terrazzo_store_{name}"])
+        for name in ("sealing_looked_ratio", "sealing_waits_for_disk", "damaged_segments")
+    }
+    if figures["damaged_segments"]:
+        found = (
+            f"{figures['damaged_segments']:.0f} segments of time series can't be read in part; the log has their times"
+        )
+        yield Finding(Level.FAIL, "segments", found, "look after the disk, and restore the store from a backup")
+    if figures["sealing_waits_for_disk"]:
+        found = f"less than {config.store.seal_free_mib} MiB of the disk are free: time series are not packed"
+        yield Finding(Level.WARN, "segments", found, "free some, or lower store.seal_free_mib")
+    elif 0 < figures["sealing_looked_ratio"] < 1:
+        seen = f"{figures['sealing_looked_ratio']:.0%} of all series looked at"
+        yield Finding(Level.OK, "segments", f"time series are being packed: {seen}")
 
 
 def check_store(config: Config) -> Finding:

@@ -110,6 +110,8 @@ class StoreSection(msgspec.Struct, frozen=True, kw_only=True):
     retention_days: CountOrOff = 0
     deleted_retention_days: CountOrOff = 0
     cache_mib: Annotated[int, Meta(ge=4, le=65_536)] = 16
+    seal: bool = True
+    seal_free_mib: Annotated[int, Meta(ge=0, le=1_048_576)] = 512
 
 
 class DatabaseSection(msgspec.Struct, frozen=True, kw_only=True):

@@ -109,7 +109,7 @@ class Seen(NamedTuple):
 class StoreStats(msgspec.Struct, kw_only=True):
     """The status of a store for operators; counters since the start of the process.
 
-    All numbers but those of ``memory`` are 0 for a store that keeps everything itself and has no spool.
+    The numbers of a spool are 0 for a store that keeps everything itself, those of sealing for one on a server.
     """
 
     spooled_records: int = 0  # had to wait in the spool, because the server did not take them at once
@@ -117,6 +117,12 @@ class StoreStats(msgspec.Struct, kw_only=True):
     spool_batches: int = 0  # waiting now
     spool_bytes: int = 0  # waiting now
     away_since_seconds: float = 0.0  # Unix time since which its server is away; 0: it is there
+    sealed_records: int = 0  # were put into segments
+    sealing_failures: int = 0  # ranges that could not be, and were left as they are
+    unsealed_records: int = 0  # are in no segment, as of the last look at all series
+    sealing_looked: float = 0.0  # how much of all series the present look has seen, from 0 to 1
+    sealing_waits_for_disk: int = 0  # 1: no segments are made while so little of the disk is free
+    damaged_segments: int = 0  # of those that were read
     memory: dict[str, int] = {}  # bytes that its library has beside Python, by part
     query_times: Mapping[str, Durations] = {}  # by the name of the query, where somebody times them
 

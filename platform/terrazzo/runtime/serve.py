@@ -264,7 +264,14 @@ async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
         StoreUnavailable: it can't be opened; says why.
     """
     if config.store.kind == "embedded":
-        store = await RocksStore.open(config.store_dir, tasks=tasks, cache_bytes=config.store.cache_mib * MIB)
+        section = config.store
+        store = await RocksStore.open(
+            config.store_dir,
+            tasks=tasks,
+            cache_bytes=section.cache_mib * MIB,
+            seals=section.seal,
+            least_free_bytes=section.seal_free_mib * MIB,
+        )
         return TimedStore(store)
     from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore  # its libraries are heavy
 

@@ -34,15 +34,11 @@ STORE = {
     "terrazzo_store_away_since_seconds": Figure(
         "away_since_seconds", "Unix time since which InfluxDB is away, 0 while it is there"
     ),
-    "terrazzo_store_sealed_records_total": Figure(
-        "sealed_records", "Records that the embedded store has put into segments"
-    ),
+    "terrazzo_store_sealed_records_total": Figure("sealed_records", "Records that were put into segments"),
     "terrazzo_store_sealing_failures_total": Figure(
         "sealing_failures", "Ranges of records that could not be put into segments and were left as they are"
     ),
-    "terrazzo_store_unsealed_records": Figure(
-        "unsealed_records", "Records that are in no segment, as of the last look at all series"
-    ),
+    "terrazzo_store_unsealed_records": Figure("unsealed_records", "Records in no segment, as of the last look at all"),
     "terrazzo_store_sealing_looked_ratio": Figure(
         "sealing_looked", "How much of all series the present look for what is to be sealed has seen, from 0 to 1"
     ),

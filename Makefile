@@ -5,7 +5,7 @@ DATA ?= terrazzo-data
 # How many processes run the tests, each its own files: tests wait more than they compute.
 JOBS ?= 4
 
-.PHONY: run test stress long lint bench install console screenshots clean
+.PHONY: run test stress long lint bench install console screenshots clean site
 
 install: .venv/.installed
 
@@ -68,6 +68,10 @@ lint: .venv/.installed-test
 bench: .venv/.installed-test
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/broker.py
+
+# The documents as a site, in build/site.
+site: .venv/.installed-test
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 
 clean:
 	rm -rf .venv dist build

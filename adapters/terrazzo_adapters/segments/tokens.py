@@ -6,7 +6,7 @@ hyphen, stays text; that is as exact and only longer.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,4 +133,6 @@ def _with_literals(data: Bytes, numbers: Tokens) -> Tokens:
     zeros = np.zeros(len(places), np.int64)
     both = Tokens(places, data[places], zeros.astype(np.bool_), zeros, zeros, zeros)
     order = np.argsort(np.concatenate((numbers.starts, places)), kind="stable")
-    return Tokens(*(np.concatenate(each)[order] for each in zip(numbers, both, strict=True)))
+    ours: tuple[NDArray[Any], ...] = numbers
+    theirs: tuple[NDArray[Any], ...] = both
+    return Tokens(*(np.concatenate(each)[order] for each in zip(ours, theirs, strict=True)))

@@ -174,3 +174,24 @@ async def test_long_messages_go_on_as_they_are_acknowledged(start: Any, dial: An
         assert numbers == [0, 1, 2, 3, 4, 5]
         await until(lambda: running.broker.sessions["r"].inflight_bytes == 0)
     assert running.broker.stats.dropped == {}
+
+
+async def test_who_has_enough_in_memory_gets_long_messages_one_by_one(dial: Any, tmp_path: Path) -> None:
+    """What a client doesn't acknowledge stays in memory as much as what waits for it."""
+    async with on_disk(tmp_path, packet_bytes=2 << 20) as running:
+        senders = {owner: await dial(f"{owner}-0", port=running.port) for owner in "ab"}
+        receivers = {owner: await dial(f"{owner}-1", port=running.port) for owner in "ab"}
+        for owner, receiver in receivers.items():
+            await receiver.subscribe(("t/" + owner, 1))
+        running.broker.memory.refuse({"a"})
+        codes = {
+            owner: [await publish(sender, f"t/{owner}", bytes(9_000)) for _ in range(4)]
+            for owner, sender in senders.items()
+        }
+        assert codes == {"a": [0, *[QUOTA_EXCEEDED] * 3], "b": [0] * 4}
+        assert await publish(senders["a"], "t/a", b"short") == 0, "the number of these bounds them"
+        receivers["a"].send(b"\x40\x02\0\x01")
+        await until(lambda: not running.broker.sessions["a-1"].inflight_bytes)
+        assert await publish(senders["a"], "t/a", bytes(9_000)) == 0
+        running.broker.memory.refuse(set())
+        assert await publish(senders["a"], "t/a", bytes(9_000)) == 0

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from support import new_tasks
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.live.feed import Feed, Subscription
+from terrazzo.live.frame_sender import FrameSender
 from terrazzo.live.frames import FrameEntry, as_line, as_message
 from terrazzo.live.hub import LiveHub, LiveLimits
 from terrazzo.live.selector import Selector
@@ -145,6 +147,61 @@ def test_all_feeds_together_keep_so_many_bytes() -> None:
     for reader in readers:
         frames = read(reader)
         assert frames[0]["gap"]["lost"] + len(frames) - 1 == 40
+
+
+def test_frames_go_by_age_though_there_is_room() -> None:
+    hub = hub_of(frames=100_000, resume_s=60)
+    slow, quick = subscribe(hub), subscribe(hub)
+    feed = slow.feed
+    for second in range(200):
+        publish(hub, second)
+        if second < 100:
+            assert [frame["data"] for frame in read(quick)] == [second]
+        hub.drop_old(feed, float(second))
+        assert feed.end - feed.first <= 60 + 3, "and what comes between two marks"
+        assert feed.end - feed.first >= min(second + 1, 60)
+        assert hub.stats.bytes_kept == feed.size > 0
+    for reader, missed in ((slow, 200), (quick, 100)):
+        gap, *frames = read(reader)
+        assert gap["gap"]["reason"] == "slow"
+        assert gap["gap"]["lost"] + len(frames) == missed
+        assert frames[-1]["data"] == 199
+    back = subscribe(hub, since=hub.started_seq + 150)
+    assert [frame["data"] for frame in read(back)] == list(range(150, 200))
+    for second in (200, 203, 270):
+        hub.drop_old(feed, float(second))
+    assert (feed.size, hub.stats.bytes_kept, feed.first) == (0, 0, feed.end)
+    assert feed._entries == [] or len(feed._entries) < 512
+    assert not feed._marks
+    publish(hub, 200)
+    assert [frame["data"] for frame in read(slow)] == [200]
+
+
+def test_many_old_frames_go_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo.live.feed._DROPPED", 10)
+    hub = hub_of(resume_s=60)
+    feed = subscribe(hub).feed
+    publish(hub, *range(35))
+    hub.drop_old(feed, 1.0)
+    left = []
+    for _ in range(5):
+        hub.drop_old(feed, 61.0)
+        left.append(feed.end - feed.first)
+    assert left == [25, 15, 5, 0, 0]
+    assert not feed._marks
+
+
+async def test_the_sender_drops_what_is_old() -> None:
+    hub = hub_of(resume_s=0)
+    sender = FrameSender(hub, new_tasks())
+    reader = subscribe(hub)
+    publish(hub, 1, 2)
+    assert hub.stats.bytes_kept > 0
+    hub.leave(reader)
+    hub.open_feed(Selector(frozenset({"event"}), 2))
+    await sender._sweep()
+    assert hub.stats.bytes_kept == 0
+    await sender.stop()
 
 
 def test_data_is_encoded_once_for_all_and_only_when_somebody_reads() -> None:

@@ -213,6 +213,8 @@ class Session(SentMessages):
             return False
         if len(message.payload) <= LONG_BYTES:
             return True
+        if self.share.is_closed and self.inflight_bytes:  # whoever acknowledges gets on, one by one
+            return False
         return self.share.bytes + message.size <= self.share.most_bytes and self._has_window(message)
 
     def _send(

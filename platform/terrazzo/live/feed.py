@@ -6,6 +6,7 @@ Pure: no clock, no socket. What a slow subscriber has not read is overwritten, o
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -17,6 +18,8 @@ from terrazzo.live.stats import LiveStats
 
 _MOST_CUTS = 64  # kept for readers at the same place
 _MOST_STYLES = 64
+_MOST_MARKS = 60
+_DROPPED = 1_000  # entries at a time
 _COMPACT = 256  # entries that are gone before the list is made shorter
 BATCH_BYTES = 128 * 1024  # of frames that leave together; the larger, the less a frame costs
 _KEY_BYTES = 100  # of a selected variable beside its name
@@ -53,6 +56,7 @@ class Feed:
         self._frames = frames
         self._entries: list[FrameEntry] = []
         self._head = 0  # index of the oldest entry
+        self._marks: deque[tuple[float, int]] = deque()  # where the feed ended at some times, the earliest first
         self._styles: dict[tuple[int, Framing, frozenset[str]], Style] = {}
         self._cuts: dict[tuple[int, Style], FrameBatch] = {}
         self._selectables: dict[FrameEntry, Selectable] = {}  # read once for all who select some variables
@@ -91,6 +95,26 @@ class Feed:
             del self._entries[: self._head]
             self._head = 0
         return entry.size
+
+    def drop_old(self, now_s: float, kept_s: float) -> int:
+        """Drops entries that have been kept for so many seconds, or a little longer; some of them, where many are due.
+
+        To be called every now and then: how old an entry is shows by the place of the feed's end at earlier calls.
+        Returns the bytes that were freed.
+        """
+        marks, freed = self._marks, 0
+        if self.end > (marks[-1][1] if marks else self.first) and (
+            not marks or now_s - marks[-1][0] >= kept_s / _MOST_MARKS
+        ):
+            marks.append((now_s, self.end))
+        while marks and now_s - marks[0][0] >= kept_s:
+            last = min(marks[0][1], self.first + _DROPPED)
+            while self.first < last:
+                freed += self.drop_oldest()
+            if self.first < marks[0][1]:
+                break
+            marks.popleft()
+        return freed
 
     def place_after(self, seq: int) -> int:
         """The place of the first entry with a later number."""

@@ -13,6 +13,7 @@ from terrazzo.live.frames import End
 from terrazzo.live.hub import LiveHub
 from terrazzo.live.loop_clocks import LoopClocks
 from terrazzo.live.send_budget import LONGEST_S, SLICE_S, SendBudget
+from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.tasks import OnFailure, Task, Tasks
 
 _log = logging.getLogger(__name__)
@@ -148,6 +149,10 @@ class FrameSender:
 
     async def _sweep(self) -> None:
         self._hub.end_idle(perf_counter())
+        pauses = LoopPauses()
+        for feed in self._hub.feeds():
+            self._hub.drop_old(feed, perf_counter())
+            await pauses.pause()
         for connection in {each.connection: None for each in self._hub.every()}:
             await connection.check_all()
             await asyncio.sleep(0)

@@ -31,7 +31,7 @@ class LiveLimits(msgspec.Struct, frozen=True, kw_only=True):
     frames: int = 10_000  # of one feed
     bytes: int = 64 * 2**20  # of all feeds, roughly
     feeds: int = 1_000  # of a company
-    resume_s: int = 300  # after the last subscriber of a feed has gone
+    resume_s: int = 300  # of frames, and of feeds after the last subscriber has gone
 
 
 class FeedReader(Protocol):
@@ -186,6 +186,16 @@ class LiveHub:
         freed = self._shares.take_from(None if owner == NOBODY else owner, size)
         self.stats.bytes_kept = self._shares.total_bytes
         return freed
+
+    def feeds(self) -> list[Feed]:
+        """All feeds."""
+        return list(self._feeds.values())
+
+    def drop_old(self, feed: Feed, now_s: float) -> None:
+        """Drops frames of a feed that are older than ``resume_s``; ``now_s``: monotonic seconds."""
+        if self._feeds.get(feed.selector) is feed and (freed := feed.drop_old(now_s, self._limits.resume_s)):
+            self._shares.grow(feed, -freed)
+            self.stats.bytes_kept = self._shares.total_bytes
 
     def end_idle(self, now_s: float) -> None:
         """Ends feeds that nobody has read for ``resume_s``; ``now_s``: monotonic seconds."""

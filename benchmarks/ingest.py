@@ -3,6 +3,8 @@
 ``python benchmarks/ingest.py [--messages N] [--connections N] [--rounds N]`` starts Terrazzo and, in turn, Mosquitto
 with a paho subscriber that writes to InfluxDB 1.x, gives both the same precoded load over loopback, waits until all of
 it is stored and prints messages per second, CPU seconds per million and the ratio, for each round and as medians.
+``--terminals 1 10 200 --windows 20 200`` prints instead what Terrazzo takes of so many terminals with so many messages
+unacknowledged each: where few terminals wait for their acknowledgements, the rate is what is on its way by its latency.
 Needs ``mosquitto`` and ``influxd``; the load generator runs on the same machine.
 """
 
@@ -60,9 +62,8 @@ def publish(load: Load, *, settle_s: float = 0.0, begin: Callable[[], object] = 
         settle_s: between the last connection and the first message.
         begin: called when the messages begin.
     """
-    parts = [
-        replace(load, uids=load.uids[n::GENERATORS], seed=n, rate=load.rate / GENERATORS) for n in range(GENERATORS)
-    ]
+    count = min(GENERATORS, len(load.uids))
+    parts = [replace(load, uids=load.uids[n::count], seed=n, rate=load.rate / count) for n in range(count)]
     command = [sys.executable, str(HERE / "publishers.py")]
     workers = [
         subprocess.Popen([*command, part.to_json()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -131,6 +132,26 @@ def run_peer(folder: Path, load: Load) -> Figure:
             return measure(replace(load, port=mosquitto.port), [mosquitto, influxd, subscriber], stored)
 
 
+def measure_windows(terminals: list[int], windows: list[int], *, seconds: float) -> None:
+    """What Terrazzo takes of few terminals and many, as a table; the least that is on its way first."""
+    print("| terminals | window | msg/s | on its way for, ms | CPU us a message |", flush=True)
+    print("|---:|---:|---:|---:|---:|", flush=True)
+    for count in terminals:
+        uids = [f"load-{n:04}" for n in range(count)]
+        for window in windows:
+            tried = _of_windows(Load("127.0.0.1", 0, uids, 20 * window, window=window))
+            messages = max(20 * window, int(tried.rate * seconds / count))
+            figure = _of_windows(Load("127.0.0.1", 0, uids, messages, window=window))
+            rate = figure.messages / figure.acknowledged_s
+            way_ms = 1_000 * window * count / rate
+            print(f"| {count} | {window} | {rate:,.0f} | {way_ms:.1f} | {figure.cpu_per_million:.1f} |", flush=True)
+
+
+def _of_windows(load: Load) -> Figure:
+    with tempfile.TemporaryDirectory() as name:
+        return run_terrazzo(Path(name), load)
+
+
 def show(name: str, figure: Figure) -> None:
     print(
         f"{name:34} {figure.rate:>10,.0f} msg/s stored   {figure.cpu_per_million:>6.1f} CPU s per million   "
@@ -145,7 +166,13 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=2500, help="a connection, for Terrazzo")
     parser.add_argument("--peer-messages", type=int, default=500, help="a connection, for the other stack")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--terminals", type=int, nargs="+", help="of a table of windows")
+    parser.add_argument("--windows", type=int, nargs="+", default=[20, 200])
+    parser.add_argument("--seconds", type=float, default=5.0, help="of each row of that table")
     arguments = parser.parse_args()
+    if arguments.terminals:
+        measure_windows(arguments.terminals, arguments.windows, seconds=arguments.seconds)
+        return
     uids = [f"load-{n:04}" for n in range(arguments.connections)]
     ratios = []
     for round_number in range(arguments.rounds):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import OrderedDict, deque
+from types import TracebackType
 
 from terrazzo.errors import Throttled
 
@@ -28,26 +27,28 @@ class CompanyTurns:
         self._free = at_once
         self._of_company = of_company
         self._most_waiting = waiting
-        self._working: Counter[int] = Counter()
+        self._working: dict[int, int] = {}  # by company
         self._waiting: OrderedDict[int, deque[asyncio.Future[None]]] = OrderedDict()  # whose turn is next comes first
 
-    @asynccontextmanager
-    async def turn(self, company_id: int) -> AsyncIterator[None]:
-        """Waits for the company's turn, which lasts as long as the context.
+    def turn(self, company_id: int) -> Turn:
+        """A context that waits for the company's turn, which lasts as long as it.
 
         Raises:
             Throttled: too many of the company wait already.
         """
-        await self._enter(company_id)
-        try:
-            yield
-        finally:
-            self._leave(company_id)
+        return Turn(self, company_id)
 
-    async def _enter(self, company_id: int) -> None:
-        if self._free and self._working[company_id] < self._of_company:
-            self._begin(company_id)
-            return
+    def begin(self, company_id: int) -> bool:
+        """Begins a turn of the company's if it need not wait for one; then ``end`` is due."""
+        of_company, working = self._working, self._working.get(company_id, 0)
+        if not self._free or working >= self._of_company:
+            return False
+        self._free -= 1
+        of_company[company_id] = working + 1
+        return True
+
+    async def wait(self, company_id: int) -> None:
+        """Waits for a turn that could not begin at once; then ``end`` is due. Raises as ``turn``."""
         waiting = self._waiting.setdefault(company_id, deque())
         if len(waiting) >= self._most_waiting:
             self.refused += 1
@@ -60,32 +61,31 @@ class CompanyTurns:
             await mine
         except asyncio.CancelledError:
             if mine.done() and not mine.cancelled():
-                self._leave(company_id)  # it was let in at the very moment
+                self.end(company_id)  # it was let in at the very moment
             else:
                 self._forget(company_id, mine)
             raise
 
-    def _begin(self, company_id: int) -> None:
-        self._free -= 1
-        self._working[company_id] += 1
-
-    def _leave(self, company_id: int) -> None:
+    def end(self, company_id: int) -> None:
+        """Ends a turn that has begun."""
         self._free += 1
-        self._working[company_id] -= 1
-        if not self._working[company_id]:
+        working = self._working[company_id] - 1
+        if working:
+            self._working[company_id] = working
+        else:
             del self._working[company_id]
-        self._let_in()
+        if self._waiting:
+            self._let_in()
 
     def _let_in(self) -> None:
         for company_id in list(self._waiting):
             if not self._free:
                 return
-            if self._working[company_id] < self._of_company:
+            if self.begin(company_id):
                 mine = self._waiting[company_id][0]
                 self._forget(company_id, mine)
                 if company_id in self._waiting:
                     self._waiting.move_to_end(company_id)
-                self._begin(company_id)
                 mine.set_result(None)
 
     def _forget(self, company_id: int, mine: asyncio.Future[None]) -> None:
@@ -93,3 +93,22 @@ class CompanyTurns:
         waiting.remove(mine)
         if not waiting:
             del self._waiting[company_id]
+
+
+class Turn:
+    """A company's turn as a context: no generator, which takes several times as long where nobody has to wait."""
+
+    __slots__ = ("_company_id", "_turns")
+
+    def __init__(self, turns: CompanyTurns, company_id: int) -> None:
+        self._turns = turns
+        self._company_id = company_id
+
+    async def __aenter__(self) -> None:
+        if not self._turns.begin(self._company_id):
+            await self._turns.wait(self._company_id)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._turns.end(self._company_id)

@@ -21,6 +21,11 @@ class Durations:
         self.counts[bisect_left(BOUNDS_S, seconds)] += count
         self.sum_s += seconds * count
 
+    def include(self, others: Durations) -> None:
+        """Counts those of another histogram, too."""
+        self.counts = [count + more for count, more in zip(self.counts, others.counts, strict=True)]
+        self.sum_s += others.sum_s
+
     def cumulated(self) -> list[tuple[str, float]]:
         """Upper bound and count up to it, as Prometheus wants them."""
         total, rows = 0, []

@@ -128,6 +128,7 @@ class MemoryShares:
     def __init__(self, most_bytes: int = NO_CEILING) -> None:
         self.stats = MemoryStats()
         self.most_bytes = most_bytes
+        self._loose_bytes = most_bytes * 3 // 4  # up to that nobody is refused anything
         self._accounts: list[Account] = []  # what is cheapest to lose comes first
         self._held: dict[str, Counter[int]] = {}  # by kind and owner, what ``hold`` holds
         self._seen: dict[str, Mapping[int, int]] = {}  # by kind and owner, as of the last look
@@ -229,7 +230,7 @@ class MemoryShares:
         Raises:
             Throttled: it has its share already, and others need the rest.
         """
-        if (self._total + size) * 4 <= self.most_bytes * 3 or not self.is_over(owner, size):
+        if self._total + size <= self._loose_bytes or not self.is_over(owner, size):
             return
         self.stats.refused[kind] += 1
         has_mib, share_mib = self._owners[owner] / MIB, self.share_bytes / MIB

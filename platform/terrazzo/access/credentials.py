@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from terrazzo.access.api_keys import ApiKeys, is_api_key
+from terrazzo.access.api_keys import MARK, ApiKeys, is_api_key
 from terrazzo.access.tokens import HeldToken, Tokens
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter
@@ -26,7 +26,7 @@ class Credentials:
         Raises:
             NotAuthenticated: it is no good; says why.
         """
-        return self._api_keys.verify(token) if is_api_key(token) else self._tokens.verify(token)
+        return self._api_keys.verify(token) if token.startswith(MARK) else self._tokens.verify(token)
 
     def session(self, token: str) -> str:
         """The first token of a session that begins with a token which was just issued; raises as ``verify`` does."""

@@ -51,13 +51,20 @@ class _Account(NamedTuple):
     is_active: bool
 
 
-class _Claims(NamedTuple):
+_NOBODY = Actor(user_id=0, username="", company_id=0, role=Role.VIEWER)
+
+
+class _Claims(msgspec.Struct):
+    """What a token says; ``actor``: whose it was found to be, which holds as long as nothing is changed since."""
+
     user_id: int
     jti: str
     epoch: int
     expires_us: int
     issued_us: int
     began_us: int  # when the user logged in to the session; 0: a token that isn't renewed
+    actor: Actor = _NOBODY
+    version: int = -1  # of all that may end it, when that was found
 
 
 class HeldToken:
@@ -204,7 +211,7 @@ class Tokens:
         claims = self._read(token)
         if claims.expires_us <= self._clock():
             raise NotAuthenticated("the token has expired; log in again")
-        return self._actor(claims)
+        return claims.actor if claims.version == self.version else self._actor(claims)
 
     def hold(self, token: str) -> HeldToken:
         """Checks a token for a connection that stays (section 1 "Authentication", 5); raises as ``verify`` does."""
@@ -230,6 +237,7 @@ class Tokens:
         revoked = account is None or account.epoch != claims.epoch or claims.jti in self._revoked
         if revoked or account is None or not account.is_active or account.actor.company_id in self._closed_companies:
             raise NotAuthenticated("the token has been revoked; log in again")
+        claims.actor, claims.version = account.actor, self.version
         return account.actor
 
     async def revoke(self, token: str, *, held: HeldToken | None = None, address: str = "") -> None:

@@ -6,9 +6,10 @@ import asyncio
 import os
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 from weakref import WeakSet
 
@@ -39,6 +40,7 @@ _MOST_WAITING = 1_000  # requests of a company that wait for the database
 _PASSING = ("08", "40", "53", "57")
 """SQLSTATE classes of PostgreSQL: connection lost, serialization failure, out of resources, operator intervention."""
 
+_TRANSLATED = (DBAPIError, PoolTimeout, ConnectionError)
 _DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 
 
@@ -56,7 +58,7 @@ class Database:
         # SQLite has one writer at a time: they queue here, not in its busy loop, and company by company
         self._writers = CompanyTurns("database", at_once=1, waiting=_MOST_WAITING)
         self._hold = WriteHold()
-        self._inside: set[asyncio.Task[Any]] = set()  # that have a connection: they get another without waiting
+        self._inside: set[asyncio.Task[Any] | None] = set()  # that have a connection: they get another without waiting
         self._ending: set[asyncio.Future[Any]] = set()  # of SQLite's threads: what is waited for at the end
         self._empty: WeakSet[Any] = WeakSet()  # places of the pool without a connection
         if self._is_sqlite:
@@ -109,30 +111,20 @@ class Database:
         pool = self.engine.pool
         return pool.checkedout() if isinstance(pool, sa.QueuePool) else 0
 
-    @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[AsyncConnection]:
-        """A connection of the pool; where SQLite's has to be opened, out of reach of whoever cancels the caller.
+    def _start(self, connection: AsyncConnection) -> Awaitable[object]:
+        """Takes it from the pool; where SQLite's has to be opened, out of reach of whoever cancels the caller.
 
         A connection that is cancelled while it is opened leaves a thread behind, whose end nobody can wait for.
         """
-        connection = self.engine.connect()
-        if self._is_sqlite and self._may_open():
-            await self._open(connection)
-        else:
-            await connection.start()
-        try:
-            yield connection
-        finally:
-            await connection.__aexit__(None, None, None)
+        return self._open(connection) if self._is_sqlite and self._may_open() else connection.start()
 
     def _may_open(self) -> bool:
         """Whether the next one may have to be opened: none is idle, or the pool keeps the place of one that was closed.
 
         Where all are in use, the caller waits for one that is given back.
         """
-        pool = self.engine.pool
-        has_idle = isinstance(pool, sa.QueuePool) and pool.checkedin() > 0
-        return bool(self._empty) if has_idle else self._in_use() < KEPT_OPEN + MORE_IN_NEED
+        pool: Any = self.engine.pool
+        return len(self._empty) > 0 if pool.checkedin() > 0 else self._in_use() < KEPT_OPEN + MORE_IN_NEED
 
     async def _open(self, connection: AsyncConnection) -> None:
         opening = self._noted(connection.start(), "database: open a connection")
@@ -173,17 +165,14 @@ class Database:
         async with self.reading() as connection:
             await connection.execute(sa.select(1))
 
-    @asynccontextmanager
-    async def reading(self) -> AsyncIterator[AsyncConnection]:
+    def reading(self) -> Reading:
         """A transaction that sees one state of the database throughout.
 
         Raises:
             Unavailable: the database doesn't answer, or a statement took too long.
             Throttled: too much of the company waits for the database already.
         """
-        options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        async with self._turn(), self._translated(), self._connected() as connection:
-            yield await connection.execution_options(**options)
+        return Reading(self)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncConnection]:
@@ -191,16 +180,20 @@ class Database:
 
         Raises as ``reading``.
         """
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self._turn())
-            if self._is_sqlite:
-                await stack.enter_async_context(self._writers.turn(at_work.company_id()))
-            await stack.enter_async_context(self._hold.writing())
-            await stack.enter_async_context(self._translated())
-            connection = await stack.enter_async_context(self._connected())
-            await connection.execution_options(**WRITING)
-            async with connection.begin():
-                yield connection
+        writers = self._writers.turn(at_work.company_id()) if self._is_sqlite else nullcontext()
+        async with self._turn(), writers, self._hold.writing():
+            connection = self.engine.connect()
+            try:
+                await self._start(connection)
+                try:
+                    await connection.execution_options(**WRITING)
+                    async with connection.begin():
+                        yield connection
+                finally:
+                    await connection.__aexit__(None, None, None)
+            except _TRANSLATED as error:
+                self._raise_translated(error)
+                raise
 
     def held(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile no transaction of this process writes: those under way end first, others wait; for a backup."""
@@ -225,19 +218,62 @@ class Database:
             finally:
                 self._inside.discard(task)
 
-    @asynccontextmanager
-    async def _translated(self) -> AsyncIterator[None]:
-        try:
-            yield
-        except (DBAPIError, PoolTimeout, ConnectionError) as error:
-            if was_ended(error):
-                limit = f"{self._statement_s:g} s (limits.statement_s)"
-                raise Unavailable(f"database: a statement took longer than {limit}, ask for less") from error
-            if isinstance(error, PoolTimeout):
-                raise Unavailable("database: all connections are in use, try again later") from error
-            if not is_passing(error):
-                raise
+    def _raise_translated(self, error: BaseException) -> None:
+        """Raises what is meant by an error of the database or its driver; returns where that is the error itself."""
+        if was_ended(error):
+            limit = f"{self._statement_s:g} s (limits.statement_s)"
+            raise Unavailable(f"database: a statement took longer than {limit}, ask for less") from error
+        if isinstance(error, PoolTimeout):
+            raise Unavailable("database: all connections are in use, try again later") from error
+        if isinstance(error, _TRANSLATED) and is_passing(error):
             raise Unavailable(f"database: {reason_of(error)}") from error
+
+
+class Reading:
+    """A reading transaction as a context: no generator, which takes several times as long where nobody has to wait."""
+
+    _connection: AsyncConnection | None = None
+    _task: asyncio.Task[Any] | None = None  # that has a turn, of the company
+    _company_id = 0
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def __aenter__(self) -> AsyncConnection:
+        database, company_id = self._database, at_work.company_id()
+        if company_id and (task := asyncio.current_task()) not in database._inside:
+            if not database.turns.begin(company_id):
+                await database.turns.wait(company_id)
+            self._task, self._company_id = task, company_id
+            database._inside.add(task)
+        try:
+            connection = database.engine.connect()
+            await database._start(connection)
+            self._connection = connection
+            if not database._is_sqlite:
+                await connection.execution_options(isolation_level="REPEATABLE READ")
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
+        return connection
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        database, connection = self._database, self._connection
+        try:
+            if connection is not None:
+                self._connection = None
+                await connection.__aexit__(kind, error, trace)
+        except _TRANSLATED as failed:
+            database._raise_translated(failed)
+            raise
+        finally:
+            if self._task is not None:
+                database._inside.discard(self._task)
+                database.turns.end(self._company_id)
+        if isinstance(error, _TRANSLATED):
+            database._raise_translated(error)
 
 
 async def _close_unused(opening: asyncio.Task[Any], connection: AsyncConnection) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -12,38 +13,70 @@ from terrazzo.database.conditions import Column, Selection
 
 OrderBy = tuple[str, bool] | None  # a column, and whether it falls
 
+_SIZE, _SKIPPED = "page_size", "page_skipped"  # parameters of the statements
+
+
+class PageStatements:
+    """What reads the pages of one list: they differ by parameters, so that whoever asks for many keeps it.
+
+    Ids come from an index alone, however far back the page is; a page in the second half is counted from the end.
+
+    Args:
+        where: all have to hold; what they compare with may be parameters, which ``read_page`` is given.
+
+    Raises:
+        BadParameter: an order that makes no sense.
+    """
+
+    def __init__(self, rows: sa.Select[Any], selection: Selection, where: Sequence[Column], order_by: OrderBy) -> None:
+        self._rows = rows
+        self._selection = selection
+        self._where = where
+        self._order_by = order_by
+        self._order = selection.order(order_by)
+
+    @cached_property
+    def forwards(self) -> sa.Select[Any]:
+        """The rows of a page, counted from the first record."""
+        return self._read(self._order)
+
+    @cached_property
+    def backwards(self) -> sa.Select[Any]:
+        """The rows of a page, in the same order, counted from the last record."""
+        name, descending = self._order_by or ("id", False)
+        return self._read(self._selection.order((name, not descending)))
+
+    @cached_property
+    def count(self) -> sa.Select[Any]:
+        """How many records there are."""
+        return sa.select(sa.func.count()).select_from(self._selection.table).where(*self._where)
+
+    def _read(self, order: Sequence[Column]) -> sa.Select[Any]:
+        ids = self._selection.ids
+        size, skipped = sa.bindparam(_SIZE, type_=sa.BigInteger), sa.bindparam(_SKIPPED, type_=sa.BigInteger)
+        page = sa.select(ids).where(*self._where).order_by(*order).limit(size).offset(skipped)
+        return self._rows.where(ids.in_(page)).order_by(*self._order)
+
 
 async def read_page(
     connection: AsyncConnection,
-    rows: sa.Select[Any],
-    selection: Selection,
-    where: Sequence[Column],
-    order_by: OrderBy,
+    statements: PageStatements,
     *,
     offset: int,
     limit: int,
-) -> tuple[list[sa.Row[Any]], int]:
-    """The rows of a page in their order, and the exact total.
-
-    Ids come from an index alone, however far back the page is; a page in the second half is counted from the end.
-    """
-    ids = sa.select(selection.ids).where(*where)
-
-    async def read(order: OrderBy, size: int, skipped: int) -> list[sa.Row[Any]]:
-        page = ids.order_by(*selection.order(order)).limit(size).offset(skipped)
-        query = rows.where(selection.ids.in_(page)).order_by(*selection.order(order_by))
-        return list(await connection.execute(query))
-
-    first = [] if offset else await read(order_by, limit, 0)
-    if not offset and len(first) < limit:
-        return first, len(first)
-    count = sa.select(sa.func.count()).select_from(selection.table).where(*where)
-    total: int = (await connection.execute(count)).scalar_one()
+    parameters: Mapping[str, Any] | None = None,
+) -> tuple[Sequence[sa.Row[Any]], int]:
+    """The rows of a page in their order, and the exact total."""
+    given = parameters or {}
+    first: Sequence[sa.Row[Any]] = ()
+    if not offset:
+        first = (await connection.execute(statements.forwards, {_SIZE: limit, _SKIPPED: 0, **given})).all()
+        if len(first) < limit:
+            return first, len(first)
+    total: int = (await connection.execute(statements.count, given)).scalar_one()
     size = min(limit, total - offset)
-    behind = total - offset - size
     if not offset or size <= 0:
         return first, total
-    if offset <= behind:
-        return await read(order_by, size, offset), total
-    name, descending = order_by or ("id", False)
-    return await read((name, not descending), size, behind), total
+    behind = total - offset - size
+    statement, skipped = (statements.forwards, offset) if offset <= behind else (statements.backwards, behind)
+    return (await connection.execute(statement, {_SIZE: size, _SKIPPED: skipped, **given})).all(), total

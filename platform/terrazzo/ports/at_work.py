@@ -24,32 +24,32 @@ class Work(msgspec.Struct, eq=False):
         return f"{self.operation} for company {self.company_id}" if self.company_id else self.operation
 
 
-_noted: dict[asyncio.Task[Any], Work] = {}
+_noted: dict[asyncio.Task[Any] | None, Work] = {}  # of no task there is no note
+_current_task = asyncio.current_task
 
 
 def begin(work: Work) -> Work:
     """Notes what the current task does from now on; give ``end`` what this returns."""
-    task = asyncio.current_task()
+    task = _current_task()
     if task is not None:
-        work.task, work.before = task, _noted.get(task)
+        work.task = task
+        if task in _noted:
+            work.before = _noted[task]
         _noted[task] = work
     return work
 
 
 def end(begun: Work) -> None:
     """The task does again what it did before."""
-    task, before = begun.task, begun.before
-    if task is None:
-        return
-    if before is None:
-        _noted.pop(task, None)
+    if begun.before is None:
+        _noted.pop(begun.task, None)
     else:
-        _noted[task] = before
+        _noted[begun.task] = begun.before
 
 
 def company_id() -> int:
     """The company that the current task works for; 0 for the platform itself, and where that isn't known."""
-    work = _noted.get(asyncio.current_task())  # type: ignore[arg-type] # of no task there is no note
+    work = _noted.get(_current_task())
     return 0 if work is None else work.company_id
 
 

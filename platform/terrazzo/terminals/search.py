@@ -46,8 +46,9 @@ class TerminalQuery(NamedTuple):
     @property
     def is_of_database(self) -> bool:
         """Whether the database alone has the answer."""
-        wishes = (self.online, self.seen_after_us, self.seen_before_us, self.refused_after_us)
-        return not self.is_by_presence and not any(each is not None for each in wishes)
+        if self.online is not None or self.refused_after_us is not None or (self.order_by and self.is_by_presence):
+            return False
+        return self.seen_after_us is None and self.seen_before_us is None
 
 
 class TerminalSearch:

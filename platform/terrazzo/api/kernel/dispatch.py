@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -35,6 +36,7 @@ from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
 
 _SCHEME = "bearer "
+_SAYS_MORE = (CountedList, Published)  # than belongs into its place in the envelope
 
 
 class Head(msgspec.Struct):
@@ -68,6 +70,9 @@ class GatewayRequest(NamedTuple):
         return changes_rights or operation.connection or operation.changes or operation.permission is not Role.VIEWER
 
 
+_new_request: Callable[[Any, Any], GatewayRequest] = tuple.__new__  # its constructor is written in Python
+
+
 class Performer:
     """Runs operations: who asks, may they, what do they ask, and the answer or the failure."""
 
@@ -81,15 +86,14 @@ class Performer:
 
     async def perform(self, operation: Operation, caller: Caller, decode: Callable[[], Any], reply: Reply) -> Answer:
         """The result, or why there is none. Nothing about the request is said to who may not make it."""
-        began = perf_counter()
-        code = SUCCESS
-        work = at_work.begin(Work(operation.name))
+        began, code, work = perf_counter(), SUCCESS, at_work.begin(Work(operation.name))
         try:
             who = self._admit(operation, caller, work)
-            found = await operation.handler(self._services, who, decode())
+            result = await operation.handler(self._services, who, decode())
             if operation.gives_token and caller.session is not None:
-                found = _kept_in_cookie(found, caller.session, self._services.tokens)
-            result = reply.present(found)
+                result = _kept_in_cookie(result, caller.session, self._services.tokens)
+            if reply.__class__ is not GatewayReply:  # which has it as it is
+                result = reply.present(result)
             if result.__class__ in self._short:
                 answer = reply.success(result)
             else:
@@ -107,7 +111,7 @@ class Performer:
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
-        if isinstance(result, CountedList | Published):
+        if isinstance(result, _SAYS_MORE):
             reply, result = completed(reply, result)
         if not is_long(result):
             if isinstance(result, msgspec.Struct) and not hasattr(result, "data"):
@@ -130,8 +134,8 @@ class Performer:
             raise NotPermitted(
                 f"needs the role {permission.name.lower()}, {actor.username} is {actor.role.name.lower()}"
             )
-        work.company_id = actor.company_id
-        self._services.memory.check("requests", actor.company_id)
+        company_id = work.company_id = actor.company_id
+        self._services.memory.check("requests", company_id)
         actor = msgspec.structs.replace(actor, address=caller.address)
         if not operation.connection:
             return actor
@@ -172,6 +176,15 @@ class Gateway:
         if action and head.action is msgspec.UNSET:
             head.action = action
         name = head.action
+        if name.__class__ is str and head.strict is False and (not action or name == action):
+            operation = self._table.find(name)
+            if operation is not None:
+                return _new_request(GatewayRequest, (operation, head, body or "{}"))
+        return self._read_with_care(head, action, body)
+
+    def _read_with_care(self, head: Head, action: str, body: str) -> GatewayRequest | Answer:
+        """What a head asks for that is unusual or wrong."""
+        name = head.action
         if not isinstance(name, str):
             missing = name is msgspec.UNSET
             reason = "action: is required" if missing else f"action: expected str, got {kind(name)}"
@@ -198,7 +211,7 @@ class Gateway:
         return self._performer.perform(
             asked.operation,
             caller,
-            lambda: self._validator.from_json(asked.operation, asked.body, strict=head.strict),
+            partial(self._validator.from_json, asked.operation, asked.body, strict=head.strict),
             GatewayReply(head.action, head.actionid),
         )
 

@@ -40,8 +40,10 @@ MESSAGES = {
     NOT_FOUND: "not found",
 }
 
+_SUCCEEDED = MESSAGES[SUCCESS]
 EMPTY_TEXT = msgspec.Raw(b'""')
 _encoder = msgspec.json.Encoder()
+_encode = _encoder.encode
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -146,9 +148,8 @@ class GatewayReply(msgspec.Struct, frozen=True):
 
     def success(self, result: Any) -> Answer:
         """The envelope of a success with its result."""
-        more = self.total_records, self.commands
-        envelope = Envelope(self.resp, self.actionid, SUCCESS, MESSAGES[SUCCESS], "", result, *more)
-        return Answer(_encoder.encode(envelope))
+        count, commands = self.total_records, self.commands
+        return Answer(_encode(Envelope(self.resp, self.actionid, SUCCESS, _SUCCEEDED, "", result, count, commands)))
 
     def failure(self, failure: Failure) -> Answer:
         """The envelope of an error; its result is ``{}`` but for imports, whose report says which rows are wrong."""
@@ -161,10 +162,10 @@ def completed(reply: Reply, result: Any) -> tuple[Reply, Any]:
     """What a result says beside itself goes into the gateway's envelope: how many records there are in all, where it is
     a bare array of some of them; the uids of commands, where it is nothing but that they were taken."""
     if isinstance(reply, GatewayReply):
-        if isinstance(result, Published):
-            return msgspec.structs.replace(reply, commands=result.commands), Empty()
         if isinstance(result, CountedList):
             return msgspec.structs.replace(reply, total_records=result.total_records), result
+        if isinstance(result, Published):
+            return msgspec.structs.replace(reply, commands=result.commands), Empty()
     return reply, Empty() if isinstance(result, Published) else result
 
 

@@ -18,11 +18,13 @@ def identify(tokens: TokenService, caller: Caller) -> Actor:
     Raises:
         NotAuthenticated: there is none, it isn't good, or it has been ended.
     """
-    if not caller.token:
+    token = caller.token
+    if not token:
         raise NotAuthenticated("no token: send Authorization: Bearer <token>")
-    actor = tokens.verify(caller.token) if caller.live is None else _verify_held(tokens, caller, caller.token)
-    if caller.slot is not None:
-        caller.slot.prove(actor.company_id)
+    actor = tokens.verify(token) if caller.live is None else _verify_held(tokens, caller, token)
+    slot = caller.slot
+    if slot is not None:
+        slot.prove(actor.company_id)
     return actor
 
 

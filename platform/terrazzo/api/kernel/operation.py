@@ -132,6 +132,8 @@ class OperationTable:
         """Raises ``ValueError`` where two rows stand at one place."""
         self._operations = tuple(operations)
         self._actions: dict[str, Operation] = {}
+        self.find = self._actions.get
+        """The action of a name or alias; None where there is none."""
         self._paths: set[tuple[str, str]] = set()
         for operation in self._operations:
             if operation.path:
@@ -150,10 +152,6 @@ class OperationTable:
         if place in self._paths:
             raise ValueError(f"two operations answer to {' '.join(place)}")
         self._paths.add(place)
-
-    def find(self, name: str) -> Operation | None:
-        """The action of this name or alias; None where there is none."""
-        return self._actions.get(name)
 
     def __getitem__(self, name: str) -> Operation:
         return self._actions[name]

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from terrazzo.durations import Durations
+from terrazzo.durations import BOUNDS_S, Durations
 
 
 class Traffic(Collector):
     """Requests by operation and code (both from closed sets, so labels can't explode), and refusals by status."""
 
     def __init__(self) -> None:
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._durations: dict[str, Durations] = {}
+        self._durations: dict[tuple[str, int], Durations] = {}
         self._refusals: Counter[int] = Counter()
 
     def count(self, operation: str, code: int, seconds: float) -> None:
         """A request that reached an operation."""
-        self._requests[operation, code] += 1
-        durations = self._durations.get(operation)
+        durations = self._durations.get((operation, code))
         if durations is None:
-            durations = self._durations[operation] = Durations()
-        durations.add(seconds)
+            durations = self._durations[operation, code] = Durations()
+        durations.counts[bisect_left(BOUNDS_S, seconds)] += 1  # ``add``, which a call of its own is dear for
+        durations.sum_s += seconds
 
     def refuse(self, status: int) -> None:
         """A request that reached none, by HTTP status."""
@@ -38,12 +38,14 @@ class Traffic(Collector):
             "Requests that reached an operation, by it and the code of the answer",
             labels=["operation", "code"],
         )
-        for (operation, code), count in self._requests.items():
-            requests.add_metric([operation, str(code)], count)
+        by_operation: dict[str, Durations] = {}
+        for (operation, code), durations in self._durations.items():
+            requests.add_metric([operation, str(code)], sum(durations.counts))
+            by_operation.setdefault(operation, Durations()).include(durations)
         seconds = HistogramMetricFamily(
             "terrazzo_api_seconds", "Time to answer a request, by operation", labels=["operation"]
         )
-        for operation, durations in self._durations.items():
+        for operation, durations in by_operation.items():
             seconds.add_metric([operation], durations.cumulated(), durations.sum_s)
         refusals = CounterMetricFamily(
             "terrazzo_api_refused_total", "Requests that reached no operation, by HTTP status", labels=["status"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,12 +20,32 @@ SPELLINGS = {"is_availabel": "is_available", "objectlist": "object_list"}
 _fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+class _Reader(NamedTuple):
+    """Reads the requests of one type; ``is_misspelt``: they have fields that the documents spell wrong in places."""
+
+    decode: Callable[[str], Any]
+    is_misspelt: bool
+
+
+class _Readers(dict[type[msgspec.Struct], _Reader]):
+    """That of each type, made when it is first asked for."""
+
+    def __init__(self, hook: Callable[[type, Any], Any]) -> None:
+        super().__init__()
+        self._hook = hook
+
+    def __missing__(self, request: type[msgspec.Struct]) -> _Reader:
+        decoder, fields = msgspec.json.Decoder(request, dec_hook=self._hook), request.__struct_encode_fields__
+        reader = self[request] = _Reader(decoder.decode, any(right in fields for right in SPELLINGS.values()))
+        return reader
+
+
 class Validator:
     """Decodes the requests of all operations; one decoder each, made once."""
 
     def __init__(self, zone: tzinfo) -> None:
         self._hook = decode_hook(zone)
-        self._decoders: dict[type[msgspec.Struct], msgspec.json.Decoder[Any]] = {}
+        self._readers = _Readers(self._hook)
 
     def from_json(self, operation: Operation, body: str, *, strict: bool = False) -> Any:
         """The request in a JSON object, strictly typed.
@@ -33,11 +53,14 @@ class Validator:
         Raises:
             BadParameter: with every missing and every mistyped field, or with ``strict`` every unknown one.
         """
-        body = _spelled(operation.request, body)
+        request = operation.request
+        reader = self._readers[request]
+        if reader.is_misspelt:
+            body = _spelled(request, body)
         if strict:
-            refuse_unknown(operation.request, body)
+            refuse_unknown(request, body)
         try:
-            return self._decoder(operation.request).decode(body)
+            return reader.decode(body)
         except (msgspec.ValidationError, RecursionError) as error:
             values = _fields_of.decode(body)
             given = _without_nulls(operation.request, values)
@@ -56,12 +79,6 @@ class Validator:
             return self._read_text(operation.request, values)
         except msgspec.ValidationError as error:
             raise _faults(operation.request, values, self._read_text, error) from None
-
-    def _decoder(self, request: type[msgspec.Struct]) -> msgspec.json.Decoder[Any]:
-        decoder = self._decoders.get(request)
-        if decoder is None:
-            decoder = self._decoders[request] = msgspec.json.Decoder(request, dec_hook=self._hook)
-        return decoder
 
     def _read_json(self, wanted: Any, value: msgspec.Raw) -> Any:
         return msgspec.json.decode(value, type=wanted, dec_hook=self._hook)

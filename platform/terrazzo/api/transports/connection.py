@@ -212,8 +212,10 @@ class HttpConnection(asyncio.Protocol):
             self._hold(data)
         elif self._frames is not None:
             self._watch_frames(self._frames, data)
-        elif self._bounds.is_at_rest and (known := self._find(data)) is not None:
-            task = self._answer(*known)
+        elif (heads := self._port.heads) is None or self._is_closing or self.is_in_reserve:
+            self._hand_on(data)
+        elif self._bounds.is_at_rest and (found := heads.find(data)) is not None:
+            task = self._answer(heads, found)
             self._answering = asyncio.get_running_loop().create_task(task, name="request with a known head")
         else:
             self._hand_on(data)
@@ -269,10 +271,6 @@ class HttpConnection(asyncio.Protocol):
             transport.close()
             asyncio.get_running_loop().call_later(GOODBYE_S, transport.abort)
 
-    def _find(self, data: bytes) -> tuple[KnownHead, bytes] | None:
-        heads = self._port.heads
-        return None if heads is None or self._is_closing or self.is_in_reserve else heads.find(data)
-
     def _hand_on(self, data: bytes) -> None:
         bounds = self._bounds
         bounds.receive(data)
@@ -293,26 +291,19 @@ class HttpConnection(asyncio.Protocol):
         if self._reader is not None:
             self._reader.data_received(data)
 
-    async def _answer(self, known: KnownHead, body: bytes) -> None:
+    async def _answer(self, heads: KnownHeads, found: tuple[KnownHead, bytes]) -> None:
         """Answers a request that aiohttp doesn't see; it goes on waiting for this connection's next one."""
-        heads, idle = self._port.heads, self._idle
-        assert heads is not None
+        (known, body), idle = found, self._idle
         assert idle is not None
         idle.hold()
         try:
-            hops = known.forwarded_for
-            address = self._port.proxies.client_of(self._address, hops) if hops else self._address
-            if self.is_proxied:
-                self.enter_request(address)
-            if not (self.is_proxied or self.is_in_reserve):
-                caller = Caller(address, known.token, slot=self._own_slot)
+            if self.is_proxied or self.is_in_reserve or known.forwarded_for:
+                await self._answer_client(heads, known, body)
+            else:
+                caller = Caller(self._address, known.token, slot=self._own_slot)
                 writable = self._write(await heads.answer(body, caller, known.action))
                 if writable is not None:
                     await writable.wait()
-            elif refusal := self.refusal:
-                await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
-            else:
-                await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot), known.action))
         except ConnectionError:
             pass  # the peer is gone, and with it whoever would want to know
         finally:
@@ -322,6 +313,17 @@ class HttpConnection(asyncio.Protocol):
             idle.restart()
             if self._held or self._is_closing:
                 self._go_on()
+
+    async def _answer_client(self, heads: KnownHeads, known: KnownHead, body: bytes) -> None:
+        """Answers a request that may be that of a client behind the peer, or more than is let in."""
+        hops = known.forwarded_for
+        address = self._port.proxies.client_of(self._address, hops) if hops else self._address
+        if self.is_proxied:
+            self.enter_request(address)
+        if refusal := self.refusal:
+            await self.send(UNREAD.failure(Failure(FAILURE, refusal, 503)))
+        else:
+            await self.send(await heads.answer(body, Caller(address, known.token, slot=self.slot), known.action))
 
     async def send(self, answer: Answer) -> None:
         """Writes a whole response, and waits for a peer that is slow to read.

@@ -250,7 +250,8 @@ async def _sent(request: web.Request, response: web.StreamResponse) -> web.Strea
 def _sure(gateway: Gateway) -> Callable[[bytes, Caller, str], Awaitable[Answer]]:
     async def answer_always(body: bytes, caller: Caller, action: str) -> Answer:
         try:
-            return await gateway.answer(body, caller, action)
+            asked = gateway.read(body, action)
+            return asked if isinstance(asked, Answer) else await gateway.perform(asked, caller)
         except Exception as error:  # noqa: BLE001 - explain() logs it
             return _unexpected(error)
 

@@ -43,12 +43,13 @@ class SentResponse(web.StreamResponse):
 
 def write_answer(transport: asyncio.Transport, answer: Answer) -> None:
     """Writes a whole HTTP/1.1 response, after which the connection stays."""
-    head = b"%b%d\r\n\r\n" % (_head(int(time.time()), answer.status, answer.retry_after_s), len(answer.body))
-    if len(answer.body) <= MOST_BYTES:
-        transport.write(head + answer.body)
+    body = answer.body
+    head = b"%b%d\r\n\r\n" % (_head(int(time.time()), answer.status, answer.retry_after_s), len(body))
+    if len(body) <= MOST_BYTES:
+        transport.write(head + body)
     else:
         transport.write(head)
-        transport.write(answer.body)
+        transport.write(body)
 
 
 @lru_cache(maxsize=16)

@@ -18,13 +18,13 @@ from terrazzo.audit.entry import AuditEntry, entry_of
 from terrazzo.audit.log import write_entries
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.changes import record_change
-from terrazzo.database.conditions import Selection
+from terrazzo.database.conditions import Column, Selection
 from terrazzo.database.database import Database, reason_of
 from terrazzo.database.entity import COMPANY, Entity, Uid, new_uid
 from terrazzo.database.field import MASK, MAX_INTEGER, Field, FieldKind, shorten, type_name
 from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
-from terrazzo.database.pages import OrderBy, read_page
+from terrazzo.database.pages import OrderBy, PageStatements, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
@@ -37,6 +37,7 @@ from terrazzo.metadata.rows import RowCodec
 from terrazzo.times import now_us
 
 MAX_PAGE_SIZE = 1_000
+_COMPANY = "own_company"  # a parameter of statements
 _CHUNK = 10_000  # records that a walk over all of them reads at once
 _ANNOUNCED_AT_ONCE = 100
 
@@ -96,6 +97,8 @@ class EntityRepository:
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
         self._rows = _rows_query(entity.table, referenced)
+        self._lists: dict[tuple[bool, OrderBy], PageStatements] = {}  # of all companies or one, by order
+        self._is_narrow = type(self)._visible is not EntityRepository._visible  # a company's users see parts of it
         self._turn = asyncio.Lock()
         self.changes: Listeners[RowChange] = Listeners(f"records of {entity.name}")
         self._cache = RowCache(entity.uid_name)
@@ -142,19 +145,31 @@ class EntityRepository:
         order_by: tuple[str, bool] | None = None,
     ) -> Rows:
         """One page of records, by default in order of creation, and the exact total."""
-        where = [*self._visible(actor), *self._selection.where(conditions)]
-        return await self._read_page(where, page_index, page_size, order_by)
+        where = self._selection.where(conditions) if any(conditions) else ()
+        return await self._read_page(actor, where, page_index, page_size, order_by)
 
     async def _read_page(
-        self, where: Sequence[sa.ColumnElement[bool]], page_index: int, page_size: int, order_by: OrderBy
+        self, actor: Actor, where: Sequence[Column], page_index: int, page_size: int, order_by: OrderBy
     ) -> Rows:
         _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
+        if where or self._is_narrow:
+            own, visible = None, [*self._visible(actor), *where]
+            statements = PageStatements(self._rows, self._selection, visible, order_by)
+        else:
+            own = None if actor.is_super else {_COMPANY: actor.company_id}
+            statements = self._all_of(actor, order_by)
         async with self._database.reading() as connection:
-            found, total = await read_page(
-                connection, self._rows, self._selection, where, order_by, offset=offset, limit=page_size
-            )
+            found, total = await read_page(connection, statements, offset=offset, limit=page_size, parameters=own)
         return Rows([*self._codec.decode_page(found)], total)
+
+    def _all_of(self, actor: Actor, order_by: OrderBy) -> PageStatements:
+        """The statements of all that a company has, or all have, which are made once for each order."""
+        kept = self._lists.get((actor.is_super, order_by))
+        if kept is None:
+            own = () if actor.is_super else (self.table.c[self.entity.company] == sa.bindparam(_COMPANY),)
+            kept = self._lists[actor.is_super, order_by] = PageStatements(self._rows, self._selection, own, order_by)
+        return kept
 
     # Changes by other processes, and all records
 

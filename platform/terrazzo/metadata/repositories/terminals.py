@@ -92,8 +92,8 @@ class TerminalRepository(EntityRepository):
 
         ``configured``: those alone whose configuration is delivered, and is so far.
         """
-        where = self._where(actor, conditions, tags, configured)
-        return await self._read_page(where, page_index, page_size, order_by)
+        where = self._where(actor, conditions, tags, configured) if tags or configured or any(conditions) else ()
+        return await self._read_page(actor, where, page_index, page_size, order_by)
 
     async def keys(
         self,
@@ -106,7 +106,8 @@ class TerminalRepository(EntityRepository):
     ) -> list[tuple[int, str]]:
         """Id and uid of all terminals that ``page`` would have, in its order."""
         table, pauses = self.table, LoopPauses()
-        query = sa.select(table.c.id, table.c.uid).where(*self._where(actor, conditions, tags, configured))
+        where = [*self._visible(actor), *self._where(actor, conditions, tags, configured)]
+        query = sa.select(table.c.id, table.c.uid).where(*where)
         async with self._database.reading() as connection:
             found = await connection.execute(query.order_by(*self._selection.order(order_by)))
         keys: list[tuple[int, str]] = []
@@ -129,7 +130,7 @@ class TerminalRepository(EntityRepository):
             self.table.c.id.in_(sa.select(TERMINAL_TAG.c.terminal_id).where(TERMINAL_TAG.c.tag == tag)) for tag in tags
         ]
         far = [] if configured is None else [self.table.c.id.in_(_configured(actor, configured))]
-        return [*self._visible(actor), *self._selection.where(conditions), *tagged, *far]
+        return [*self._selection.where(conditions), *tagged, *far]
 
     def check_draft(self, draft: Draft, before: Row | None) -> None:
         """Refuses a new pin that is too short, and a channel's letter as a new uid; what a terminal has stays good."""

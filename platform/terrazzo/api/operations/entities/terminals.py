@@ -44,7 +44,7 @@ class TerminalFilter(ListRequest):
         """The same for the search, with conditions and an order that name columns."""
         return TerminalQuery(
             conditions=conditions,
-            tags=[tag.strip() for name in self.tags.names for tag in name.split(",")],
+            tags=[tag.strip() for name in self.tags.names for tag in name.split(",")] if self.tags.names else (),
             online=None if self.online is None else bool(self.online),
             seen_after_us=None if self.seen_after is None else self.seen_after.time_us,
             seen_before_us=None if self.seen_before is None else self.seen_before.time_us,
@@ -72,7 +72,8 @@ async def _page_among(services: Services, actor: Actor, request: TerminalList) -
     conditions, names = conditions_of(request), request.uids.names
     if names:
         conditions = conditions._replace(within=[*conditions.within, ("uid", names)])
-    return await page_of_terminals(services, actor, request, conditions, request.order_by.by)
+    query = request.query(conditions, request.order_by.by)
+    return await services.terminal_search.page(actor, query, page_index=request.page_index, page_size=request.page_size)
 
 
 PRESENCE: Mapping[str, Any] = {"online": Flag, "last_seen": str}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Set
+from itertools import islice
 from typing import NamedTuple
 
 from terrazzo.ports.store import Record
@@ -43,11 +44,15 @@ class OrderedRecord(NamedTuple):
 
 
 def newest_first(
-    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL
+    view: View, ids: Mapping[str, int], start_us: int, end_us: int, keys: Set[str] = ALL, *, skip: int = 0
 ) -> Iterator[OrderedRecord]:
-    """The records of all the series in a range, both ends inclusive, newest first."""
+    """The records of all the series in a range, both ends inclusive, newest first, without the first ``skip``."""
+    if len(ids) == 1 and not keys:
+        ((series, series_id),) = ids.items()
+        found = sealed.down(view, series_id, start_us, end_us, skip=skip)
+        return (OrderedRecord(order, series, body) for order, body in found)
     each = [_newest_of_one(view, *item, start_us=start_us, end_us=end_us, keys=keys) for item in ids.items()]
-    return each[0] if len(each) == 1 else heapq.merge(*each, reverse=True)
+    return islice(each[0] if len(each) == 1 else heapq.merge(*each, reverse=True), skip, None)
 
 
 def _newest_of_one(

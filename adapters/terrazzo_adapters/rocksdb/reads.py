@@ -129,8 +129,8 @@ def page(
     if offset >= total or limit <= 0:
         return Page([], total)
     end_us, offset = counts.skip(offset)
-    found = newest_first(view, ids, start_us, end_us, keys)
-    return Page(_take(islice(found, offset, offset + limit), most_bytes), total)
+    found = newest_first(view, ids, start_us, end_us, keys, skip=offset)
+    return Page(_take(islice(found, limit), most_bytes), total)
 
 
 class Piece(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from terrazzo.sparse_log import SparseLog
@@ -78,30 +79,56 @@ def down(
     *,
     rows: Iterator[OrderedBody] | None = None,
     wanted: Wanted | None = None,
+    skip: int = 0,
 ) -> Iterator[OrderedBody]:
-    """The records of a range, both ends inclusive, newest first. ``rows`` and ``wanted`` as in ``up``."""
+    """The records of a range, both ends inclusive, newest first. ``rows`` and ``wanted`` as in ``up``.
+
+    ``skip``: so many are passed over; those of a segment unread, if no others lie among them. Not with ``wanted``.
+    """
     rest = blocks.down(view, series_id, start_us, end_us) if rows is None else rows
     row = next(rest, None)
     for extent in extents_down(view, series_id, start_us, end_us):
         last = (extent.last_us + 1).to_bytes(8)
         while row is not None and row[0] >= last:
-            yield row
-            row = next(rest, None)
-        for each in down_of(view, extent, start_us, end_us, wanted=wanted):
-            while row is not None and row[0] > each[0]:
+            if skip:
+                skip -= 1
+            else:
                 yield row
+            row = next(rest, None)
+        unread = 0
+        if skip and (row is None or row[0] < extent.first_us.to_bytes(8)):
+            unread = min(skip, _total(view, extent, start_us, end_us))
+            skip -= unread
+        for each in down_of(view, extent, start_us, end_us, wanted=wanted, skip=unread):
+            while row is not None and row[0] > each[0]:
+                if skip:
+                    skip -= 1
+                else:
+                    yield row
                 row = next(rest, None)
-            yield each
+            if skip:
+                skip -= 1
+            else:
+                yield each
     if row is not None:
-        yield row
-        yield from rest
+        yield from islice(chain((row,), rest), skip, None)
+
+
+def _total(view: View, extent: Extent, start_us: int, end_us: int) -> int:
+    """How many records of a segment lie in a range."""
+    if extent.is_within(start_us, end_us):
+        return extent.total
+    with guarded(extent):
+        start, end = places(open_segment(view, extent), extent, start_us, end_us)
+        return max(0, end - start)
+    return 0
 
 
 def down_of(
-    view: View, extent: Extent, start_us: int, end_us: int, *, wanted: Wanted | None = None
+    view: View, extent: Extent, start_us: int, end_us: int, *, wanted: Wanted | None = None, skip: int = 0
 ) -> Iterator[OrderedBody]:
-    """The records of one segment in a range, newest first."""
-    return _guarded(extent, _down_of(view, extent, start_us, end_us, wanted))
+    """The records of one segment in a range, newest first, without the first ``skip``."""
+    return _guarded(extent, _down_of(view, extent, start_us, end_us, wanted, skip))
 
 
 def _up_of(
@@ -122,11 +149,14 @@ def _up_of(
         place, length = stop, min(2 * length, _LONGEST_SLICE)
 
 
-def _down_of(view: View, extent: Extent, start_us: int, end_us: int, wanted: Wanted | None) -> Iterator[OrderedBody]:
+def _down_of(
+    view: View, extent: Extent, start_us: int, end_us: int, wanted: Wanted | None, skip: int
+) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
     if wanted is not None and not wanted(segment.tally):
         return
     start, place = places(segment, extent, start_us, end_us)
+    place -= skip
     length = _FIRST_SLICE
     while place > start:
         first = max(place - length, start)

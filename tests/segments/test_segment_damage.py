@@ -109,7 +109,7 @@ DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
     (lambda data: decode_integers(data, 9), encode_integers(_orders, Packing.CHEAP)),
     (lambda data: decode_floats(data, 9), encode_floats(_orders / 3, Packing.CHEAP)),
     (lambda data: decode_floats(data, 9), encode_floats(_orders / 4, Packing.CHEAP)),
-    (lambda data: decode_times(data, 9), encode_times(_orders, _orders.astype(np.uint64), Packing.CHEAP)),
+    (lambda data: decode_times(data, 9).arrivals(), encode_times(_orders, _orders.astype(np.uint64), Packing.CHEAP)),
     (lambda data: decode_texts(data, 3), encode_texts(make_texts(["a", "b", "a"]), Packing.CHEAP)),
     (lambda data: decode_values(data, 9), encode_values(make_values([1, 2.5, None, True, "x"]), Packing.CHEAP)),
     (lambda data: decode_column(data, 9).decode(), _column),

@@ -47,10 +47,10 @@ class Segment:
         """The records' times, in UTC microseconds."""
         return self._orders.times_us
 
-    @property
+    @cached_property
     def arrivals(self) -> NDArray[np.uint64]:
         """The records' arrival numbers."""
-        return self._orders.arrivals
+        return self._parts.checked(TIMES, self._orders, Orders.arrivals)
 
     @cached_property
     def tally(self) -> HourTally:

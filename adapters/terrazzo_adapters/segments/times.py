@@ -15,10 +15,18 @@ _pair = msgspec.msgpack.Decoder(tuple[bytes, bytes])
 
 
 class Orders(NamedTuple):
-    """For each record its time (UTC microseconds) and its arrival number."""
+    """For each record its time (UTC microseconds); its arrival number, which is asked for seldom, is decoded then."""
 
     times_us: NDArray[np.int64]
-    arrivals: NDArray[np.uint64]
+    numbers: bytes
+
+    def arrivals(self) -> NDArray[np.uint64]:
+        """For each record its arrival number.
+
+        Raises:
+            Damaged: they are not of as many records.
+        """
+        return decode_unsigned(self.numbers, len(self.times_us))
 
 
 def encode_times(times_us: NDArray[np.int64], arrivals: NDArray[np.uint64], packing: Packing) -> bytes:
@@ -36,7 +44,7 @@ def decode_times(data: bytes, count: int) -> Orders:
         times, numbers = _pair.decode(data)
     except msgspec.MsgspecError as error:
         raise Damaged(f"times: {error}") from error
-    orders = Orders(decode_integers(times, count), decode_unsigned(numbers, count))
+    orders = Orders(decode_integers(times, count), numbers)
     if (orders.times_us[1:] < orders.times_us[:-1]).any():
         raise Damaged("times: not in order")
     return orders

@@ -45,6 +45,8 @@ class SeriesFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     MSGPACK = "msgpack"
+    ARROW = "arrow"
+    PARQUET = "parquet"
 
 
 KeysOption = Annotated[list[str] | None, typer.Option("--keys", help="Only this key; may be repeated.")]

@@ -7,7 +7,7 @@ import functools
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Sequence
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import aiohttp
 
@@ -16,9 +16,13 @@ from terrazzo.client.actions import Asked, Listed, Pages
 from terrazzo.client.bulk import ImportAnswer, OnProgress, export_target, import_request, series_target
 from terrazzo.client.errors import ConnectionLost, NotSent, lost_by
 from terrazzo.client.exchange import Outcome, Pause, Request, Response, Retries, Steps, advance, leaves_stream
+from terrazzo.client.frames import frame_of
 from terrazzo.client.live import Frame, Gap, Live
 from terrazzo.client.results import ImportReport
 from terrazzo.client.session import DEFAULT_URL, GATEWAY_PATH, Session
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -139,6 +143,18 @@ class AsyncClient:
     def export_mosaic(self, object_id: str | int, **options: Any) -> AsyncIterator[bytes]:
         """Yields an object's records as a file, oldest first. Options: ``format``, ``start``, ``end``, ``keys``."""
         return self.stream(series_target("mosaic", object_id, options))
+
+    async def grid_frame(self, terminal_id: str | int, **options: Any) -> DataFrame:
+        """A terminal's points as a DataFrame of pandas, by time. Options as of ``export_grid``, but for ``format``.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+        """
+        return frame_of([piece async for piece in self.export_grid(terminal_id, format="arrow", **options)])
+
+    async def mosaic_frame(self, object_id: str | int, **options: Any) -> DataFrame:
+        """An object's variables as a DataFrame of pandas, by time. As ``grid_frame``."""
+        return frame_of([piece async for piece in self.export_mosaic(object_id, format="arrow", **options)])
 
     def stream(self, target: str) -> AsyncIterator[bytes]:
         """Yields the body of a GET in pieces, however long it is."""

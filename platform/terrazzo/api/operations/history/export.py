@@ -17,6 +17,7 @@ from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.pieces import begun, in_turn
 from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.history.column_export import ColumnSource, column_pieces
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.payload import Reject, decode, flatten
@@ -24,6 +25,7 @@ from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter
 from terrazzo.mosaic.body import parse_mosaic
+from terrazzo.mosaic.column_files import COLUMN_MEDIA_TYPES, HOW_TO_INSTALL, ColumnFormat, has_arrow
 from terrazzo.mosaic.files import MEDIA_TYPES, FileEncoder, FileFormat, Row, file_encoder
 from terrazzo.ports.store import Record, Value
 from terrazzo.times import now_us
@@ -32,7 +34,7 @@ from terrazzo.times import now_us
 class HistoryExportOptions(msgspec.Struct, kw_only=True):
     """``start`` and ``end`` are inclusive: from the first record, until now. ``keys``: only records that have one."""
 
-    format: FileFormat = "csv"
+    format: FileFormat | ColumnFormat = "csv"
     start: Moment = msgspec.field(default_factory=lambda: Moment(0))
     end: Moment | None = None
     keys: VariableNames = msgspec.field(default_factory=VariableNames)
@@ -83,8 +85,14 @@ async def handle_export_mosaic(services: Services, actor: Actor, request: Mosaic
     def rows(records: Iterable[Record]) -> list[Row]:
         return [_mosaic_row(record, wanted) for record in records]
 
-    source = _Source([series], start_us, end_us, keys, columns, rows)
-    return await _export(services, actor, source, request.format, f"mosaic-{object_id}")
+    name = f"mosaic-{object_id}"
+    match request.format:
+        case "arrow" | "parquet" as format:
+            every = ColumnSource({"": series}, start_us, end_us, keys)
+            return await _columns_export(services, actor, every, format, name)
+        case format:
+            source = _Source([series], start_us, end_us, keys, columns, rows)
+            return await _export(services, actor, source, format, name)
 
 
 def _mosaic_row(record: Record, wanted: frozenset[str]) -> Row:
@@ -105,8 +113,14 @@ async def handle_export_grid(services: Services, actor: Actor, request: GridExpo
         each = (_grid_row(record, wanted) for record in records)
         return [row for row in each if row is not None]
 
-    source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
-    return await _export(services, actor, source, request.format, f"grid-{_file_word(request.terminal_id)}")
+    name = f"grid-{_file_word(request.terminal_id)}"
+    match request.format:
+        case "arrow" | "parquet" as format:
+            every = ColumnSource({topic_of(each): each for each in series}, start_us, end_us, keys)
+            return await _columns_export(services, actor, every, format, name)
+        case format:
+            source = _Source(series, start_us, end_us, (), ("topic", *(keys or ("payload",))), rows)
+            return await _export(services, actor, source, format, name)
 
 
 def _grid_row(record: Record, wanted: frozenset[str]) -> Row | None:
@@ -136,6 +150,21 @@ def _span(request: HistoryExportOptions) -> tuple[int, int]:
     if request.end is not None and request.start.time_us > request.end.time_us:
         raise BadParameter("start", "is after end")
     return request.start.time_us, end_us
+
+
+async def _columns_export(
+    services: Services, actor: Actor, source: ColumnSource, format: ColumnFormat, name: str
+) -> Export:
+    """As ``_export``.
+
+    Raises:
+        BadParameter: pyarrow is not installed.
+    """
+    if not has_arrow():
+        raise BadParameter("format", f"{format} {HOW_TO_INSTALL}")
+    turn, holding = services.exports.turn(actor.company_id), services.memory.holding("exports", actor.company_id)
+    made = column_pieces(services.store, source, format, services.zone)
+    return Export(await begun(in_turn(made, turn, holding)), COLUMN_MEDIA_TYPES[format], f"{name}.{format}")
 
 
 async def _export(services: Services, actor: Actor, source: _Source, format: FileFormat, name: str) -> Export:
@@ -180,7 +209,7 @@ EXPORTS = (
         handler=handle_export_mosaic,
         method="GET",
         path="/export/mosaic/{object_id}",
-        media_types=tuple(MEDIA_TYPES.values()),
+        media_types=(*MEDIA_TYPES.values(), *COLUMN_MEDIA_TYPES.values()),
     ),
     Operation(
         name="export_grid",
@@ -191,7 +220,7 @@ EXPORTS = (
         handler=handle_export_grid,
         method="GET",
         path="/export/grid/{terminal_id}",
-        media_types=tuple(MEDIA_TYPES.values()),
+        media_types=(*MEDIA_TYPES.values(), *COLUMN_MEDIA_TYPES.values()),
     ),
 )
 """The parameters that aren't in the path come in the query string."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from terrazzo.api.kernel.column_reply import ColumnForm, ColumnReply, Columns
 from terrazzo.api.kernel.envelope import (
     BAD_PARAMETER,
     EMPTY_TEXT,
@@ -111,6 +113,8 @@ class Performer:
 
     async def _encode(self, result: Any, reply: Reply, work: Work) -> Answer:
         """The answer; what a long one is made of counts until then."""
+        if result.__class__ is Columns:
+            return cast(Answer, await asyncio.to_thread(result.answer))
         if isinstance(result, _SAYS_MORE):
             reply, result = completed(reply, result)
         if not is_long(result):
@@ -158,13 +162,16 @@ class Gateway:
         """Checks the token that a connection that stays was opened with."""
         await self._performer.recognize(caller)
 
-    async def answer(self, message: bytes | str, caller: Caller, action: str = "") -> Answer:
+    async def answer(
+        self, message: bytes | str, caller: Caller, action: str = "", *, columns: ColumnForm | None = None
+    ) -> Answer:
         """Answers one request; never raises for what a client can send.
 
-        ``action`` is what the address names, where it does: then the message need not, and may be empty.
+        ``action`` is what the address names, where it does: then the message need not, and may be empty. ``columns``:
+        the form that is asked for in place of JSON, where the result has it; the answer says which it has.
         """
         asked = self.read(message, action)
-        return asked if isinstance(asked, Answer) else await self.perform(asked, caller)
+        return asked if isinstance(asked, Answer) else await self.perform(asked, caller, columns)
 
     def read(self, message: bytes | str, action: str = "") -> GatewayRequest | Answer:
         """What a message asks for, or the answer to one that asks for nothing."""
@@ -200,7 +207,9 @@ class Gateway:
             return self._unreadable(name, head.actionid, f"action: unknown: {name[:100]!r}", status=404)
         return GatewayRequest(operation, head, body or "{}")
 
-    def perform(self, asked: GatewayRequest, caller: Caller) -> Coroutine[Any, Any, Answer]:
+    def perform(
+        self, asked: GatewayRequest, caller: Caller, columns: ColumnForm | None = None
+    ) -> Coroutine[Any, Any, Answer]:
         """Does what was asked, when it is awaited.
 
         A field ``Authorization`` in the request becomes the caller's token, which is how connections authenticate.
@@ -208,11 +217,15 @@ class Gateway:
         head = asked.head
         if head.authorization is not msgspec.UNSET:
             caller.token = bearer_token(head.authorization)
+        reply = GatewayReply(head.action, head.actionid)
+        if columns is not None:
+            is_series = asked.operation.is_series
+            reply = ColumnReply(head.action, head.actionid, form=columns, is_series=is_series)
         return self._performer.perform(
             asked.operation,
             caller,
             partial(self._validator.from_json, asked.operation, asked.body, strict=head.strict),
-            GatewayReply(head.action, head.actionid),
+            reply,
         )
 
     def _unreadable(self, name: str, actionid: msgspec.Raw, info: str, *, status: int = 200) -> Answer:

@@ -62,6 +62,7 @@ class Answer(msgspec.Struct, frozen=True, weakref=True):
     body: bytes
     status: int = 200
     retry_after_s: float | None = None
+    media_type: str = ""  # empty: JSON
 
 
 class Envelope(msgspec.Struct):

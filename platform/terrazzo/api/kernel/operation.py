@@ -92,6 +92,7 @@ class Operation:
     reply: Callable[[Callable[[Any], Any]], Reply] = ComponentReply  # the envelope of a path's answers
     takes_files: bool = False  # a form's files become the request's field ``attachments``
     media_types: tuple[str, ...] = ()  # of the file that a path answers in place of an envelope
+    is_series: bool = False  # its records are flat and have a time: answered as Arrow, too
     instead: Mapping[str, Operation] = field(default_factory=dict)  # field that is given -> what is asked for then
 
     def at(

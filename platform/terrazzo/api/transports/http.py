@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.typedefs import Handler
 
+from terrazzo.api.kernel.column_reply import column_form_of
 from terrazzo.api.kernel.components import Components, query_values
 from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_PERMITTED, UNREAD, Answer, Failure, explain
@@ -215,8 +216,11 @@ def _gateway_handler(gateway: Gateway, bodies: BodyReader, limits: ApiLimits, ac
             _check_media_type(request)
         caller = _caller(request)
         token = caller.token  # as it came: what is asked may change the caller's
+        columns = column_form_of(request.headers[hdrs.ACCEPT]) if hdrs.ACCEPT in request.headers else None
         async with bodies.whole(request, caller, bound) as body:
-            answer = await gateway.answer(body, caller, action)
+            answer = await gateway.answer(body, caller, action, columns=columns)
+        if columns is not None:
+            return _respond(answer)
         connection = connection_of(request)
         if connection is None or not _is_plain(request):
             return _respond(answer)
@@ -381,7 +385,9 @@ def _respond(answer: Answer) -> web.Response:
     headers = None
     if answer.retry_after_s is not None:
         headers = {"Retry-After": str(ceil(answer.retry_after_s))}
-    response = web.Response(body=answer.body, status=answer.status, headers=headers, content_type=_JSON)
+    response = web.Response(
+        body=answer.body, status=answer.status, headers=headers, content_type=answer.media_type or _JSON
+    )
     response[_ANSWER] = answer  # which counts as not taken as long as it is there
     return response
 

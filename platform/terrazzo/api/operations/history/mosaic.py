@@ -271,6 +271,7 @@ GET_LAST_MOSAIC = Operation(
     result=MosaicData,
     permission=Role.VIEWER,
     handler=handle_get_last_mosaic,
+    is_series=True,
 )
 GET_MOSAIC_ITEM = Operation(
     name="get_mosaic_item",
@@ -279,6 +280,7 @@ GET_MOSAIC_ITEM = Operation(
     result=MosaicData,
     permission=Role.VIEWER,
     handler=handle_get_mosaic_item,
+    is_series=True,
 )
 GET_LAST_MOSAIC_LIST = Operation(
     name="get_last_mosaic_list",
@@ -287,6 +289,7 @@ GET_LAST_MOSAIC_LIST = Operation(
     result=MosaicList,
     permission=Role.VIEWER,
     handler=handle_get_last_mosaic_list,
+    is_series=True,
 )
 GET_MOSAIC_LIST = Operation(
     name="get_mosaic_list",
@@ -295,6 +298,7 @@ GET_MOSAIC_LIST = Operation(
     result=Paged[MosaicRecord],
     permission=Role.VIEWER,
     handler=handle_get_mosaic_list,
+    is_series=True,
 )
 GET_MOSAIC_LIST_BY_KEY = Operation(
     name="get_mosaic_list_by_key",
@@ -303,6 +307,7 @@ GET_MOSAIC_LIST_BY_KEY = Operation(
     result=Paged[MosaicRecord],
     permission=Role.VIEWER,
     handler=handle_get_mosaic_list_by_key,
+    is_series=True,
 )
 
 OPERATIONS = (

@@ -121,8 +121,8 @@ async def test_the_same_connection_answers_in_both_forms(rig: Rig) -> None:
                     await response.read()
 
 
-async def test_thousands_of_names(rig: Rig) -> None:
-    many = {"keys": [f"k{n}" for n in range(2_000)], **RANGE}
+async def test_hundreds_of_names(rig: Rig) -> None:
+    many = {"keys": [f"k{n}" for n in range(500)], **RANGE}
     response = await post(rig, PLAIN, "get_mosaic_chart", **many)
     assert (response.status, response.content_type) == (200, PLAIN)
-    assert len(curves_of(await response.read())) == 2_000
+    assert len(curves_of(await response.read())) == 500

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from terrazzo.ports.store import MOST_BUCKETS, Buckets, Fn, TooManyBuckets, Value
 from terrazzo_adapters.influxdb.naming import FLAG, TEXT, field_name, identifier
 from terrazzo_adapters.influxdb.queries import SeriesSource
-from terrazzo_adapters.influxdb.server import Server
+from terrazzo_adapters.influxdb.server import Series, Server
 
 _NUMERIC: Mapping[Fn, tuple[str, ...]] = {
     "mean": ("sum", "count"),
@@ -44,11 +44,14 @@ async def resample(
     Raises:
         TooManyBuckets: choose longer ones.
     """
-    if fn == "last" or (fn is None and await _has(TEXT, server, window.source, keys)):
+    if fn == "last":
         return None
     columns: dict[str, dict[int, Value]] = {}
     for first in range(0, len(keys), _KEYS_A_REQUEST):
-        columns |= await _columns(server, window, keys[first : first + _KEYS_A_REQUEST], fn or "mean")
+        found = await _columns(server, window, keys[first : first + _KEYS_A_REQUEST], fn)
+        if found is None:
+            return None
+        columns |= found
     starts = sorted(set().union(*columns.values()), reverse=True)
     if len(starts) > MOST_BUCKETS:
         raise TooManyBuckets(f"the range has more than {MOST_BUCKETS:,} buckets: choose longer ones or a shorter range")
@@ -56,36 +59,44 @@ async def resample(
     return Buckets(shown, {key: [columns[key].get(start) for start in shown] for key in keys}, len(starts))
 
 
-async def _has(suffix: str, server: Server, source: SeriesSource, keys: Sequence[str]) -> bool:
-    """Whether any of the names has points of the type with this suffix."""
-    columns = ", ".join(f"count({_field(key, suffix)})" for key in keys)
-    return bool(await server.query(f"SELECT {columns} {source.where(source.start_us, source.end_us)}"))
-
-
-async def _columns(server: Server, window: BucketQuestion, keys: Sequence[str], fn: Fn) -> dict[str, dict[int, Value]]:
-    functions = _NUMERIC[fn]
+async def _columns(
+    server: Server, window: BucketQuestion, keys: Sequence[str], fn: Fn | None
+) -> dict[str, dict[int, Value]] | None:
+    """The buckets of each name, by one request, and one more where there are booleans; None where there are texts."""
+    functions = _NUMERIC[fn or "mean"]
     numbers = window.select(", ".join(f"{each}({_field(key)})" for key in keys for each in functions))
-    flags = [
-        window.select(f"count({_field(key, FLAG)})", f" AND {_field(key, FLAG)} = {state}")
-        for key in keys
-        for state in ("true", "false")
-    ]
-    table = await _table(server, numbers)
-    counts = (
-        [await _table(server, statement) for statement in flags]
-        if await _has(FLAG, server, window.source, keys)
-        else []
+    texts, has_flags, table = await server.query_each(
+        [_count(TEXT, window.source, keys), _count(FLAG, window.source, keys), numbers]
     )
+    if texts and fn is None:
+        return None
+    counts = [_rows(found) for found in await server.query_each(_flags(window, keys))] if has_flags else []
+    rows = _rows(table)
     columns: dict[str, dict[int, Value]] = {}
     for place, key in enumerate(keys):
         trues, falses = counts[2 * place : 2 * place + 2] if counts else ({}, {})
         part = slice(place * len(functions), (place + 1) * len(functions))
-        columns[key] = _values(fn, {start: row[part] for start, row in table.items()}, trues, falses)
+        columns[key] = _values(fn or "mean", {start: row[part] for start, row in rows.items()}, trues, falses)
     return columns
 
 
-async def _table(server: Server, statement: str) -> BucketRows:
-    return {row[0] // 1000: row[1:] for series in await server.query(statement) for row in series["values"]}
+def _count(suffix: str, source: SeriesSource, keys: Sequence[str]) -> str:
+    """A statement that is answered with nothing where none of the names has points of the type with this suffix."""
+    columns = ", ".join(f"count({_field(key, suffix)})" for key in keys)
+    return f"SELECT {columns} {source.where(source.start_us, source.end_us)}"
+
+
+def _flags(window: BucketQuestion, keys: Sequence[str]) -> list[str]:
+    """For each name two statements: how often it is true, and how often false."""
+    return [
+        window.select(f"count({_field(key, FLAG)})", f" AND {_field(key, FLAG)} = {state}")
+        for key in keys
+        for state in ("true", "false")
+    ]
+
+
+def _rows(found: Sequence[Series]) -> BucketRows:
+    return {row[0] // 1000: row[1:] for series in found for row in series["values"]}
 
 
 def _values(fn: Fn, numbers: BucketRows, trues: BucketRows, falses: BucketRows) -> dict[int, Value]:

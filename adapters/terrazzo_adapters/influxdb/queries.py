@@ -29,7 +29,7 @@ from terrazzo_adapters.influxdb.naming import (
 )
 from terrazzo_adapters.influxdb.server import Refused, Series, Server
 
-_REQUESTS_AT_ONCE = 8  # of one question
+_STATEMENTS_A_REQUEST = 20
 _ROWS_AT_ONCE = 200  # that are read in the event loop, in a millisecond
 
 LATEST_US = (2**63 - 1) // 1000 - 1
@@ -86,10 +86,24 @@ async def page(
     keys: Sequence[str] = (),
 ) -> Page:
     """Records of a range, newest first, and the exact total."""
+    asked = sources(series, start_us, end_us, keys)
+    if len(asked) == 1 and limit > 0:
+        return await _page_of_one(server, asked[0], offset, limit)
     count = await total(server, series, start_us, end_us, keys)
     if offset >= count or limit <= 0:
         return Page([], count)
     return Page(await _newest(server, sources(series, start_us, end_us, keys), offset=offset, limit=limit), count)
+
+
+async def _page_of_one(server: Server, source: SeriesSource, offset: int, limit: int) -> Page:
+    """The total and the records by one request, unless records of one time lie across the page's edge."""
+    span = source.start_us, source.end_us
+    counted, rows = await server.query_each([_count_of(source, *span), _rows_of(source, *span, _around(offset, limit))])
+    count = _counted(counted)
+    if offset >= count:
+        return Page([], count)
+    found = await _chosen(server, source, await _timed(rows, source.kind), offset=offset, limit=limit)
+    return Page([record for _, _, record in found], count)
 
 
 async def total(server: Server, series: Sequence[str], start_us: int, end_us: int, keys: Sequence[str] = ()) -> int:
@@ -106,10 +120,14 @@ async def latest(server: Server, series: Sequence[str], limit: int, keys: Sequen
 async def latest_each(server: Server, series: str, keys: Sequence[str]) -> dict[str, Record]:
     """For each name the newest record that carries it."""
     found: dict[str, Record] = {}
-    for begin in range(0, len(keys), _REQUESTS_AT_ONCE):
-        some = keys[begin : begin + _REQUESTS_AT_ONCE]
-        each = await asyncio.gather(*(latest(server, [series], 1, [key]) for key in some))
-        found |= {key: records[0] for key, records in zip(some, each, strict=True) if records}
+    for begin in range(0, len(keys), _STATEMENTS_A_REQUEST):
+        some = keys[begin : begin + _STATEMENTS_A_REQUEST]
+        asked = [(key, source) for key in some for source in sources([series], 0, LATEST_US, [key])]
+        statements = [_rows_of(source, source.start_us, source.end_us, _around(0, 1)) for _, source in asked]
+        answers = await server.query_each(statements) if statements else []
+        for (key, source), rows in zip(asked, answers, strict=True):
+            for _, _, record in await _chosen(server, source, await _timed(rows, source.kind), offset=0, limit=1):
+                found[key] = record
     return found
 
 
@@ -124,9 +142,21 @@ async def _newest(server: Server, asked: Sequence[SeriesSource], *, offset: int,
 
 
 async def _newest_of_one(server: Server, source: SeriesSource, *, offset: int, limit: int) -> list[TimedRecord]:
-    before = 1 if offset else 0  # one more record on each side shows whether a group is cut
-    bounds = f"ORDER BY time DESC LIMIT {limit + before + 1} OFFSET {offset - before}"
-    rows = await _rows(server, source, source.start_us, source.end_us, bounds)
+    rows = await _rows(server, source, source.start_us, source.end_us, _around(offset, limit))
+    return await _chosen(server, source, rows, offset=offset, limit=limit)
+
+
+def _around(offset: int, limit: int) -> str:
+    """The newest records with one more on each side, which shows whether a group is cut."""
+    before = 1 if offset else 0
+    return f"ORDER BY time DESC LIMIT {limit + before + 1} OFFSET {offset - before}"
+
+
+async def _chosen(
+    server: Server, source: SeriesSource, rows: list[TimedRecord], *, offset: int, limit: int
+) -> list[TimedRecord]:
+    """Of the records that ``_around`` asks for those that are meant; a group that is cut is read whole."""
+    before = 1 if offset else 0
     inside = rows[before : before + limit]
     if not inside:
         return []
@@ -179,12 +209,19 @@ def _order(found: TimedRecord) -> tuple[int, int]:
     return found[0], found[1]
 
 
-async def _rows(server: Server, source: SeriesSource, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
+def _rows_of(source: SeriesSource, start_us: int, end_us: int, bounds: str) -> str:
     columns = ", ".join(f'"{name}"' for name in (BODY, ARRIVAL, *source.kind.tags))
-    answer = await server.query(f"SELECT {columns} {source.where(start_us, end_us)} {bounds}")
+    return f"SELECT {columns} {source.where(start_us, end_us)} {bounds}"
+
+
+async def _rows(server: Server, source: SeriesSource, start_us: int, end_us: int, bounds: str) -> list[TimedRecord]:
+    return await _timed(await server.query(_rows_of(source, start_us, end_us, bounds)), source.kind)
+
+
+async def _timed(answer: Sequence[Series], kind: SeriesKind) -> list[TimedRecord]:
     if sum(len(series["values"]) for series in answer) <= _ROWS_AT_ONCE:
-        return _records(answer, source.kind)
-    return await asyncio.to_thread(_records, answer, source.kind)
+        return _records(answer, kind)
+    return await asyncio.to_thread(_records, answer, kind)
 
 
 def _records(answer: Sequence[Series], kind: SeriesKind) -> list[TimedRecord]:
@@ -197,7 +234,14 @@ def _records(answer: Sequence[Series], kind: SeriesKind) -> list[TimedRecord]:
 
 
 async def _count(server: Server, source: SeriesSource, start_us: int, end_us: int) -> int:
-    answer = await server.query(f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}')
+    return _counted(await server.query(_count_of(source, start_us, end_us)))
+
+
+def _count_of(source: SeriesSource, start_us: int, end_us: int) -> str:
+    return f'SELECT count("{ARRIVAL}") {source.where(start_us, end_us)}'
+
+
+def _counted(answer: Sequence[Series]) -> int:
     return sum(int(series["values"][0][1]) for series in answer)
 
 

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import aiohttp
@@ -107,6 +108,13 @@ class Server:
         if any(series.get("partial") for series in found):
             # a limit of the server (max-row-limit), or an answer of exactly 10,000 rows, which 1.6.7 calls partial too
             return _joined(_checked(await self._query_raw(statement, method, chunked=True)))
+        return found
+
+    async def query_each(self, statements: Sequence[str]) -> list[list[Series]]:
+        """The series in the answer to each statement, all asked in one request."""
+        found: list[list[Series]] = [[] for _ in statements]
+        for series in await self.query("; ".join(statements)):
+            found[series["statement"] or 0].append(series)
         return found
 
     async def _query_raw(self, statement: str, method: str, *, chunked: bool = False) -> list[dict[str, Any]]:

@@ -148,7 +148,7 @@ class Table(NamedTuple):
 def table_of(name: str, tags: Mapping[str, str], points: Mapping[str, Sequence[Points]]) -> Table:
     """A series from the points of its fields, piece by piece, oldest first.
 
-    Two records of one time are two rows.
+    What fields have at one time is one row; a second value of a field at that time is in a row of its own.
     """
     fields = {field: _joined_points(pieces) for field, pieces in points.items() if pieces}
     times, placed = aligned({field: times for field, (times, _) in fields.items()})

@@ -61,6 +61,7 @@ interface AnyEnvelope {
   info?: string;
   result?: unknown;
   total_records?: number;
+  commands?: string[];
 }
 
 /** Calls actions. */
@@ -87,6 +88,11 @@ export class Gateway {
     const result = envelope.result as unknown[] | { data: unknown[]; total_records?: number };
     if (Array.isArray(result)) return { rows: result as RowOf<Result<A>>[], total: envelope.total_records ?? result.length };
     return { rows: result.data as RowOf<Result<A>>[], total: result.total_records ?? result.data.length };
+  }
+
+  /** Sends commands; the uids by which the journal and live frames name them. */
+  async command<A extends Action>(action: A, fields: Fields<A>, signal?: AbortSignal): Promise<string[]> {
+    return (await this.envelope(`apiproxy/api/${action}`, fields, signal)).commands ?? [];
   }
 
   /** The result of a component path, as `GET` where there are no `fields`. */

@@ -54,6 +54,22 @@ export function page<A extends Action>(action: A, fields: Fields<A>, abort?: Abo
   return inSession(() => plain.page(action, fields, abort));
 }
 
+/** Sends commands; their uids. */
+export function sendCommand(fields: Fields<"publish_object_command">): Promise<string[]> {
+  return inSession(() => plain.command("publish_object_command", fields));
+}
+
+/** The result of a component path. */
+export function path(name: string, query: Record<string, string>, abort?: AbortSignal): Promise<unknown> {
+  return inSession(() => plain.path(name, query, undefined, abort));
+}
+
+/** A page of a component path that lists. */
+export async function pathPage<R>(name: string, query: Record<string, string>, abort?: AbortSignal): Promise<Page<R>> {
+  const found = (await path(name, query, abort)) as { data: R[]; total_records: number };
+  return { rows: found.data, total: found.total_records };
+}
+
 async function inSession<T>(ask: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

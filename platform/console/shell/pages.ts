@@ -20,10 +20,14 @@ export const titles = words({
   overview: ["Overview", "概览"],
   events: ["Events", "事件"],
   terminals: ["Terminals", "终端"],
+  objects: ["Objects", "对象"],
+  dashboards: ["Dashboards", "仪表盘"],
 });
 
 export const PAGES: readonly PageEntry[] = [
   { id: "overview", title: titles.overview, load: () => import("../overview/page.tsx"), first: true },
   { id: "events", title: titles.events, load: () => import("../events/page.tsx"), first: true },
   { id: "terminals", title: titles.terminals, load: () => import("../terminals/page.tsx"), first: true },
+  { id: "objects", title: titles.objects, load: () => import("../objects/page.tsx"), first: true },
+  { id: "dashboards", title: titles.dashboards, load: () => import("../dashboards/page.tsx") },
 ];

@@ -1,0 +1,272 @@
+/** Draws curves on axes of time and values: uPlot for axes and canvas, own paths, which thin out to the pixels there are. */
+import uPlot from "uplot";
+import { countBefore, extremes, gapMs, type Curve } from "./curve.ts";
+import { ticks } from "./time-axis.ts";
+import { numberText, roomy, roundValues } from "./value-axis.ts";
+import type { Range } from "./window.ts";
+
+/** A curve as it is drawn: `shiftMs` later than it was; `isStepped`: a value lasts until the next. */
+export interface Line {
+  curve: Curve;
+  color: string;
+  axis: number;
+  isFaint: boolean;
+  isStepped: boolean;
+  shiftMs: number;
+}
+
+/** What happened, on the axis: an instant, or a time until `to`. */
+export interface Mark {
+  at: number;
+  to: number | null;
+  color: string;
+}
+
+/** Looks and place. */
+export interface PlotFrame {
+  width: number;
+  height: number;
+  zone: string;
+  language: string;
+  textColor: string;
+  gridColor: string;
+  font: string;
+}
+
+const AXES = 4;
+const AXIS_PX = 52;
+const NARROW_PX = 560; // below which there is one axis of values; the legend has all of them
+const TICK_PX = 64;
+const VALUE_PX = 44;
+
+export class Plot {
+  readonly uplot: uPlot;
+  private lines: readonly Line[] = [];
+  private marks: readonly Mark[] = [];
+  private readonly gaps = new WeakMap<Curve, { count: number; gapMs: number }>();
+  private view: Range = { from: 0, to: 1 };
+  private readonly frame: PlotFrame;
+  private width: number;
+
+  /** As many lines are drawn later, faint where these are. */
+  constructor(host: HTMLElement, frame: PlotFrame, lines: readonly Line[]) {
+    this.lines = lines;
+    this.frame = frame;
+    this.width = frame.width;
+    this.uplot = new uPlot(this.options(), this.data(), host);
+  }
+
+  /** Draws lines over a view. */
+  draw(lines: readonly Line[], view: Range, marks: readonly Mark[]): void {
+    this.lines = lines;
+    this.marks = marks;
+    this.view = view;
+    this.uplot.batch(() => {
+      this.uplot.setData(this.data(), false);
+      this.uplot.setScale("x", { min: view.from, max: view.to });
+    });
+  }
+
+  resize(width: number, height: number): void {
+    this.width = width;
+    this.uplot.setSize({ width, height });
+  }
+
+  /** The instant at so many pixels from the left edge of the plot's area. */
+  instantAt(left: number): number {
+    return this.view.from + (left / this.area.width) * (this.view.to - this.view.from);
+  }
+
+  /** The place of the plot's area within the chart, in CSS pixels. */
+  get area(): { left: number; top: number; width: number; height: number } {
+    const { left, top, width, height } = this.uplot.bbox;
+    const ratio = devicePixelRatio || 1;
+    return { left: left / ratio, top: top / ratio, width: width / ratio, height: height / ratio };
+  }
+
+  close(): void {
+    this.uplot.destroy();
+  }
+
+  private data(): uPlot.AlignedData {
+    const each = this.lines.map(({ curve }) => [curve.times, curve.values]);
+    return [null, ...each] as unknown as uPlot.AlignedData;
+  }
+
+  private options(): uPlot.Options {
+    const { width, height } = this.frame;
+    const scales: uPlot.Scales = { x: { time: false, auto: false, range: () => [this.view.from, this.view.to] } };
+    for (let axis = 0; axis < AXES; axis += 1) scales[`y${axis}`] = { range: () => this.reach(axis) };
+    const series = this.lines.map((line, index) => this.series(index, line.isFaint));
+    return {
+      mode: 2 as never,
+      width,
+      height,
+      padding: [10, 12, 0, 4],
+      legend: { show: false },
+      cursor: { show: false },
+      select: { show: false } as uPlot.Select,
+      scales,
+      axes: [this.timeAxis(), ...Array.from({ length: AXES }, (_, axis) => this.valueAxis(axis))],
+      series: [{}, ...series] as uPlot.Series[],
+      hooks: { drawClear: [() => this.drawMarks()] },
+    };
+  }
+
+  private series(index: number, isFaint: boolean): object {
+    const line = (): Line | undefined => this.lines[index];
+    return {
+      auto: false,
+      facets: [
+        { scale: "x", auto: false },
+        { scale: "y0", auto: false },
+      ],
+      stroke: () => line()?.color ?? "transparent",
+      width: 1.25,
+      dash: isFaint ? [3, 3] : undefined,
+      alpha: isFaint ? 0.7 : 1,
+      points: { show: false },
+      paths: () => this.path(line()),
+    };
+  }
+
+  /** From the lowest to the highest value that an axis has in the view. */
+  private reach(axis: number): [number, number] {
+    let [low, high] = [Infinity, -Infinity];
+    for (const { curve, axis: own, shiftMs } of this.lines) {
+      const found = own === axis ? extremes(curve, this.view.from - shiftMs, this.view.to - shiftMs) : null;
+      if (found) [low, high] = [Math.min(low, found[0]), Math.max(high, found[1])];
+    }
+    return low <= high ? roomy(low, high) : [0, 1];
+  }
+
+  private timeAxis(): uPlot.Axis {
+    const found = (): ReturnType<typeof ticks> =>
+      ticks(this.view.from, this.view.to, Math.max(2, this.area.width / TICK_PX), this.frame.zone, this.frame.language);
+    return {
+      ...this.axisLooks(),
+      scale: "x",
+      size: 42,
+      grid: { show: false },
+      splits: () => found().map((each) => each.at),
+      values: () => found().map((each) => (each.context ? `${each.label}\n${each.context}` : each.label)),
+    };
+  }
+
+  private valueAxis(axis: number): uPlot.Axis {
+    return {
+      ...this.axisLooks(),
+      scale: `y${axis}`,
+      side: axis % 2 ? 1 : 3,
+      size: () => (this.hasAxis(axis) ? AXIS_PX : 0),
+      stroke: () => this.axisColor(axis),
+      grid: { show: axis === 0, stroke: this.frame.gridColor, width: 1 },
+      splits: (_u, _axis, low, high) => {
+        if (!this.hasAxis(axis)) return [];
+        return roundValues(low, high, Math.max(3, this.area.height / VALUE_PX));
+      },
+      values: (_u, splits) => splits.map((value) => numberText(value)),
+    };
+  }
+
+  private hasAxis(axis: number): boolean {
+    const first = Math.min(...this.lines.map((each) => each.axis));
+    return axis === first || (this.width >= NARROW_PX && this.lines.some((each) => each.axis === axis));
+  }
+
+  /** The colour of an axis' only line, where there are several axes. */
+  private axisColor(axis: number): string {
+    const colors = new Set(this.lines.filter((each) => each.axis === axis).map((each) => each.color));
+    const isOne = colors.size === 1 && this.lines.some((each) => each.axis !== axis);
+    return isOne ? [...colors].join("") : this.frame.textColor;
+  }
+
+  private axisLooks(): uPlot.Axis {
+    return { stroke: this.frame.textColor, font: this.frame.font, ticks: { show: false }, gap: 6 };
+  }
+
+  private path(line: Line | undefined): uPlot.Series.Paths {
+    const stroke = new Path2D();
+    if (line) this.trace(line, stroke);
+    return { stroke, fill: null, clip: null, band: null, gaps: null, flags: 0 } as unknown as uPlot.Series.Paths;
+  }
+
+  /** A line through the view: of each pixel's points the first, lowest, highest and last. */
+  private trace(line: Line, path: Path2D): void {
+    const { times, values } = line.curve;
+    const { left, top, width, height } = this.uplot.bbox;
+    const [low, high] = this.reachOf(line.axis);
+    const from = this.view.from - line.shiftMs;
+    const to = this.view.to - line.shiftMs;
+    const perMs = width / (to - from);
+    const perUnit = height / (high - low);
+    const bottom = top + height;
+    const gap = line.isStepped ? Infinity : this.gapOf(line.curve);
+    const end = Math.min(times.length, countBefore(times, to) + 1);
+    let index = Math.max(0, countBefore(times, from) - 1);
+    let [before, wasAt, lastY] = [-Infinity, -1, 0];
+    const yOf = (value: number): number => bottom - (value - low) * perUnit;
+    while (index < end) {
+      const at = times[index] as number;
+      const x = Math.round(left + (at - from) * perMs);
+      let value = values[index] as number;
+      const first = value;
+      let [lowest, highest] = [value, value];
+      const isApart = at - before > gap || wasAt < 0;
+      while (++index < end && Math.round(left + ((times[index] as number) - from) * perMs) === x) {
+        value = values[index] as number;
+        if (value < lowest) lowest = value;
+        if (value > highest) highest = value;
+      }
+      before = times[index - 1] as number;
+      if (isApart) path.moveTo(x, yOf(first));
+      else if (line.isStepped) path.lineTo(x, lastY);
+      path.lineTo(x, yOf(first) + (isApart && first === lowest && first === highest ? 0.01 : 0));
+      if (lowest !== highest) {
+        path.lineTo(x, yOf(lowest));
+        path.lineTo(x, yOf(highest));
+        path.lineTo(x, yOf(value));
+      }
+      lastY = yOf(value);
+      wasAt = x;
+    }
+  }
+
+  private gapOf(curve: Curve): number {
+    const found = this.gaps.get(curve);
+    if (found?.count === curve.times.length) return found.gapMs;
+    const ms = gapMs(curve.times);
+    this.gaps.set(curve, { count: curve.times.length, gapMs: ms });
+    return ms;
+  }
+
+  private reachOf(axis: number): [number, number] {
+    const scale = this.scaleOf(axis);
+    return [scale.min ?? 0, scale.max ?? 1];
+  }
+
+  private scaleOf(axis: number): uPlot.Scale {
+    return this.uplot.scales[`y${axis}`] as uPlot.Scale;
+  }
+
+  /** Bars above the plot's area for what lasted, and lines through it for what happened. */
+  private drawMarks(): void {
+    const { ctx, bbox } = this.uplot;
+    const ratio = devicePixelRatio || 1;
+    const perMs = bbox.width / (this.view.to - this.view.from);
+    const place = (at: number): number => bbox.left + Math.max(0, Math.min(bbox.width, (at - this.view.from) * perMs));
+    ctx.save();
+    for (const { at, to, color } of this.marks) {
+      if (at > this.view.to || (to ?? at) < this.view.from) continue;
+      ctx.fillStyle = color;
+      if (to !== null) ctx.fillRect(place(at), bbox.top - 5 * ratio, Math.max(2 * ratio, place(to) - place(at)), 3 * ratio);
+      else {
+        ctx.globalAlpha = 0.6;
+        ctx.fillRect(place(at), bbox.top, ratio, bbox.height);
+        ctx.globalAlpha = 1;
+        ctx.fillRect(place(at) - 2 * ratio, bbox.top + bbox.height - 5 * ratio, 5 * ratio, 5 * ratio);
+      }
+    }
+    ctx.restore();
+  }
+}

@@ -1,0 +1,182 @@
+/** Edits a dashboard: widgets by pointer or keys, what they show by form; undone, and saved only over what was read. */
+import { useEffect, useState } from "preact/hooks";
+import type { Result } from "../client/gateway.ts";
+import { Dialog, Head, Name, Problem } from "../parts/basics.tsx";
+import { call } from "../shell/api.ts";
+import { useLoad } from "../shell/hooks.ts";
+import { go, link, replaceQuery, route } from "../shell/routes.ts";
+import { tell, tellError } from "../shell/toasts.tsx";
+import { w as common } from "../words/common.ts";
+import { t } from "../words/words.ts";
+import { Canvas } from "./canvas.tsx";
+import { Form } from "./form.tsx";
+import { begin, change, type History, redo, undo } from "./history.ts";
+import { freePlace } from "./layout.ts";
+import { addPage, addWidget, type Json, readPages, removeWidget } from "./record.ts";
+import { w } from "./words.ts";
+
+type Dashboard = Result<"get_dashboard_item">;
+
+const LOOK_MS = 15_000; // whether somebody else has saved
+const NEW_SIZE = [6, 4] as const;
+
+export function Editor({ uid }: { uid: string }) {
+  const found = useLoad((abort) => call("get_dashboard_item", { uid }, abort), [uid]);
+  const [turn, setTurn] = useState(0);
+  if (found.error !== undefined) return <Problem error={found.error} retry={found.reload} />;
+  if (!found.data) return <p class="dim">{t(common.loading)}</p>;
+  const again = async (): Promise<void> => {
+    found.reload();
+    setTurn((count) => count + 1);
+  };
+  return <Editing key={`${turn} ${JSON.stringify(found.data.script).length} ${found.data.last_modified}`} read={found.data} onAgain={() => void again()} />;
+}
+
+function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
+  const [base, setBase] = useState(read);
+  const [history, setHistory] = useState<History<Json>>(() => begin((read.script ?? {}) as Json));
+  const [name, setName] = useState(read.name);
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [theirs, setTheirs] = useState<Dashboard | null>(null);
+  const [isLeaving, setLeaving] = useState(false);
+  const script = history.now;
+  const pages = readPages(script);
+  const page = pages.find((each) => each.key === route.value.query.get("page")) ?? pages[0];
+  const isChanged = name !== base.name || JSON.stringify(script) !== JSON.stringify(base.script ?? {});
+  const set = (next: Json): void => setHistory((before) => change(before, next));
+  useEffect(() => lookForOthers(base, setTheirs), [base]);
+  useEffect(() => warnBeforeLeaving(isChanged), [isChanged]);
+  const save = async (isOver: boolean): Promise<void> => {
+    try {
+      const now = await call("get_dashboard_item", { uid: base.uid });
+      if (!isOver && !isSame(now, base)) return setTheirs(now);
+      await call("update_dashboard", { uid: base.uid, name: name || base.name, script: JSON.stringify(script) });
+      setBase(await call("get_dashboard_item", { uid: base.uid }));
+      setTheirs(null);
+      tell(t(w.saved));
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  const back = link(["dashboards", base.uid], { page: page?.key });
+  const onKey = (event: KeyboardEvent): void => {
+    if (!(event.ctrlKey || event.metaKey) || isField(event.target)) return;
+    const key = event.key.toLowerCase();
+    if (key === "z") setHistory(event.shiftKey ? redo : undo);
+    else if (key === "y") setHistory(redo);
+    else if (key === "s") void save(false);
+    else return;
+    event.preventDefault();
+  };
+  const add = (): void => {
+    if (!page) return;
+    set(addWidget(script, page.key, "vlu", t(w.newWidget), freePlace(page, ...NEW_SIZE)));
+    setChosen((((script[page.key] as Json)["data"] as unknown[] | undefined) ?? []).length);
+  };
+  const more = (): void => {
+    const [next, key] = addPage(script, t(w.newPage, { n: pages.length + 1 }));
+    set(next);
+    replaceQuery({ page: key });
+  };
+  return (
+    <div onKeyDown={onKey}>
+      <Head title={t(w.editing, { name: base.name })} sub={isChanged ? t(w.unsaved) : ""}>
+        <button disabled={!history.past.length} onClick={() => setHistory(undo)}>
+          {t(w.undo)}
+        </button>
+        <button disabled={!history.future.length} onClick={() => setHistory(redo)}>
+          {t(w.redo)}
+        </button>
+        <button class="primary" disabled={!isChanged} onClick={() => void save(false)}>
+          {t(common.save)}
+        </button>
+        <button onClick={() => (isChanged ? setLeaving(true) : go(back))}>{t(w.done)}</button>
+      </Head>
+      {theirs && <Others theirs={theirs} onTheirs={onAgain} onMine={() => void save(true)} />}
+      <div class="tools">
+        <label class="grow">
+          <span class="sr">{t(common.name)}</span>
+          <input value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} />
+        </label>
+        {pages.map((each) => (
+          <button key={each.key} class="small" aria-pressed={each.key === page?.key} onClick={() => replaceQuery({ page: each.key })}>
+            <Name text={each.name} />
+          </button>
+        ))}
+        <button class="small" onClick={more}>
+          {t(w.addPage)}
+        </button>
+        <button class="small" onClick={add} disabled={!page}>
+          {t(w.addWidget)}
+        </button>
+      </div>
+      <p class="dim">{t(w.editHint)}</p>
+      <div class="editor">
+        {page && (
+          <Canvas
+            page={page}
+            script={script}
+            chosen={chosen}
+            onChoose={setChosen}
+            onChange={set}
+            onRemove={(index) => {
+              setChosen(null);
+              set(removeWidget(script, page.key, index));
+            }}
+          />
+        )}
+        {page && <Form page={page} script={script} widget={page.widgets.find((each) => each.index === chosen) ?? null} onChange={set} />}
+      </div>
+      {isLeaving && (
+        <Dialog title={t(w.leaveReally)} onClose={() => setLeaving(false)}>
+          <p>{t(w.leaveDo)}</p>
+          <footer>
+            <button onClick={() => setLeaving(false)}>{t(common.cancel)}</button>
+            <button class="danger" onClick={() => go(back)}>
+              {t(w.leaveNow)}
+            </button>
+          </footer>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+const isField = (target: EventTarget | null): boolean => target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+
+const isSame = (a: Dashboard, b: Dashboard): boolean =>
+  a.last_modified === b.last_modified && a.name === b.name && JSON.stringify(a.script) === JSON.stringify(b.script);
+
+function lookForOthers(base: Dashboard, onOther: (theirs: Dashboard) => void): () => void {
+  const look = async (): Promise<void> => {
+    if (document.hidden) return;
+    const now = await call("get_dashboard_item", { uid: base.uid });
+    if (!isSame(now, base)) onOther(now);
+  };
+  const timer = setInterval(() => void look().catch(() => undefined), LOOK_MS); // the next look tells it
+  return () => clearInterval(timer);
+}
+
+function warnBeforeLeaving(isChanged: boolean): (() => void) | undefined {
+  if (!isChanged) return undefined;
+  const warn = (event: BeforeUnloadEvent): void => event.preventDefault();
+  addEventListener("beforeunload", warn);
+  return () => removeEventListener("beforeunload", warn);
+}
+
+function Others({ theirs, onTheirs, onMine }: { theirs: Dashboard; onTheirs: () => void; onMine: () => void }) {
+  return (
+    <div class="problem" role="alert">
+      <strong>{t(w.other, { time: theirs.last_modified })}</strong>
+      <span>{t(w.otherDo)}</span>
+      <span class="line">
+        <button class="small" onClick={onTheirs}>
+          {t(w.takeTheirs)}
+        </button>
+        <button class="small" onClick={onMine}>
+          {t(w.keepMine)}
+        </button>
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,61 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { append, countBefore, extremes, forget, gapMs, indexAt, thin, type Curve } from "../charts/curve.ts";
+
+function walk(count: number, seed: number): Curve {
+  let state = seed;
+  const random = (): number => (state = (state * 16807) % 2147483647) / 2147483647;
+  const curve: Curve = { times: [], values: [] };
+  for (let at = 0; at < count; at += 1) {
+    curve.times.push(at * 1000);
+    curve.values.push(Math.round(random() * 1e6) / 1000);
+  }
+  return curve;
+}
+
+test("thinning keeps each column's first, lowest, highest and last point", () => {
+  const curve = walk(10_000, 7);
+  const found = thin(curve, 0, 10_000_000, 50);
+  assert.ok(found.times.length <= 51 * 4);
+  for (let column = 0; column < 50; column += 1) {
+    const [from, to] = [column * 200_000, column * 200_000 + 199_999];
+    const part = (each: Curve): number[] => each.values.slice(countBefore(each.times, from), countBefore(each.times, to));
+    assert.equal(Math.min(...part(found)), Math.min(...part(curve)));
+    assert.equal(Math.max(...part(found)), Math.max(...part(curve)));
+    assert.equal(part(found)[0], part(curve)[0]);
+    assert.equal(part(found).at(-1), part(curve).at(-1));
+  }
+  assert.ok(found.times.every((at, index) => index === 0 || at > (found.times[index - 1] ?? 0)));
+});
+
+test("few points stay as they are, cut to the range", () => {
+  const curve = walk(100, 3);
+  assert.deepEqual(thin(curve, 10_000, 20_000, 100).times, [10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20].map((each) => each * 1000));
+});
+
+test("points come in any order, and the same time again is the newer value", () => {
+  const curve: Curve = { times: [], values: [] };
+  for (const [at, value] of [[3, 30], [1, 10], [2, 20], [3, 33], [9, 90]] as const) append(curve, at, value);
+  assert.deepEqual(curve, { times: [1, 2, 3, 9], values: [10, 20, 33, 90] });
+  forget(curve, 3);
+  assert.deepEqual(curve.times, [2, 3, 9]);
+});
+
+test("what is at an instant is the point at or before it", () => {
+  assert.equal(indexAt([10, 20, 30], 9), -1);
+  assert.equal(indexAt([10, 20, 30], 20), 1);
+  assert.equal(indexAt([10, 20, 30], 29), 1);
+  assert.equal(indexAt([], 1), -1);
+});
+
+test("extremes know the points that lead into a range", () => {
+  const curve: Curve = { times: [0, 10, 20, 30], values: [5, 1, 2, 9] };
+  assert.deepEqual(extremes(curve, 15, 18), [1, 2]);
+  assert.equal(extremes({ times: [], values: [] }, 0, 1), null);
+});
+
+test("a gap is what is much longer than usual", () => {
+  const times = Array.from({ length: 100 }, (_, each) => each * 60_000 + (each > 50 ? 7_200_000 : 0));
+  assert.equal(gapMs(times), 300_000);
+  assert.equal(gapMs([0, 1, 2]), Infinity);
+});

@@ -36,7 +36,7 @@ export function Canvas(props: CanvasProps) {
     const next = inside(place, page.columns);
     if (JSON.stringify(next) === JSON.stringify(widget.place)) return;
     if (!isFree(page.widgets, widget.index, next)) return setTold(t(w.taken));
-    setTold(placeText(widget, next));
+    setTold(`${widget.name.slice(0, 100)}: ${placeText(next)}`);
     onChange(placeWidget(script, page.key, widget.index, next));
   };
   const onDown = (event: PointerEvent, widget: Widget, isSizing: boolean): void => {
@@ -81,7 +81,6 @@ export function Canvas(props: CanvasProps) {
               tabIndex={0}
               role="button"
               aria-pressed={each.index === chosen}
-              aria-label={placeText(each, place)}
               onPointerDown={(event) => onDown(event, each, false)}
               onPointerMove={onMove}
               onPointerUp={onUp}
@@ -93,6 +92,7 @@ export function Canvas(props: CanvasProps) {
                 <Name text={each.name} />{" "}
               </span>
               <span class="dim mono">{each.type.slice(0, 16)}</span>
+              <span class="sr">{placeText(place)}</span>
               <i class="corner" onPointerDown={(event) => onDown(event, each, true)} onPointerMove={onMove} onPointerUp={onUp} />
             </div>
           );
@@ -110,7 +110,7 @@ function moved(place: Place, columns: number, rows: number, isSizing: boolean): 
   return { ...place, left: place.left + columns, top: place.top + rows };
 }
 
-function placeText(widget: Widget, place: Place): string {
+function placeText(place: Place): string {
   const { left, top, width, height } = place;
-  return t(w.place, { name: widget.name, type: widget.type.slice(0, 16), left: left + 1, top: top + 1, width, height });
+  return t(w.place, { left: left + 1, top: top + 1, width, height });
 }

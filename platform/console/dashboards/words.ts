@@ -51,7 +51,7 @@ export const w = words({
   addValue: ["Add variable", "添加变量"],
   variable: ["Variable", "变量"],
   ownObject: ["the page's object", "页面的对象"],
-  place: ["{name} {type}, column {left}, row {top}, {width} by {height}", "{name} {type}，第 {left} 列，第 {top} 行，{width} × {height}"],
+  place: ["column {left}, row {top}, {width} by {height}", "第 {left} 列，第 {top} 行，{width} × {height}"],
   taken: ["There is another widget.", "该位置已有其他组件。"],
   other: ["Somebody else has changed this dashboard at {time}.", "其他人已于 {time} 更改了此仪表盘。"],
   otherDo: ["Look at theirs (what you changed here is lost), or save yours over it.", "查看对方的更改（您在此处的更改将丢失），或用您的更改覆盖。"],

@@ -117,7 +117,15 @@ def test_each_list_that_is_a_bare_array_says_its_total_in_the_document() -> None
     schemas = Schemas(TABLE, ()).components
     answers = {name for name, schema in schemas.items() if "total_records" in schema.get("properties", ())}
     names = {name for name in answers if name.endswith(".answer")}
-    bare = ("terminal", "terminal_config", "mapping", "event_definition", "variable_definition", "object_variable")
+    bare = (
+        "terminal",
+        "terminal_config",
+        "mapping",
+        "event_definition",
+        "variable_definition",
+        "object_variable",
+        "presence",
+    )
     assert names == {f"get_{entity}_list.answer" for entity in bare}
     assert CountedList([1], 2) == [1]
 

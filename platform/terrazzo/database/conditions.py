@@ -61,6 +61,23 @@ def _compile_alike(element: _Alike, compiler: Any, **options: Any) -> str:
     return f"({column} {word} {pattern} ESCAPE '\\')"
 
 
+def contains(column: Column, text: str) -> Column:
+    """Whether a column has the text in it; as ``like`` otherwise."""
+    return _Alike(column, sa.literal(f"%{_plain(text)}%"))
+
+
+def begins(column: Column, text: str) -> Column:
+    """Whether a column begins with the text; as ``like`` otherwise."""
+    return _Alike(column, sa.literal(f"{_plain(text)}%"))
+
+
+def _plain(text: str) -> str:
+    """The text as a pattern that fits nothing else."""
+    for character in "\\%_":
+        text = text.replace(character, f"\\{character}")
+    return text
+
+
 class Selection:
     """Makes WHERE and ORDER BY clauses of conditions on one entity.
 

@@ -161,6 +161,15 @@ class RefusalJournal:
         entries = self._book.of_terminal(terminal_id) or ()
         return max((each.last_us for each in entries if not REASONS[each.reason].is_ordinary), default=None)
 
+    def last_refused(self, terminal_id: int) -> tuple[int, str, str] | None:
+        """When, where and for which reason a terminal was refused last, as ``last_refused_us`` has it."""
+        entries = self._book.of_terminal(terminal_id) or ()
+        found = [each for each in entries if not REASONS[each.reason].is_ordinary]
+        if not found:
+            return None
+        last = max(found, key=lambda each: each.last_us)
+        return last.last_us, last.address, last.reason
+
     def at_addresses(self, addresses: Iterable[str]) -> list[RefusalEntry]:
         """What was refused at addresses before it was known who is there: TLS, PROXY headers, WebSocket; the last one
         first."""

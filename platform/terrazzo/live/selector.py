@@ -17,6 +17,7 @@ class LiveKind(Enum):
     COMMAND = "command"  # each step of a command
     OBJECT = "object"  # objects' flags
     DIAGNOSTIC = "diagnostic"  # why terminals are refused
+    ATTENTION = "attention"  # that what needs a person has changed
 
 
 OF_TERMINALS = frozenset(

@@ -7,6 +7,7 @@ from terrazzo.database.tables.analysis import ANALYSIS
 from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.database.tables.events import EVENT_TABLES
 from terrazzo.database.tables.messages import MESSAGES
+from terrazzo.database.tables.presence import PRESENCE_DAY
 from terrazzo.database.tables.registry import (
     AUDIT,
     CAMPAIGN_TERMINAL,
@@ -39,4 +40,5 @@ ALL_TABLES = (
     PASSWORD_RESET,
     SECOND_FACTOR,
     TERMINAL_CONFIGURATION,
+    PRESENCE_DAY,
 )

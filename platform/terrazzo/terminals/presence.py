@@ -83,6 +83,19 @@ class PresenceRegister:
             return past
         return msgspec.structs.replace(past, last_telemetry_us=trace.last_telemetry_us)  # may come through a router
 
+    def heard(self, uid: str) -> tuple[bool, int | None, int | None]:
+        """Whether a terminal is connected, when its last packet came, and its last report (UTC microseconds)."""
+        trace = self._traces.get(uid)
+        return uid in self._live, self.last_seen_us(uid), None if trace is None else trace.last_telemetry_us
+
+    def ended(self, uid: str) -> tuple[str, str]:
+        """Where a terminal's connection comes or came from, and why it ended; empty where it isn't known."""
+        client = self._live.get(uid)
+        if client is not None:
+            return client.address, ""
+        past = self._past.get(uid, _NEVER_SEEN)
+        return past.address, past.disconnect_reason
+
     def last_seen_us(self, uid: str) -> int | None:
         """When a terminal's last packet came, UTC microseconds; None for one never seen."""
         client = self._live.get(uid)

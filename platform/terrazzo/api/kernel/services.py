@@ -16,6 +16,7 @@ from terrazzo.access.second_factor_setup import SecondFactorSetup
 from terrazzo.access.single_sign_on import SingleSignOn
 from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
+from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
@@ -39,6 +40,7 @@ from terrazzo.mapping.trials import MappingTrials
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
 from terrazzo.metadata.former_terminals import FormerTerminal
+from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.registration import TerminalRegistration
 from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
@@ -47,6 +49,7 @@ from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo.terminals.presence_log import PresenceLog
 from terrazzo.terminals.search import TerminalSearch
 from terrazzo.terminals.unknown import UnknownTerminals
 from terrazzo_broker.peer_address import TrustedProxies
@@ -396,6 +399,9 @@ class Services:
     campaigns: CampaignProgress
     firmware: FirmwareService
     events: EventRecords
+    attention: Attention
+    presence_log: PresenceLog
+    search: NameSearch
     event_definitions: EventDefinitions
     variable_definitions: VariableDefinitions
     report_reader: ReportReader

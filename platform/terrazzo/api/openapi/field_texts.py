@@ -34,6 +34,7 @@ MEANINGS = {
     "digest": "one mail with all that came since, instead of messages as it comes",
     "digest_at": "HH:MM in time.zone of a daily digest",
     "email": "e-mail",
+    "entries": "how many of each",
     "entity": "the kind of record",
     "events": "what is said of events, by code: severity, and what clears them",
     "expected": "how many the filter has found in a dry run",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from terrazzo.api.kernel.operation import OperationTable
 from terrazzo.api.operations import (
+    attention,
     audit,
     balance,
     broker,
@@ -17,6 +18,7 @@ from terrazzo.api.operations import (
     messages,
     pusher,
     replay,
+    search,
     session,
     statistics,
     terminal_changes,
@@ -32,7 +34,7 @@ from terrazzo.api.operations.entities import (
     terminals,
     variable_definitions,
 )
-from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, rejects
+from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, presence, rejects
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
 
@@ -58,7 +60,10 @@ TABLE = OperationTable(
         *scripts.OPERATIONS,
         *statistics.OPERATIONS,
         *balance.OPERATIONS,
+        *attention.OPERATIONS,
+        *search.OPERATIONS,
         *terminal_status.OPERATIONS,
+        *presence.OPERATIONS,
         *former_terminals.OPERATIONS,
         *grid.OPERATIONS,
         *mosaic.OPERATIONS,

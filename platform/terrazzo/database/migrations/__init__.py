@@ -28,5 +28,8 @@ REVISIONS = (
     "0033",
     "0034",
     "0035",
+    "0036",
+    "0037",
+    "0038",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

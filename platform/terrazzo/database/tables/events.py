@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from terrazzo.database.entity import METADATA
 from terrazzo.database.field import BIG
+from terrazzo.database.partial_index import where
 
 OPEN_STATES = ("raised", "acknowledged")
 """States of an event that nobody and nothing has cleared."""
@@ -46,6 +47,8 @@ EVENT = sa.Table(
     sa.Index(None, "clear_at", "id"),
     sqlite_autoincrement=True,
 )
+sa.Index("ix_event_raised", EVENT.c.company_id, EVENT.c.severity, EVENT.c.id, **where("state = 'raised'"))
+sa.Index("ix_event_raised_of_all", EVENT.c.severity, EVENT.c.id, **where("state = 'raised'"))
 
 EVENT_COMMENT = sa.Table(
     "event_comment",
@@ -87,6 +90,9 @@ LABEL = sa.Table(
     sa.Index(None, "object_id", "close_at"),
     sqlite_autoincrement=True,
 )
+
+sa.Index("ix_label_open", LABEL.c.company_id, LABEL.c.opened_at, **where("close_at IS NULL"))
+sa.Index("ix_label_open_of_all", LABEL.c.id, **where("close_at IS NULL"))
 
 EFFECT_MARK = sa.Table(
     "effect_mark",

@@ -51,6 +51,7 @@ COMMAND = sa.Table(
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "state", "expires_us"),
     sa.Index(None, "company_id", "idempotency_key"),
+    sa.Index(None, "company_id", "state", "expires_us"),
     sqlite_autoincrement=True,
 )
 

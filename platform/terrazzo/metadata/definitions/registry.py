@@ -310,6 +310,7 @@ OBJECT = define(
     structure("script", unset="{}"),
     *authors(),
     uid=Uid.FROM_ID,
+    sorts=("serial_no",),
 )
 
 RETAINER = define(

@@ -29,6 +29,7 @@ from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
 from terrazzo.memory_shares import MemoryShares
 from terrazzo.messenger.messenger import Messenger
+from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
@@ -170,6 +171,9 @@ class GatewayServers:
             firmware=messaging.links,
             pusher=Pusher(messaging.commands, metadata.entities, metadata.registry),
             object_flags=views.flags,
+            attention=views.attention,
+            presence_log=messaging.presence_log,
+            search=NameSearch(metadata.database, metadata.registry),
             files=parts.files,
             events=views.events,
             report_reader=messaging.reader,
@@ -239,6 +243,8 @@ class GatewayServers:
                 event_expiry=parts.views.expiry,
                 retention=parts.metadata.retention,
                 decoders=messaging.reader.decoders.stats,
+                attention=parts.views.attention.stats,
+                presence_log=messaging.presence_log.stats,
             ),
             StatsCollector(BACKUPS, lambda: parts.backups),
             *bridge_metrics(parts.terminals.bridges),

@@ -79,7 +79,12 @@ def part_metrics(
 
 
 def kept_metrics(
-    *, event_expiry: msgspec.Struct, retention: RetentionStats, decoders: msgspec.Struct
+    *,
+    event_expiry: msgspec.Struct,
+    retention: RetentionStats,
+    decoders: msgspec.Struct,
+    attention: msgspec.Struct,
+    presence_log: msgspec.Struct,
 ) -> list[Collector]:
     """Collectors for what ends by itself, and for decoders."""
     return [
@@ -92,6 +97,8 @@ def kept_metrics(
             lambda: retention.deleted,
         ),
         StatsCollector(names.DECODERS, lambda: decoders),
+        StatsCollector(names.ATTENTION, lambda: attention),
+        StatsCollector(names.PRESENCE_LOG, lambda: presence_log),
     ]
 
 

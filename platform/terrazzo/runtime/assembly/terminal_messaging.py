@@ -29,6 +29,7 @@ from terrazzo.runtime.assembly.objects import Objects
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.terminals.last_seen import LastSeenFile
 from terrazzo.terminals.presence import PresenceRegister
+from terrazzo.terminals.presence_log import PresenceLog
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,7 @@ class TerminalMessaging:
     commands: CommandDispatcher
     refusals: RefusalJournal
     configurations: ConfigSender
+    presence_log: PresenceLog
 
     def on_ready(self, uid: str) -> None:
         """A terminal has connected and subscribed to its commands."""
@@ -104,7 +106,9 @@ def new_messaging(
     refusals = RefusalJournal(metadata.registry, file, most=most, clock=clock)
     configurations = _new_config_sender(lifetime, metadata, bus, clock)
     ingest.records.listen(configurations.on_records)
-    return TerminalMessaging(presence, seals, bus, ingest, reader, links, commands, refusals, configurations)
+    log = PresenceLog(metadata.database, clock=clock)
+    presence.changes.listen(log.on_presence)
+    return TerminalMessaging(presence, seals, bus, ingest, reader, links, commands, refusals, configurations, log)
 
 
 def _new_config_sender(

@@ -188,6 +188,8 @@ async def _start(terminals: Terminals, messaging: TerminalMessaging, metadata: M
     for bridge in terminals.bridges:
         lifetime.push_async_callback(bridge.drain, _GOODBYE_S)
     lifetime.push_async_callback(messaging.ingest.drain, _DRAIN_S)
+    messaging.presence_log.start(lifetime.tasks)
+    lifetime.push_async_callback(messaging.presence_log.stop)
     lifetime.callback(messaging.bus.pause_intake, "stop")
     for bridge in terminals.bridges:
         lifetime.push_async_callback(bridge.hang_up)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from terrazzo.attention.attention import Attention
+from terrazzo.attention.disk_watch import LOOK_S as DISK_LOOK_S
+from terrazzo.attention.disk_watch import DiskWatch
+from terrazzo.attention.open_records import OpenRecords
+from terrazzo.attention.terminal_census import TerminalStates
 from terrazzo.config.sections import Config
 from terrazzo.events.events import EventRecords
 from terrazzo.events.expiry import LOOK_S, EventExpiry, EventExpiryStats
 from terrazzo.events.labels import LabelRecords
+from terrazzo.live.attention_source import TELL_S, AttentionSource
 from terrazzo.live.diagnostic_source import DiagnosticSource
 from terrazzo.live.event_source import EventSource
 from terrazzo.live.frame_sender import FrameSender
@@ -33,6 +39,7 @@ class Views:
     labels: LabelRecords
     flags: ObjectFlagReader
     flag_watch: FlagWatch
+    attention: Attention
 
 
 def start_views(
@@ -61,7 +68,42 @@ def start_views(
     )
     watch = FlagWatch(flags, live, metadata.registry, tasks=lifetime.tasks, zone=config.zone, clock=clock)
     _start_flag_watch(watch, lifetime, metadata, mapper, messaging)
-    return Views(live, events, expiry.stats, labels, flags, watch)
+    attention = _start_attention(config, lifetime, metadata, messaging, clock)
+    _start_notices(AttentionSource(live), lifetime, metadata, mapper, messaging, (events, expiry))
+    return Views(live, events, expiry.stats, labels, flags, watch, attention)
+
+
+def _start_attention(
+    config: Config, lifetime: Lifetime, metadata: Metadata, messaging: TerminalMessaging, clock: Callable[[], int]
+) -> Attention:
+    """What needs a person; only the disk is looked at without being asked."""
+    presence = messaging.presence
+    states = TerminalStates(presence.heard, presence.ended, messaging.refusals.last_refused)
+    records = OpenRecords(metadata.database, metadata.quotas, metadata.event_quotas)
+    disk = DiskWatch(config.data_dir, clock=clock)
+    looking = lifetime.tasks.repeat("disk space", DISK_LOOK_S, disk.look, OnFailure.RESTART)
+    lifetime.push_async_callback(looking.stop)
+    return Attention(metadata.registry, states, records, disk, clock=clock)
+
+
+def _start_notices(
+    source: AttentionSource,
+    lifetime: Lifetime,
+    metadata: Metadata,
+    mapper: ReportMapper,
+    messaging: TerminalMessaging,
+    kept: tuple[EventRecords, EventExpiry],
+) -> None:
+    """Has the notices of what needs a person listen to what changes it, and starts them."""
+    messaging.presence.changes.listen(source.on_presence)
+    metadata.registry.terminal_changes.listen(source.on_record)
+    messaging.refusals.changes.listen(source.on_refusals, wanted=source.is_wanted)
+    messaging.commands.steps.listen(source.on_step, wanted=source.is_wanted)
+    mapper.effect_queue.happened.listen(source.on_happened)
+    for each in kept:
+        each.changes.listen(source.on_happened)
+    telling = lifetime.tasks.repeat("attention told", TELL_S, source.tell, OnFailure.RESTART)
+    lifetime.push_async_callback(telling.stop)
 
 
 def _start_live(

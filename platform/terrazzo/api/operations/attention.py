@@ -1,0 +1,269 @@
+"""What needs a person, in one answer: counts, and the first entries of each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.services import Services
+from terrazzo.attention.open_records import MOST_COUNTED, Waiting
+from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, Stopped
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.event_records import EventRecord, LabelRecord, event_record, label_record
+from terrazzo.domain.refusals.reasons import REASONS
+from terrazzo.times import format_spaced
+
+
+class GetAttention(msgspec.Struct, kw_only=True):
+    """How many entries of each kind."""
+
+    entries: Annotated[int, Meta(ge=0, le=MOST_ENTRIES, description="entries of each kind at most")] = 5
+
+
+class StoppedTerminal(msgspec.Struct):
+    """A terminal that stopped. ``state``: away (not connected, not heard of for 5 minutes), silent (connected, nothing
+    reported for an hour) or refused (within a day, and not heard of since).
+
+    ``since``: heard, reported or refused last. ``cause``: why its connection ended, or the reason of the refusal, whose
+    ``text`` and ``advice`` stand beside it.
+    """
+
+    terminal_id: str
+    name: str
+    state: str
+    since: str
+    address: str
+    cause: str
+    text: str
+    advice: str
+    objects: list[str]
+
+
+class TerminalFlood(msgspec.Struct):
+    """Five terminals or more that stopped alike, at one address (``site``; in IPv6 its /64) for one cause."""
+
+    state: str
+    site: str
+    cause: str
+    count: int
+    first_time: str
+    last_time: str
+    terminal_ids: list[str]
+
+
+class TerminalAttention(msgspec.Struct):
+    """The terminals of the company that may connect: how many there are, and how many stopped; the latest come first.
+
+    What belongs to a flood is counted, and not among the entries.
+    """
+
+    total: int
+    online: int
+    away: int
+    silent: int
+    refused: int
+    entries: list[StoppedTerminal]
+    floods: list[TerminalFlood]
+
+
+class UnknownAttention(msgspec.Struct):
+    """Client ids that tried to log in and are no terminal's, as ``get_unknown_terminal_list`` has them."""
+
+    count: int
+    terminal_ids: list[str]
+
+
+class LabelAttention(msgspec.Struct):
+    """Open labels, the oldest first. ``by_age``: hour (less than one), day, week, older; a count ends at 10,000."""
+
+    count: int
+    is_more: bool
+    by_age: dict[str, int]
+    entries: list[LabelRecord]
+
+
+class EventAttention(msgspec.Struct):
+    """Events that nobody has acknowledged or cleared, the most severe first; a count ends at 10,000 each."""
+
+    count: int
+    is_more: bool
+    by_severity: dict[str, int]
+    entries: list[EventRecord]
+
+
+class WaitingCommand(msgspec.Struct):
+    """A command that waits, or expired."""
+
+    uid: str
+    terminal_id: str
+    object_id: str | None
+    command: str
+    value: str
+    state: str
+    reason: str
+    queued: str
+    expires: str
+
+
+class CommandAttention(msgspec.Struct):
+    """Commands that wait for their terminals, and that expired within a day; the latter come first."""
+
+    waiting: int
+    expired: int
+    is_more: bool
+    entries: list[WaitingCommand]
+
+
+class QuotaAttention(msgspec.Struct):
+    """A limit of which the company has used 80% or more."""
+
+    limit: str
+    has: int
+    most: int
+    percent: float
+
+
+class DiskAttention(msgspec.Struct):
+    """The disk of the data folder. ``days_left``: null where it isn't known (within an hour of the start), or nothing
+    grows."""
+
+    free_bytes: int
+    total_bytes: int
+    days_left: float | None
+
+
+class FailingTask(msgspec.Struct):
+    """A task of the platform that is down or failed a moment ago, and the class of its error."""
+
+    name: str
+    error: str
+
+
+class AttentionAnswer(msgspec.Struct):
+    """What needs a person, at ``time``. ``disk`` and ``tasks`` are null but for super users, who see all companies."""
+
+    time: str
+    terminals: TerminalAttention
+    unknown: UnknownAttention
+    labels: LabelAttention
+    events: EventAttention
+    commands: CommandAttention
+    quotas: list[QuotaAttention]
+    disk: DiskAttention | None
+    tasks: list[FailingTask] | None
+
+
+async def handle_get_attention(services: Services, actor: Actor, request: GetAttention) -> AttentionAnswer:
+    """What needs a person, of the actor's company; super users see that of all."""
+    company_id = None if actor.is_super else actor.company_id
+    found = await services.attention.overview(company_id, owner=actor.company_id)
+    most, unknown = request.entries, services.unknown_terminals.found(actor)
+    tasks = services.tasks.degraded() if services.tasks is not None and actor.is_super else {}
+    disk = None if found.disk is None else DiskAttention(*found.disk)
+    return AttentionAnswer(
+        time=format_spaced(found.time_us, services.zone),
+        terminals=_terminals(services, found.terminals, most),
+        unknown=UnknownAttention(len(unknown), [each.uid for each in unknown[:most]]),
+        labels=_labels(services, found.labels, most, found.time_us),
+        events=_events(services, found.events, most),
+        commands=_commands(services, found.commands, most),
+        quotas=[QuotaAttention(*each, round(100 * each.has / max(1, each.limit), 1)) for each in found.quotas],
+        disk=disk,
+        tasks=[FailingTask(*each) for each in tasks.items()] if actor.is_super else None,
+    )
+
+
+def _terminals(services: Services, census: CompanyCensus, most: int) -> TerminalAttention:
+    entries = [
+        _stopped(services, each) for state in ("refused", "away", "silent") for each in census.first(state, most)
+    ]
+    return TerminalAttention(
+        total=census.total,
+        online=census.online,
+        away=census.away,
+        silent=census.silent,
+        refused=census.refused,
+        entries=entries,
+        floods=[
+            TerminalFlood(
+                state=each.state,
+                site=each.site,
+                cause=each.cause,
+                count=each.terminals,
+                first_time=format_spaced(each.first_us, services.zone),
+                last_time=format_spaced(each.last_us, services.zone),
+                terminal_ids=list(each.uids),
+            )
+            for each in census.floods()
+        ],
+    )
+
+
+def _stopped(services: Services, stopped: Stopped) -> StoppedTerminal:
+    reason = REASONS.get(stopped.cause) if stopped.state == "refused" else None
+    return StoppedTerminal(
+        terminal_id=stopped.uid,
+        name=stopped.name,
+        state=stopped.state,
+        since=format_spaced(stopped.since_us, services.zone),
+        address=stopped.address,
+        cause=stopped.cause,
+        text="" if reason is None else reason.text,
+        advice="" if reason is None else reason.advice,
+        objects=[str(each) for each in sorted(services.registry.terminal_objects(stopped.uid))],
+    )
+
+
+def _labels(services: Services, found: Waiting, most: int, now: int) -> LabelAttention:
+    return LabelAttention(
+        count=sum(found.counts.values()),
+        is_more=_is_more(found),
+        by_age=dict(found.counts),
+        entries=[label_record(row, services.zone, now_us=now) for row in found.rows[:most]],
+    )
+
+
+def _events(services: Services, found: Waiting, most: int) -> EventAttention:
+    return EventAttention(
+        count=sum(found.counts.values()),
+        is_more=_is_more(found),
+        by_severity=dict(found.counts),
+        entries=[event_record(row, services.zone) for row in found.rows[:most]],
+    )
+
+
+def _commands(services: Services, found: Waiting, most: int) -> CommandAttention:
+    entries = [
+        WaitingCommand(
+            uid=row["uid"],
+            terminal_id=row["terminal_id"],
+            object_id=None if row["object_id"] is None else str(row["object_id"]),
+            command=row["command"],
+            value=row["value"],
+            state=row["state"],
+            reason=row["reason"],
+            queued=format_spaced(row["queued_us"], services.zone),
+            expires=format_spaced(row["expires_us"], services.zone),
+        )
+        for row in found.rows[:most]
+    ]
+    return CommandAttention(found.counts["waiting"], found.counts["expired"], _is_more(found), entries)
+
+
+def _is_more(found: Waiting) -> bool:
+    return any(count >= MOST_COUNTED for count in found.counts.values())
+
+
+OPERATIONS = (
+    Operation(
+        name="get_attention",
+        summary="What needs a person: stopped terminals, open labels, events, commands, quotas, disk",
+        request=GetAttention,
+        result=AttentionAnswer,
+        permission=Role.VIEWER,
+        handler=handle_get_attention,
+    ),
+)

@@ -1,0 +1,1 @@
+"""What needs a person: counts and first entries, made when somebody asks."""

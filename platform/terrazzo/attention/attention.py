@@ -1,0 +1,108 @@
+"""``Attention``: what needs a person, for whoever asks; what was just worked out serves all who ask meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+
+from terrazzo.attention.disk_watch import DiskSpace, DiskWatch
+from terrazzo.attention.open_records import OpenRecords, QuotaUse, Waiting
+from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, TerminalStates, take_census
+from terrazzo.domain.registry import Registry
+from terrazzo.times import now_us
+
+FRESH_S = 3.0  # how long an answer serves everybody who asks
+_MOST_KEPT = 1_000  # companies whose answers are remembered
+_ALL = 0  # the key of what is about all companies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overview:
+    """What needs a person at a time; ``disk`` is for super users."""
+
+    time_us: int
+    terminals: CompanyCensus
+    labels: Waiting
+    events: Waiting
+    commands: Waiting
+    quotas: list[QuotaUse]
+    disk: DiskSpace | None
+
+
+class AttentionStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    asked: int = 0
+    made: int = 0  # the others were served from what was there
+
+
+class Attention:
+    """Works out overviews. Nothing is done while nobody asks, but for the looks at the disk.
+
+    Args:
+        registry: all terminals.
+        states: what is known of each.
+        records: events, labels, commands, quotas.
+        disk: the disk of the data folder.
+        clock: UTC microseconds.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        states: TerminalStates,
+        records: OpenRecords,
+        disk: DiskWatch,
+        *,
+        clock: Callable[[], int] = now_us,
+    ) -> None:
+        self.stats = AttentionStats()
+        self.disk = disk
+        self._registry = registry
+        self._states = states
+        self._records = records
+        self._clock = clock
+        self._kept: OrderedDict[int, tuple[float, Overview]] = OrderedDict()
+        self._census: tuple[float, CompanyCensus, dict[int, CompanyCensus]] | None = None
+        self._turn = asyncio.Lock()
+
+    async def overview(self, company_id: int | None, *, owner: int) -> Overview:
+        """What needs a person of one company or (None) of all; ``owner``: whose quotas are told."""
+        self.stats.asked += 1
+        key = _ALL if company_id is None else company_id
+        async with self._turn:  # who waits here is served what the one before has worked out
+            kept = self._kept.get(key)
+            if kept is None or time.monotonic() - kept[0] > FRESH_S:
+                kept = time.monotonic(), await self._make(company_id, owner)
+                self._kept[key] = kept
+                self._kept.move_to_end(key)
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.popitem(last=False)
+        return kept[1]
+
+    async def _make(self, company_id: int | None, owner: int) -> Overview:
+        self.stats.made += 1
+        now, records = self._clock(), self._records
+        return Overview(
+            time_us=now,
+            terminals=await self._terminals(company_id, now),
+            labels=await records.labels(company_id, now, MOST_ENTRIES),
+            events=await records.events(company_id, MOST_ENTRIES),
+            commands=await records.commands(company_id, now, MOST_ENTRIES),
+            quotas=await records.near_quotas(owner),
+            disk=await self.disk.look() if company_id is None else None,
+        )
+
+    async def _terminals(self, company_id: int | None, now: int) -> CompanyCensus:
+        """Of the walk over all terminals that was made last, where that is not old: one serves all companies."""
+        census = self._census
+        is_there = census is not None and (company_id is None or company_id in census[2])
+        if census is None or not is_there or time.monotonic() - census[0] > FRESH_S:
+            asking = {key for key in self._kept if key != _ALL} | ({company_id} if company_id else set())
+            census = self._census = time.monotonic(), *await take_census(self._registry, self._states, asking, now)
+        return census[1] if company_id is None else census[2].get(company_id, CompanyCensus())

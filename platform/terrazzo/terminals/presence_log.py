@@ -1,0 +1,166 @@
+"""``PresenceLog``: keeps what terminals' connections did, for a year. What waits is written every few seconds.
+
+A crash loses what waits, and the platform's own log says that it was away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from terrazzo.database.database import Database
+from terrazzo.database.tables.presence import PRESENCE_DAY
+from terrazzo.domain.terminal import Terminal
+from terrazzo.ports.bus import Presence
+from terrazzo.ports.tasks import OnFailure, Task, Tasks
+from terrazzo.terminals.presence_bands import (
+    STOPPED,
+    Band,
+    Change,
+    DayLog,
+    bands_of,
+    decode_day,
+    encode_day,
+    stops_of,
+    turns_of,
+)
+from terrazzo.times import DAY_US, now_us
+from terrazzo_broker.hooks import Client
+
+KEPT_DAYS = 366
+WRITE_S = 5.0
+_BEAT_US = 60 * 1_000_000
+_MOST_WAITING = 200_000  # changes; further ones are counted and not kept
+_AT_ONCE = 500  # terminals that one transaction writes
+_MOST_PRUNED = 5_000  # rows that one look removes
+_PRUNE_S = 3_600.0
+_PLATFORM = 0
+
+
+class PresenceLogStats(msgspec.Struct):
+    """Counters for ``/metrics``."""
+
+    written: int = 0
+    lost: int = 0  # more waited than may
+
+
+class PresenceLog:
+    """Hears of connections, writes them, and reads the bands of a terminal.
+
+    Args:
+        clock: UTC microseconds.
+    """
+
+    def __init__(self, database: Database, *, clock: Callable[[], int] = now_us) -> None:
+        self.stats = PresenceLogStats()
+        self._database = database
+        self._clock = clock
+        self._waiting: dict[tuple[int, int], list[Change]] = {}  # by terminal and day
+        self._count = 0
+        self._beat_us = 0
+        self._is_open = False
+        self._tasks: list[Task] = []
+
+    def on_presence(self, client: Client, presence: Presence) -> None:
+        """``PresenceRegister.changes`` tells this."""
+        terminal: Terminal | None = getattr(client.identity, "terminal", None)
+        if terminal is not None and self._is_open:
+            self._note(terminal.id, Change(self._clock(), presence.online, presence.disconnect_reason))
+
+    def _note(self, terminal_id: int, change: Change) -> None:
+        if self._count >= _MOST_WAITING:
+            self.stats.lost += 1
+            return
+        self._waiting.setdefault((terminal_id, change.time_us // DAY_US), []).append(change)
+        self._count += 1
+
+    def start(self, tasks: Tasks) -> None:
+        """From now on changes are kept."""
+        self._is_open = True
+        now = self._beat_us = self._clock()
+        self._note(_PLATFORM, Change(now, is_online=True, reason=""))
+        self._note(_PLATFORM, Change(now + 1_000, is_online=False, reason=STOPPED))  # moved on by each beat
+        self._tasks = [
+            tasks.repeat("presence written", WRITE_S, self.write, OnFailure.RESTART),
+            tasks.repeat("presence pruned", _PRUNE_S, self.prune, OnFailure.RESTART),
+        ]
+
+    async def stop(self) -> None:
+        """Writes what waits; the connections that end after it end because the platform does."""
+        self._is_open = False
+        for task in self._tasks:
+            await task.stop()
+        self._beat_us = 0
+        await self.write()
+
+    async def write(self) -> None:
+        """Writes what waits, in several transactions; raises ``Unavailable``, and it waits on."""
+        now = self._clock()
+        if now - self._beat_us >= _BEAT_US:
+            self._note(_PLATFORM, Change(now, is_online=False, reason=STOPPED))
+            self._beat_us = now
+        while self._waiting:
+            some = dict(list(self._waiting.items())[:_AT_ONCE])
+            async with self._database.writing() as connection:
+                await _write(connection, some)
+            for key, written in some.items():
+                self._count -= len(written)
+                self.stats.written += len(written)
+                rest = self._waiting.pop(key)[len(written) :]
+                if rest:
+                    self._waiting[key] = rest
+
+    async def prune(self) -> None:
+        """Removes rows that are older than ``KEPT_DAYS``, some at a time."""
+        table, before = PRESENCE_DAY, self._clock() // DAY_US - KEPT_DAYS
+        old = sa.select(table.c.terminal_id, table.c.day).where(table.c.day < before).order_by(table.c.day)
+        for _ in range(_MOST_PRUNED // _AT_ONCE):
+            async with self._database.writing() as connection:
+                rows = (await connection.execute(old.limit(_AT_ONCE))).all()
+                gone = sa.tuple_(table.c.terminal_id, table.c.day).in_([tuple(row) for row in rows])
+                if rows:
+                    await connection.execute(table.delete().where(gone))
+            if len(rows) < _AT_ONCE:
+                return
+
+    async def bands(self, terminal_id: int, start_us: int, end_us: int) -> list[Band]:
+        """The bands of a terminal (record id) in a range of UTC microseconds; what waits is written before."""
+        await self.write()
+        columns, first = PRESENCE_DAY.c, start_us // DAY_US
+        async with self._database.reading() as connection:
+            before = sa.select(sa.func.max(columns.day)).where(columns.terminal_id == terminal_id, columns.day < first)
+            since = (await connection.execute(before)).scalar_one() or first
+            whose = columns.terminal_id.in_((terminal_id, _PLATFORM))
+            query = sa.select(PRESENCE_DAY).where(whose, columns.day >= since, columns.day <= end_us // DAY_US)
+            rows = (await connection.execute(query.order_by(columns.day))).all()
+        logs = [(row.terminal_id, row.day, decode_day(row.log)) for row in rows]
+        turns = [turn for key, day, log in logs if key == terminal_id for turn in turns_of(day, log)]
+        stops = stops_of([(day, log) for key, day, log in logs if key == _PLATFORM])
+        return bands_of(turns, stops, start_us, end_us, self._clock())
+
+
+async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], Collection[Change]]) -> None:
+    table = PRESENCE_DAY
+    keys = sa.tuple_(table.c.terminal_id, table.c.day)
+    rows = await connection.execute(sa.select(table).where(keys.in_(list(changes))))
+    logs = {(row.terminal_id, row.day): decode_day(row.log) for row in rows}
+    for key, new in changes.items():
+        log = logs.setdefault(key, DayLog([]))
+        for change in new:
+            _add(log, key, change)
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+    upsert = insert.on_conflict_do_update(index_elements=["terminal_id", "day"], set_={"log": insert.excluded.log})
+    values = [{"terminal_id": key[0], "day": key[1], "log": encode_day(log)} for key, log in logs.items()]
+    await connection.execute(upsert, values)
+
+
+def _add(log: DayLog, key: tuple[int, int], change: Change) -> None:
+    """A beat of the platform takes the place of the one before; all else is added."""
+    terminal_id, day = key
+    if terminal_id == _PLATFORM and log.changes and not log.changes[-1][1] and not change.is_online:
+        log.changes.pop()
+    log.add(change, day)

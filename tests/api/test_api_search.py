@@ -10,9 +10,8 @@ from api_rig import Rig
 
 from terrazzo.api.operations.table import TABLE
 from terrazzo.database.tables.events import EVENT
-from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.terminal import Terminal
-from terrazzo.metadata.name_search import SEARCHED, kinds_of, rank_of
+from terrazzo.metadata.name_search import SEARCHED, rank_of
 from terrazzo.times import now_us
 
 BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
@@ -66,7 +65,7 @@ async def test_all_kinds_are_found_and_no_other_companys(rig: Rig) -> None:
     assert await kinds("却") == ["object"]
     assert await kinds("sn-mine") == ["object"]
     assert await kinds("mine", kinds=["customer"]) == ["customer"]
-    assert await kinds("mine-1") == ["terminal", "object"]
+    assert await kinds("mine-1") == ["terminal"]
     assert await kinds("%") == []
     assert await kinds("_ine") == []
     assert await kinds("admin-user", "viewer") == []
@@ -76,6 +75,7 @@ async def test_all_kinds_are_found_and_no_other_companys(rig: Rig) -> None:
     assert (hit["uid"], hit["name"], hit["rank"]) == ("mine-1", "Pump of mine", 0)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("fields", [{"text": " "}, {"text": "a\0"}, {"text": ""}, {"text": "x" * 65}])
 async def test_what_is_refused(shared_rig: Rig, fields: dict[str, Any]) -> None:
     assert (await shared_rig.ask("search", **fields))["code"] == 10401
@@ -95,8 +95,3 @@ async def test_among_100_000_terminals(rig: Rig) -> None:
         took_s.append(time.process_time() - began_s)
         assert len(found) == {"nothing": 0, "99999": 1}.get(text, 20)
     assert sorted(took_s)[2] < 0.5  # tens of milliseconds; benchmarks measure it
-
-
-def test_the_kinds_of_an_actor() -> None:
-    viewer = Actor(user_id=1, username="v", role=Role.VIEWER, company_id=1)
-    assert {"user", "company", "rule"}.isdisjoint(kinds_of(viewer))

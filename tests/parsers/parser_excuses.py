@@ -39,6 +39,7 @@ EXCUSED: dict[str, str] = {
     "terrazzo.messenger.messenger:split": "sorts drafts by project",
     "terrazzo.metadata.repositories.campaigns:read_item": _OURS,
     "terrazzo.mosaic.body:parse_mosaic": _OURS,
+    "terrazzo.terminals.presence_bands:decode_day": _OURS,
     "terrazzo_adapters.bridge.receiver:*": "turns the library's message into ours; nothing is parsed",
     "terrazzo_adapters.columns.column:*": _OURS,
     "terrazzo_adapters.influxdb.queries:scan": _CALLS,

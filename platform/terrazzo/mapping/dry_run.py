@@ -32,6 +32,7 @@ class Trial(NamedTuple):
     records: list[tuple[int, dict[str, Value]]]  # UTC microseconds, code -> value
     events: list[EventRaised]
     variables: dict[str, Value]
+    sources: list[int]  # of each record the place of its sample, from 0
 
 
 def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample], limits: MappingLimits) -> Trial:
@@ -48,17 +49,20 @@ def try_mapping(rows: Any, terminals: Sequence[str], samples: Iterable[Sample], 
     engine.catalogue.put_object(spec)
     mosaic: list[Record] = []
     reports: list[Record] = []
+    sources: list[int] = []
     engine.begin(reports)
-    for sample in samples:
+    for place, sample in enumerate(samples):
         plans = engine.catalogue.plans(sample.uid)
         if plans:
             body = msgspec.json.encode(sample.points)
             points = take_points(body, limits.points)
             reports.append(Record(f"g/{sample.uid}/r", sample.time_us, body))
             engine.shape(plans, points, sample.time_us, sample.uid, mosaic)
+            sources += [place] * (len(mosaic) - len(sources))
     state = engine.state(_OBJECT)
     return Trial(
         [(record.time_us, msgspec.msgpack.decode(record.body)) for record in mosaic],
         [effect for effect in engine.seal().effects if isinstance(effect, EventRaised)],
         {} if state is None else state.variables(),
+        sources,
     )

@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from terrazzo.database.conditions import begins, contains
 from terrazzo.database.database import Database
 from terrazzo.database.entity import Entity
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.events import EVENT
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.registry import Registry
@@ -130,11 +131,6 @@ class NameSearch:
         return found
 
 
-def kinds_of(actor: Actor) -> list[str]:
-    """The kinds that an actor finds."""
-    return ["terminal", "event", *(each.kind for each in SEARCHED if _may(actor, each))]
-
-
 def _may(actor: Actor, each: Searched) -> bool:
     return actor.may(each.least) and (actor.is_super or not each.is_for_super)
 
@@ -172,7 +168,7 @@ async def _records(connection: AsyncConnection, actor: Actor, searched: Searched
     if not ids:
         return []
     wanted = (table.c.id, table.c[entity.uid_name], *columns)
-    rows = (await connection.execute(sa.select(*wanted).where(table.c.id.in_(ids)))).all()
+    rows = (await connection.execute(sa.select(*wanted).where(one_of(table.c.id, ids)))).all()
     return [_found(searched.kind, row, lowered) for row in rows]
 
 

@@ -13,6 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.database import Database
+from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.presence import PRESENCE_DAY
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ports.bus import Presence
@@ -117,15 +118,15 @@ class PresenceLog:
     async def prune(self) -> None:
         """Removes rows that are older than ``KEPT_DAYS``, some at a time."""
         table, before = PRESENCE_DAY, self._clock() // DAY_US - KEPT_DAYS
-        old = sa.select(table.c.terminal_id, table.c.day).where(table.c.day < before).order_by(table.c.day)
+        oldest = sa.select(sa.func.min(table.c.day)).where(table.c.day < before)
         for _ in range(_MOST_PRUNED // _AT_ONCE):
             async with self._database.writing() as connection:
-                rows = (await connection.execute(old.limit(_AT_ONCE))).all()
-                gone = sa.tuple_(table.c.terminal_id, table.c.day).in_([tuple(row) for row in rows])
-                if rows:
-                    await connection.execute(table.delete().where(gone))
-            if len(rows) < _AT_ONCE:
-                return
+                day = (await connection.execute(oldest)).scalar_one()
+                if day is None:
+                    return
+                some = sa.select(table.c.terminal_id).where(table.c.day == day).limit(_AT_ONCE)
+                gone = one_of(table.c.terminal_id, (await connection.execute(some)).scalars().all())
+                await connection.execute(table.delete().where(table.c.day == day, gone))
 
     async def bands(self, terminal_id: int, start_us: int, end_us: int) -> list[Band]:
         """The bands of a terminal (record id) in a range of UTC microseconds; what waits is written before."""
@@ -134,7 +135,7 @@ class PresenceLog:
         async with self._database.reading() as connection:
             before = sa.select(sa.func.max(columns.day)).where(columns.terminal_id == terminal_id, columns.day < first)
             since = (await connection.execute(before)).scalar_one() or first
-            whose = columns.terminal_id.in_((terminal_id, _PLATFORM))
+            whose = sa.or_(columns.terminal_id == terminal_id, columns.terminal_id == _PLATFORM)
             query = sa.select(PRESENCE_DAY).where(whose, columns.day >= since, columns.day <= end_us // DAY_US)
             rows = (await connection.execute(query.order_by(columns.day))).all()
         logs = [(row.terminal_id, row.day, decode_day(row.log)) for row in rows]
@@ -145,8 +146,9 @@ class PresenceLog:
 
 async def _write(connection: AsyncConnection, changes: Mapping[tuple[int, int], Collection[Change]]) -> None:
     table = PRESENCE_DAY
-    keys = sa.tuple_(table.c.terminal_id, table.c.day)
-    rows = await connection.execute(sa.select(table).where(keys.in_(list(changes))))
+    terminals, days = ({key[place] for key in changes} for place in (0, 1))
+    written = sa.select(table).where(one_of(table.c.terminal_id, terminals), one_of(table.c.day, days))
+    rows = [row for row in await connection.execute(written) if (row.terminal_id, row.day) in changes]
     logs = {(row.terminal_id, row.day): decode_day(row.log) for row in rows}
     for key, new in changes.items():
         log = logs.setdefault(key, DayLog([]))

@@ -55,6 +55,7 @@ MEANINGS = {
     "keep_alive": "seconds; 0 leaves it to the terminal",
     "kinds": "what it tells of",
     "last_modified_by": "the changing user's number",
+    "latest": "so many of the latest",
     "limits": "where values begin to mean something",
     "loop_s": "seconds after a rule's command in which what happens gets no other one",
     "low": "the lower end of the range that is shown; null: as the values are",

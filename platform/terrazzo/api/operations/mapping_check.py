@@ -12,15 +12,19 @@ from msgspec import Meta
 from terrazzo.api.kernel.fields import Json, Key, KeyList, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.history.latest_reports import LatestReport, latest_reports
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.domain.payload import Reject
 from terrazzo.domain.payloads.form import parse_payload_form
+from terrazzo.domain.payloads.stored import json_payload
+from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter, NotFound
 from terrazzo.mapping.dry_run import Sample, Trial
 from terrazzo.mapping.trial_process import TrialRequest
 from terrazzo.times import format_spaced, now_us
 
 MOST_SAMPLES = 1_000
+MOST_LATEST = 100
 _SECOND_US = 1_000_000
 
 
@@ -40,13 +44,30 @@ class SamplePayload(msgspec.Struct, kw_only=True):
 class CheckMapping(msgspec.Struct, kw_only=True):
     """``terminal_list``: uids in order; without it ``terminal-1``, ``terminal-2`` and so on.
 
-    ``config_id``: the configuration that says how payloads are read; without it they are objects.
+    ``config_id``: the configuration that says how payloads are read; without it they are objects. ``latest``: so many
+    of the latest reports of the terminals in ``terminal_list`` are taken, read as their configurations say, and then
+    ``payloads``.
     """
 
     script: Json
     payloads: Annotated[list[SamplePayload], Meta(max_length=MOST_SAMPLES)] = []
     terminal_list: KeyList | None = None
     config_id: Key | None = None
+    latest: Annotated[int, Meta(ge=0, le=MOST_LATEST, description="reports that came before; goes with terminals")] = 0
+
+
+class CheckedMessage(msgspec.Struct):
+    """A report that came before, as it is stored, and what the rows make of it; ``values`` is empty for nothing.
+
+    ``problem``: why it can't be read.
+    """
+
+    terminal_id: str
+    topic: str
+    time: str
+    payload: Any
+    values: dict[str, Any]
+    problem: str
 
 
 class CheckedRecord(msgspec.Struct):
@@ -70,11 +91,12 @@ class CheckedEvent(msgspec.Struct):
 
 
 class CheckedMapping(msgspec.Struct):
-    """``variables``: all of them after the last payload."""
+    """``variables``: all of them after the last payload. ``messages``: the latest reports, the oldest first."""
 
     records: list[CheckedRecord]
     events: list[CheckedEvent]
     variables: dict[str, Any]
+    messages: list[CheckedMessage]
 
 
 async def handle_check_mapping(services: Services, actor: Actor, request: CheckMapping) -> CheckedMapping:
@@ -82,10 +104,25 @@ async def handle_check_mapping(services: Services, actor: Actor, request: CheckM
     given = request.terminal_list.value if request.terminal_list else None
     terminals = [str(key) for key in given or ()] or [f"terminal-{place}" for place in range(1, 1_001)]
     reader = await _reader(services, actor, request.config_id)
-    samples = await _samples(request.payloads, terminals, reader)
+    latest = await latest_reports(services, actor, given or [], request.latest) if request.latest else []
+    read = [each.sample for each in latest if each.sample is not None]
+    samples = [*read, *await _samples(request.payloads, terminals, reader)]
     asked = TrialRequest(request.script.value, terminals, samples, services.mapping_limits)
     trial = await services.trials.run(actor.company_id, asked)
-    return _present(trial, services)
+    return _present(trial, services, _messages(services, latest, trial))
+
+
+def _messages(services: Services, latest: list[LatestReport], trial: Trial) -> list[CheckedMessage]:
+    """Each report with the record that it made, if any."""
+    made = dict(zip(trial.sources, (value for _, value in trial.records), strict=True))
+    messages, place = [], 0
+    for each in latest:
+        values = {} if each.sample is None else made.get(place, {})
+        place += each.sample is not None
+        time = format_spaced(each.record.time_us, services.zone)
+        shown = json_payload(each.record.body)
+        messages.append(CheckedMessage(each.uid, topic_of(each.record.series), time, shown, values, each.problem))
+    return messages
 
 
 ReadSample = Callable[[SamplePayload, str], Awaitable[Any]]
@@ -135,14 +172,14 @@ def _terminal(key: int | str, terminals: list[str], number: int) -> str:
     return terminals[place - 1]
 
 
-def _present(trial: Trial, services: Services) -> CheckedMapping:
+def _present(trial: Trial, services: Services, messages: list[CheckedMessage]) -> CheckedMapping:
     zone = services.zone
     events = []
     for event in trial.events:
         fields = {name: getattr(event, name) for name in CheckedEvent.__struct_fields__ if name != "time"}
         events.append(CheckedEvent(time=format_spaced(event.time_us, zone), **fields))
     records = [CheckedRecord(format_spaced(time_us, zone), value) for time_us, value in trial.records]
-    return CheckedMapping(records, events, trial.variables)
+    return CheckedMapping(records, events, trial.variables, messages)
 
 
 OPERATIONS = (

@@ -1,0 +1,60 @@
+"""The latest reports of some terminals as samples of a trial, read as their configurations say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from terrazzo.api.kernel.long_lists import answer_within
+from terrazzo.api.kernel.scope import find_terminal
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.actor import Actor
+from terrazzo.errors import BadParameter, NotFound
+from terrazzo.mapping.dry_run import Sample
+from terrazzo.ports.store import Record
+
+MOST_TERMINALS = 100  # whose reports are looked for
+
+
+class LatestReport(NamedTuple):
+    """A stored report of a terminal, and its points; ``problem``: why it has none."""
+
+    uid: str
+    record: Record
+    sample: Sample | None
+    problem: str
+
+
+async def latest_reports(services: Services, actor: Actor, terminals: Sequence[Any], count: int) -> list[LatestReport]:
+    """The latest ``count`` reports of all these terminals (uids) together, the oldest first.
+
+    Raises:
+        BadParameter: no terminals, or too many; or one that isn't the actor's.
+    """
+    if not 0 < len(terminals) <= MOST_TERMINALS:
+        raise BadParameter("terminal_list", f"latest needs 1 to {MOST_TERMINALS} terminals")
+    uid_of: dict[str, str] = {}
+    for key in map(str, terminals):
+        try:
+            name = services.registry.series_name(await find_terminal(services, actor, key))
+        except NotFound:
+            raise BadParameter("terminal_list", f"no terminal {key!r:.70}") from None
+        uid_of.update(dict.fromkeys(await services.store.series(f"g/{name}/"), key))
+    most = services.limits.answer_bytes
+    with answer_within(most):
+        records = (await services.store.latest(list(uid_of), count, most_bytes=most))[::-1]
+    read = await services.report_reader.read(records)
+    return [_report(uid_of[record.series], record, points) for record, points in zip(records, read, strict=True)]
+
+
+def _report(uid: str, record: Record, read: Record) -> LatestReport:
+    try:
+        body = read.body
+        points = msgspec.msgpack.decode(body) if body[0] >= 0x80 else msgspec.json.decode(body)
+    except msgspec.MsgspecError as error:
+        return LatestReport(uid, record, None, str(error))
+    if not isinstance(points, dict):
+        return LatestReport(uid, record, None, "its points can't be read: not an object")
+    return LatestReport(uid, record, Sample(uid, points, record.time_us), "")

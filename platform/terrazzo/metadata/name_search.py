@@ -172,7 +172,7 @@ async def _records(connection: AsyncConnection, actor: Actor, searched: Searched
     return [_found(searched.kind, row, lowered) for row in rows]
 
 
-def _found(kind: str, row: sa.Row[Any], lowered: str) -> Found:
+def _found(kind: str, row: Sequence[Any], lowered: str) -> Found:
     record_id, uid, *texts = row
     shown = [str(text or "") for text in texts]
     best = min(rank_of(text, lowered) for text in shown if lowered in text.lower() or text == shown[0])

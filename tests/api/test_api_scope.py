@@ -158,8 +158,7 @@ SPECIAL: dict[str, Special] = {
         fields={"script": _ROWS["mapping"], "payloads": None, "terminal_list": None, "config_id": None}, stranger=200
     ),
     "update_variable_definition": Special(fields={"code": "T", "unit": "m", "limits": None, "states": None}),
-    "get_attention": Special(unmarked="counts, and what waits, of which there is none here"),
-    "get_presence_list": Special(unmarked="times and states"),
+    "get_presence_list": Special(fields={"end_time": "2000-06-01 00:00:00"}, unmarked="times and states"),
     "search": Special(fields={"text": "@mark", "kinds": None}),
     "update_event_definition": Special(fields={"code": "E1", "severity": None, "clears": None}),
     **dict.fromkeys(("get_mosaic_chart", "get_grid_chart"), Special(unmarked="numbers only")),

@@ -17,6 +17,7 @@ from terrazzo.access.password_reset import ResetStats
 from terrazzo.access.refusals import UserLoginStats
 from terrazzo.access.single_sign_on import SsoStats
 from terrazzo.analysis.analysis import AnalysisStats
+from terrazzo.attention.attention import AttentionStats
 from terrazzo.campaigns.runner import CampaignStats
 from terrazzo.commands.dispatcher import CommandStats
 from terrazzo.configurations.sender import ConfigStats
@@ -41,6 +42,7 @@ from terrazzo.runtime.assembly import bridge_metrics, metric_names
 from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
+from terrazzo.terminals.presence_log import PresenceLogStats
 from terrazzo.terminals.provisioning import ProvisionStats
 from terrazzo_broker.stats import Stats
 
@@ -77,6 +79,8 @@ KEPT: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "event_expiry": (EventExpiryStats, metric_names.EVENT_EXPIRY),
     "retention": (RetentionStats, metric_names.RETENTION),
     "decoders": (DecoderStats, metric_names.DECODERS),
+    "attention": (AttentionStats, metric_names.ATTENTION),
+    "presence_log": (PresenceLogStats, metric_names.PRESENCE_LOG),
 }
 EVERY = {**PARTS, **KEPT}
 

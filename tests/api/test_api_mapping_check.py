@@ -68,15 +68,16 @@ async def test_the_latest_reports_go_through_a_draft(rig) -> None:
     records = [Record(series, at + number * 1_000_000, body) for number, (series, body) in enumerate(bodies)]
     odd = Record("g/g2/r", at + 100_000_000, b"[1, 2]")
     await rig.services.store.append([*records, odd])
-    fields = {"script": ROWS[:1], "terminal_list": ["g1", "g2"]}
+    row = ["T", "", "", "STA", "$AdapterID-1.t", ""]
+    fields = {"script": [row], "terminal_list": ["g1", "g2"]}
     checked = await rig.call("check_mapping", "viewer", **fields, latest=20)
     messages = checked["messages"]
     assert len(messages) == 20
-    assert [each["values"] for each in messages[:2]] == [{"T": 71.1}, {"T": 71.2}]
-    assert (messages[0]["topic"], messages[0]["payload"]) == ("g/g1/r", {"t": 711})
+    assert [each["values"] for each in messages[:2]] == [{"T": 710}, {"T": 711}]
+    assert (messages[0]["topic"], messages[0]["payload"]) == ("g/g1/a", {"t": 710})
     assert (messages[-1]["terminal_id"], messages[-1]["values"]) == ("g2", {})
     assert "not an object" in messages[-1]["problem"]
-    assert checked["variables"] == {"T": 72.9}
+    assert checked["variables"] == {"T": 729}
     assert (await rig.call("check_mapping", **fields))["messages"] == []
     for who, wrong in (("stranger", {}), ("admin", {"terminal_list": None}), ("admin", {"latest": 101})):
         assert (await rig.ask("check_mapping", who, **{**fields, "latest": 20, **wrong}))["code"] == 10401

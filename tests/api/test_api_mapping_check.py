@@ -73,8 +73,8 @@ async def test_the_latest_reports_go_through_a_draft(rig) -> None:
     checked = await rig.call("check_mapping", "viewer", **fields, latest=20)
     messages = checked["messages"]
     assert len(messages) == 20
-    assert [each["values"] for each in messages[:2]] == [{"T": 710}, {"T": 711}]
-    assert (messages[0]["topic"], messages[0]["payload"]) == ("g/g1/a", {"t": 710})
+    assert [each["values"] for each in messages[:2]] == [{"T": 711}, {"T": 712}]
+    assert (messages[0]["topic"], messages[0]["payload"]) == ("g/g1/r", {"t": 711})
     assert (messages[-1]["terminal_id"], messages[-1]["values"]) == ("g2", {})
     assert "not an object" in messages[-1]["problem"]
     assert checked["variables"] == {"T": 729}

@@ -38,7 +38,7 @@ from terrazzo.ports.store import StoreStats
 from terrazzo.rules.commander import CommandStats as RuleCommandStats
 from terrazzo.rules.notifier import NotifierStats
 from terrazzo.rules.watch import WatchStats
-from terrazzo.runtime.assembly import bridge_metrics, metric_names
+from terrazzo.runtime.assembly import bridge_metrics, metric_names, screen_metric_names
 from terrazzo.runtime.assembly.part_metrics import kept_metrics, part_metrics
 from terrazzo.terminals.former_data import FormerDataStats
 from terrazzo.terminals.login import LoginStats
@@ -79,8 +79,8 @@ KEPT: dict[str, tuple[type[Any], Mapping[str, metric_names.Figure]]] = {
     "event_expiry": (EventExpiryStats, metric_names.EVENT_EXPIRY),
     "retention": (RetentionStats, metric_names.RETENTION),
     "decoders": (DecoderStats, metric_names.DECODERS),
-    "attention": (AttentionStats, metric_names.ATTENTION),
-    "presence_log": (PresenceLogStats, metric_names.PRESENCE_LOG),
+    "attention": (AttentionStats, screen_metric_names.ATTENTION),
+    "presence_log": (PresenceLogStats, screen_metric_names.PRESENCE_LOG),
 }
 EVERY = {**PARTS, **KEPT}
 

@@ -171,14 +171,10 @@ class GatewayServers:
             firmware=messaging.links,
             pusher=Pusher(messaging.commands, metadata.entities, metadata.registry),
             object_flags=views.flags,
-            attention=views.attention,
-            presence_log=messaging.presence_log,
-            search=NameSearch(metadata.database, metadata.registry),
             files=parts.files,
             events=views.events,
             report_reader=messaging.reader,
             event_definitions=EventDefinitions(metadata.entities.mappings),
-            variable_definitions=VariableDefinitions(metadata.entities.mappings),
             messenger=parts.messenger,
             labels=views.labels,
             login=parts.logins.users,
@@ -207,7 +203,18 @@ class GatewayServers:
             allowed_origins=self._config.http.allowed_origins,
             metrics_token=self._config.metrics.token,
             memory=parts.memory,
+            **self._of_screens(),
         )
+
+    def _of_screens(self) -> dict[str, Any]:
+        """What screens show besides records."""
+        metadata = self._parts.metadata
+        return {
+            "attention": self._parts.views.attention,
+            "presence_log": self._parts.messaging.presence_log,
+            "search": NameSearch(metadata.database, metadata.registry),
+            "variable_definitions": VariableDefinitions(metadata.entities.mappings),
+        }
 
     def _collectors(self) -> Sequence[Collector]:
         parts, messaging, objects = self._parts, self._parts.messaging, self._parts.objects

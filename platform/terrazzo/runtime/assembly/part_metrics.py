@@ -16,6 +16,7 @@ from terrazzo.live.stats import LiveStats
 from terrazzo.metadata.retention import RetentionStats
 from terrazzo.ports.store import StoreStats
 from terrazzo.runtime.assembly import metric_names as names
+from terrazzo.runtime.assembly import screen_metric_names as screen_names
 from terrazzo.runtime.assembly.collectors import DurationCollector, LabelledCollector, QueryCollector, StatsCollector
 from terrazzo_broker.stats import Stats
 
@@ -97,8 +98,8 @@ def kept_metrics(
             lambda: retention.deleted,
         ),
         StatsCollector(names.DECODERS, lambda: decoders),
-        StatsCollector(names.ATTENTION, lambda: attention),
-        StatsCollector(names.PRESENCE_LOG, lambda: presence_log),
+        StatsCollector(screen_names.ATTENTION, lambda: attention),
+        StatsCollector(screen_names.PRESENCE_LOG, lambda: presence_log),
     ]
 
 

@@ -1,0 +1,16 @@
+"""The metrics of what screens ask for, each written out once, as in ``metric_names``."""
+
+from __future__ import annotations
+
+from terrazzo.runtime.assembly.metric_names import Figure
+
+ATTENTION = {
+    "terrazzo_attention_asked_total": Figure("asked", "Requests for what needs a person"),
+    "terrazzo_attention_made_total": Figure("made", "Of these, those that were worked out, others were there"),
+}
+PRESENCE_LOG = {
+    "terrazzo_presence_changes_total": Figure(
+        "written", "Connections of terminals that began or ended, and were kept so"
+    ),
+    "terrazzo_presence_changes_lost_total": Figure("lost", "Of these, those not kept, because more waited than may"),
+}

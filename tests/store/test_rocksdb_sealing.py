@@ -13,7 +13,7 @@ import pytest
 import open_stores
 from open_stores import open_rocks, seal
 from terrazzo.cli import running
-from terrazzo.cli.checks import check_sealing
+from terrazzo.cli.checks import check_sealing, check_segments
 from terrazzo.cli.finding import Level
 from terrazzo.config.sections import load_config
 from terrazzo.ports.store import Record, Seen, StoreUnavailable
@@ -251,6 +251,29 @@ def test_doctor_says_how_far_it_is(
         assert findings[0].found == "time series are being packed: 25% of all series looked at"
     influx = {"TERRAZZO_STORE__KIND": "influxdb", "TERRAZZO_STORE__URL": "http://localhost:8086"}
     assert list(check_sealing(load_config(None, influx))) == []
+
+
+async def test_doctor_names_what_cannot_be_read(tmp_path: Path) -> None:
+    config = load_config(None, {"TERRAZZO_DATA__DIR": str(tmp_path), "TERRAZZO_HTTP__PORT": "1"})
+    assert list(check_segments(config)) == [], "there is none yet"
+    store = await open_rocks(config.store_dir)
+    await store.append([mosaic(place, A=place, B=f"text {place}") for place in range(64)])
+    await seal(store, block=16, cutoff_us=0)
+    key, value = store._engine.database.read(first_bodies)
+    await store.close()
+    (finding,) = check_segments(config)
+    assert (finding.level, finding.found) == (Level.OK, "the 3 that were read in 10 s or less are whole")
+    store = await open_rocks(config.store_dir)
+    store._engine.database.rdict[key] = value[:-3] + bytes([value[-3] ^ 1]) + value[-2:]
+    await store.close()
+    (finding,) = check_segments(config)
+    assert finding.level == Level.FAIL
+    assert finding.found.startswith("m/1 from 2023-11-14T22:00:00+00:00 to 2023-11-14T22:07:30+00:00: part ")
+    for file in config.store_dir.glob("*.log"):
+        file.unlink()
+    (config.store_dir / "CURRENT").write_text("nothing\n")
+    (finding,) = check_segments(config)
+    assert finding.level == Level.FAIL
 
 
 async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ sealing  what is to be sealed, and the commit that does it
 sweep    a look at all series for it
 encoder  the process that makes segments (``encode_process.py``), asked
 sealer   the task that seals in the background
+verify   reads all segments, for doctor
 store    ``RocksStore``: the port
 ======== =======================================================================
 """

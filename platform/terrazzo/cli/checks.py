@@ -64,6 +64,9 @@ MODULES = {
 _OPTIONAL = {"uvloop": "the platform runs without it, at about half the speed"}
 
 
+_SEGMENTS_S = 10.0  # for reading what is packed, some hundred thousand records
+
+
 def examine(config: Config) -> Iterator[Finding]:
     """Runs all checks on a configuration that could be read."""
     for check in START_CHECKS:
@@ -82,6 +85,7 @@ def examine(config: Config) -> Iterator[Finding]:
     yield check_store(config)
     yield from check_outage(config)
     yield from check_sealing(config)
+    yield from check_segments(config)
     yield from check_backups(config)
 
 
@@ -383,6 +387,24 @@ def check_sealing(config: Config) -> Iterator[Finding]:
     elif 0 < figures["sealing_looked_ratio"] < 1:
         seen = f"{figures['sealing_looked_ratio']:.0%} of all series looked at"
         yield Finding(Level.OK, "segments", f"time series are being packed: {seen}")
+
+
+def check_segments(config: Config) -> Iterator[Finding]:
+    """Reads what the embedded store has packed, as far as there is time, and names what can't be read."""
+    if config.store.kind != "embedded" or running.is_running(config) or not (config.store_dir / "CURRENT").exists():
+        return
+    from terrazzo.ports.store import StoreUnavailable
+    from terrazzo.runtime.serve import find_damaged_segments
+
+    try:
+        checked, damaged = find_damaged_segments(config, most_s=_SEGMENTS_S)
+    except StoreUnavailable as error:
+        yield Finding(Level.FAIL, "segments", str(error), "restore the store from a backup")
+        return
+    for each in damaged:
+        yield Finding(Level.FAIL, "segments", each, "look after the disk, and restore the store from a backup")
+    if checked and not damaged:
+        yield Finding(Level.OK, "segments", f"the {checked:,} that were read in {_SEGMENTS_S:.0f} s or less are whole")
 
 
 def check_store(config: Config) -> Finding:

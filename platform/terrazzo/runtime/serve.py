@@ -257,6 +257,17 @@ class Platform:
         ]
 
 
+def find_damaged_segments(config: Config, *, most_s: float) -> tuple[int, list[str]]:
+    """How many segments of the embedded store were read within ``most_s``, and which can't be; nobody may have it open.
+
+    Raises:
+        StoreUnavailable: it can't be opened; says why.
+    """
+    from terrazzo_adapters.rocksdb.verify import verify_segments  # its libraries are heavy
+
+    return verify_segments(config.store_dir, most_s=most_s)
+
+
 async def open_store(config: Config, tasks: Tasks) -> TimeSeriesStore:
     """The store that the section ``store`` names, its queries timed.
 

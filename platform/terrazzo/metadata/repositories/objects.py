@@ -13,7 +13,7 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, SCRIPTS, TERMINAL
-from terrazzo.metadata.lookup import as_id, refuse_if_used
+from terrazzo.metadata.lookup import as_id, company_terminals, refuse_if_used
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.metadata.repositories.scripts import naming_object, resolve_objects
 
@@ -59,13 +59,10 @@ async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], com
     Raises:
         BadParameter: the company has no such terminal, or it is listed twice.
     """
-    table = TERMINAL.table
     texts = [key for key in keys if isinstance(key, str)]
-    numbers = [number for number in map(as_id, keys) if number is not None]
-    named = sa.or_(one_of(table.c.uid, texts), one_of(table.c.id, numbers))
-    query = sa.select(table.c.id, table.c.uid).where(named, table.c[TERMINAL.company] == company)
-    found = (await connection.execute(query)).all()
-    by_uid, by_id = {row.uid for row in found}, {row.id: row.uid for row in found}
+    by_uid = set((await company_terminals(connection, "uid", texts, company)).values())
+    numbers = [number for key in keys if key not in by_uid and (number := as_id(key)) is not None]
+    by_id = await company_terminals(connection, "id", numbers, company)
     uids: dict[str, None] = {}
     for key in keys:
         uid = key if key in by_uid else by_id.get(as_id(key))

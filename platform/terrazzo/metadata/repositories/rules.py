@@ -11,14 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.entity import COMPANY
 from terrazzo.database.field import shorten
-from terrazzo.database.one_of import one_of
 from terrazzo.database.port import Row
 from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.errors import BadParameter, NotFound, QuotaExceeded
 from terrazzo.metadata.definitions.components import GROUP
-from terrazzo.metadata.definitions.registry import TERMINAL
 from terrazzo.metadata.definitions.rules import BEGINNINGS, HAPPENINGS, NOBODY, OBJECT_KINDS, RULE, SCHEDULE
-from terrazzo.metadata.lookup import find_id
+from terrazzo.metadata.lookup import company_terminals, find_id
 from terrazzo.metadata.repositories.repository import Draft
 from terrazzo.metadata.repositories.scripts import ScriptRepository, resolve_objects
 
@@ -99,9 +97,7 @@ def _is_plain(kinds: Iterable[str]) -> bool:
 
 
 async def _check_terminals(connection: AsyncConnection, uids: list[str], company: int) -> None:
-    table = TERMINAL.table
-    query = sa.select(table.c.uid).where(one_of(table.c.uid, uids), table.c[COMPANY] == company)
-    known = set((await connection.execute(query)).scalars())
+    known = set((await company_terminals(connection, "uid", uids, company)).values())
     for uid in uids:
         if uid not in known:
             raise BadParameter("terminal_list", f"no terminal {shorten(uid)}")

@@ -25,12 +25,12 @@ def run_mqttjs(script: str, *, timeout_s: float = 30, **options: Any) -> dict[st
     return json.loads(result.stdout)
 
 
-def installed() -> Path:
-    """The folder with MQTT.js in it, outside the repository; installed when it is first asked for."""
+def installed(listed: Path = SCRIPTS / "package.json", name: str = "mqttjs") -> Path:
+    """The folder with MQTT.js, or what else is ``listed``, outside the repository; installed when first asked for."""
     npm = require_program("npm")
-    package = (SCRIPTS / "package.json").read_bytes()
+    package = listed.read_bytes()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "terrazzo-tests"
-    folder = cache / f"mqttjs-{hashlib.sha256(package).hexdigest()[:12]}"
+    folder = cache / f"{name}-{hashlib.sha256(package).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     with (cache / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another run of the tests may be installing at this moment

@@ -13,7 +13,7 @@ import msgspec
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.prefixes import PREFIXES
 from terrazzo.api.openapi.files import describe_files, file_operations, parameters
-from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, reference
+from terrazzo.api.openapi.schemas import GATEWAY_FAILURE, Schema, Schemas, readable_by_generators, reference
 from terrazzo.api.openapi.uploads import describe_uploads
 from terrazzo.api.operations.files import DOWNLOAD, UPLOAD
 from terrazzo.api.operations.labels import CLOSE_RETAINER, GET_OPEN_RETAINER_LIST
@@ -85,7 +85,7 @@ def build_document(
     schemas = Schemas(operations, (*paths, UPLOAD), others=(*file_operations(), DOWNLOAD))
     of_labels = [operation for operation in operations if operation in (GET_OPEN_RETAINER_LIST, CLOSE_RETAINER)]
     prefixes = prefixes or {}
-    return {
+    document: Schema = {
         "openapi": "3.1.0",
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
         "info": {"title": "Terrazzo", "version": version("terrazzo"), "description": _DESCRIPTION},
@@ -107,6 +107,7 @@ def build_document(
         },
         "x-actions": [_listed(operation) for operation in operations],
     }
+    return readable_by_generators(document)
 
 
 _GATEWAY = {
@@ -167,7 +168,7 @@ def _action(operation: Operation) -> Schema:
         "tags": ["actions"],
         "summary": operation.summary,
         "description": permission_text(operation),
-        "security": [{}] if operation.permission is None else _SECURITY,
+        "security": [] if operation.permission is None else _SECURITY,
         "requestBody": {
             "required": True,
             "content": {
@@ -209,7 +210,7 @@ def _component(at: str, path: Operation, schemas: Schemas) -> Schema:
         "tags": ["components"],
         "summary": path.summary,
         "description": permission_text(path),
-        "security": [{}] if path.permission is None else _SECURITY,
+        "security": [] if path.permission is None else _SECURITY,
         **(_in_query if path.method == "GET" else _in_body)(schemas.fields(path.request)),
         "responses": {
             "200": {
@@ -272,7 +273,7 @@ def _plain_get(name: str, summary: str, media_type: str, schema: Schema, *more: 
             "operationId": name,
             "tags": ["operators"],
             "summary": summary,
-            "security": [{}],
+            "security": [],
             "responses": {**answers, **_refused("405")},
         }
     }

@@ -202,3 +202,24 @@ def _plain(text: Any) -> Any:
     if not isinstance(text, str):  # a property of that name
         return _tidy(text)
     return inspect.cleandoc(text).replace("``", "`")
+
+
+def readable_by_generators(document: Schema) -> Schema:
+    """The document as generators of clients need it.
+
+    They take a schema's title for its name, which several share, before its key; and an array has to say what is in it,
+    be it anything.
+    """
+    schemas = document["components"]["schemas"]
+    untitled = {name: {key: each for key, each in schema.items() if key != "title"} for name, schema in schemas.items()}
+    whole = {**document, "components": {**document["components"], "schemas": untitled}}
+    return {name: part if name == "x-actions" else _with_items(part) for name, part in whole.items()}
+
+
+def _with_items(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_with_items(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    is_open = schema.get("type") == "array" and not {"items", "prefixItems"} & schema.keys()
+    return {name: _with_items(each) for name, each in schema.items()} | ({"items": {}} if is_open else {})

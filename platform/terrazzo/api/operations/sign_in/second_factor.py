@@ -50,7 +50,7 @@ class RenewRecoveryCodes(ConfirmSecondFactor, kw_only=True):
     """A user's credentials, and a code of the app or a recovery code."""
 
 
-class RecoveryCodes(msgspec.Struct):
+class MadeCodes(msgspec.Struct):
     """The new codes; the ones before are no good any more."""
 
     recovery_codes: list[str]
@@ -85,10 +85,10 @@ async def handle_confirm(services: Services, caller: Caller, request: ConfirmSec
     return SecondFactorConfirmed(made.recovery_codes, made.token)
 
 
-async def handle_renew_recovery_codes(services: Services, caller: Caller, request: RenewRecoveryCodes) -> RecoveryCodes:
+async def handle_renew_recovery_codes(services: Services, caller: Caller, request: RenewRecoveryCodes) -> MadeCodes:
     """Makes other recovery codes."""
     factors = services.second_factors
-    return RecoveryCodes(await factors.renew_recovery(request.username, request.password, request.code, caller.address))
+    return MadeCodes(await factors.renew_recovery(request.username, request.password, request.code, caller.address))
 
 
 async def handle_disable(services: Services, caller: Caller, request: DisableSecondFactor) -> Empty:
@@ -124,7 +124,7 @@ OPERATIONS = (
         name="renew_recovery_codes",
         summary="Makes other recovery codes",
         request=RenewRecoveryCodes,
-        result=RecoveryCodes,
+        result=MadeCodes,
         permission=None,
         handler=handle_renew_recovery_codes,
     ),

@@ -39,15 +39,16 @@ function pathEntries(path, methods, schemas) {
   return Object.entries(methods).map(([method, operation]) => {
     const body = operation.requestBody?.content["application/json"]?.schema;
     const fields = body ? schemas.fields(body) : (operation.parameters ?? []).map((each) => parameterField(each, schemas));
+    const answered = operation.responses["200"]?.content;
     return {
       key: `${method.toUpperCase()} ${path}`,
       title: `${method.toUpperCase()} ${path}`,
       summary: operation.summary,
       note: operation.description,
-      open: operation.security.some((each) => !Object.keys(each).length),
+      open: operation.security.every((each) => !Object.keys(each).length), // none is asked for
       fields,
       request: body,
-      result: resultOf(Object.values(operation.responses["200"].content)[0].schema, schemas),
+      result: answered ? resultOf(Object.values(answered)[0].schema, schemas) : { type: "nothing" },
       method: method.toUpperCase(),
       path,
       group: operation.tags[0] === "operators" ? "For operators" : "Component paths",

@@ -32,7 +32,7 @@ export class Schemas {
     if (found.enum) return found.enum.map((each) => JSON.stringify(each)).join(" | ");
     const options = found.anyOf ?? found.oneOf;
     if (options) return [...new Set(options.map((each) => this.type(each)))].filter((each) => each !== "null").join(" or ");
-    if (found.type === "array") return found.items ? `array of ${this.type(found.items)}` : "array";
+    if (found.type === "array") return isSaid(found.items) ? `array of ${this.type(found.items)}` : "array";
     return (found.type ?? "any JSON") + range(found);
   }
 
@@ -40,7 +40,7 @@ export class Schemas {
   shape(schema, indent = "") {
     const found = this.resolve(schema);
     const inner = `${indent}  `;
-    if (found.type === "array" && found.items) return `[${this.shape(found.items, indent)}, …]`;
+    if (found.type === "array" && isSaid(found.items)) return `[${this.shape(found.items, indent)}, …]`;
     if (!found.properties) return this.orNull(found);
     const lines = Object.entries(found.properties).map(([name, field]) => `${inner}"${name}": ${this.shape(field, inner)}`);
     return lines.length ? `{\n${lines.join(",\n")}\n${indent}}` : "{}";
@@ -77,4 +77,9 @@ function range(schema) {
   if (high == null || high >= 2 ** 31 - 1) return "";
   const unit = schema.type === "string" ? " characters" : "";
   return low == null ? ` up to ${high}${unit}` : ` ${low}..${high}${unit}`;
+}
+
+// Whether a schema says anything: that of an array's items may be empty.
+function isSaid(schema) {
+  return schema !== undefined && Object.keys(schema).length > 0;
 }

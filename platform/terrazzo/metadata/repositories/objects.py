@@ -65,7 +65,7 @@ async def _terminal_uids(connection: AsyncConnection, keys: list[int | str], com
     by_id = await company_terminals(connection, "id", numbers, company)
     uids: dict[str, None] = {}
     for key in keys:
-        uid = key if key in by_uid else by_id.get(as_id(key))
+        uid = key if key in by_uid else by_id.get(as_id(key) or 0)
         if uid is None:
             raise BadParameter("terminal_list", f"no terminal {shorten(key)}")
         if uid in uids:

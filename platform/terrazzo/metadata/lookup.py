@@ -10,9 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.entity import Entity
 from terrazzo.database.field import MAX_INTEGER, Field, check_storable, shorten
-from terrazzo.database.one_of import one_of
 from terrazzo.errors import BadParameter, Conflict
-from terrazzo.metadata.definitions.registry import TERMINAL
 
 _SHOWN = 3  # users of a record that an error names
 
@@ -78,19 +76,3 @@ def storable(key: str) -> str:
     except ValueError:
         return ""
     return key
-
-
-async def company_terminals(
-    connection: AsyncConnection, column: str, keys: list[int] | list[str], company: int
-) -> dict[int, str]:
-    """The uids, by id, of the company's terminals that have these keys in a unique column.
-
-    The company is compared here: in the statement SQLite takes it for the narrower condition, and reads all of its
-    terminals.
-    """
-    if not keys:
-        return {}
-    table = TERMINAL.table
-    query = sa.select(table.c.id, table.c.uid, table.c[TERMINAL.company].label("company"))
-    found = await connection.execute(query.where(one_of(table.c[column], keys)))
-    return {row.id: row.uid for row in found if row.company == company}

@@ -13,7 +13,8 @@ from terrazzo.database.port import Row
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.errors import BadParameter
 from terrazzo.metadata.definitions.registry import OBJECT, SCRIPTS, TERMINAL
-from terrazzo.metadata.lookup import as_id, company_terminals, refuse_if_used
+from terrazzo.metadata.lookup import as_id, refuse_if_used
+from terrazzo.metadata.repositories.company_terminals import company_terminals
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 from terrazzo.metadata.repositories.scripts import naming_object, resolve_objects
 

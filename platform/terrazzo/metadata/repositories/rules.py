@@ -16,7 +16,8 @@ from terrazzo.domain.actor import SYSTEM, Actor
 from terrazzo.errors import BadParameter, NotFound, QuotaExceeded
 from terrazzo.metadata.definitions.components import GROUP
 from terrazzo.metadata.definitions.rules import BEGINNINGS, HAPPENINGS, NOBODY, OBJECT_KINDS, RULE, SCHEDULE
-from terrazzo.metadata.lookup import company_terminals, find_id
+from terrazzo.metadata.lookup import find_id
+from terrazzo.metadata.repositories.company_terminals import company_terminals
 from terrazzo.metadata.repositories.repository import Draft
 from terrazzo.metadata.repositories.scripts import ScriptRepository, resolve_objects
 

@@ -122,7 +122,7 @@ DECODERS: list[tuple[Callable[[bytes], object], bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("decode", "whole"), DECODERS)
+@pytest.mark.parametrize(("decode", "whole"), DECODERS, ids=range(len(DECODERS)))
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_hostile_bytes_are_refused_and_nothing_else(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from console_build import CONSOLE
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from support import require_program
 
@@ -83,6 +83,7 @@ class Tab:
 def chromium() -> Iterator[Browser]:
     """Debian's Chromium, headless."""
     program = require_program("chromium")
+    expect.set_options(timeout=_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=WITHOUT)
         try:

@@ -59,6 +59,9 @@ class _Here:
     def end(self) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 _HERE = _Here()
 

@@ -196,6 +196,9 @@ def test_the_process_makes_what_is_made_here(monkeypatch: pytest.MonkeyPatch) ->
         with pytest.raises(EncodingFailed, match="has ended"):
             encoder.encode(records, mosaic=True, tight=True)
         assert encoder.encode(records, mosaic=False, tight=True)
+        encoder.close()
+        with pytest.raises(EncodingFailed):
+            encoder.encode(records, mosaic=False, tight=True)
     finally:
         encoder.end()
 
@@ -274,6 +277,22 @@ async def test_doctor_names_what_cannot_be_read(tmp_path: Path) -> None:
     (config.store_dir / "CURRENT").write_text("nothing\n")
     (finding,) = check_segments(config)
     assert finding.level == Level.FAIL
+
+
+async def test_without_a_process_it_gives_up_for_a_while(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.encoder._COMMAND", ("false",))
+    monkeypatch.setattr("terrazzo_adapters.rocksdb.sealer._FIRST_SWEEP_S", 0)
+    records = [mosaic(place, f"m/{number}") for number in range(9) for place in range(20)]
+    await store.append(records)
+    store._sealer._next_sweep_s = 0
+    with pytest.raises(EncodingFailed):
+        await store._sealer.work()
+    assert store.stats().sealing_failures == 3
+    assert kinds(store)["s"] == 0
+    monkeypatch.undo()
+    await store._sealer.work()
+    assert kinds(store)["s"] == 9
+    assert [each for number in range(9) for each in await every(store, f"m/{number}")] == records
 
 
 async def test_nothing_is_sealed_while_the_disk_is_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

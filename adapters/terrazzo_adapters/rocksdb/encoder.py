@@ -27,6 +27,7 @@ class Encoder:
 
     def __init__(self) -> None:
         self._process: Popen[bytes] | None = None
+        self._is_closed = False
         self._lock = Lock()  # of ``_process``: it is ended on another thread
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(Answer).decode
@@ -59,10 +60,17 @@ class Encoder:
 
     def _started(self) -> Popen[bytes]:
         with self._lock:
+            if self._is_closed:
+                raise EOFError
             if self._process is None:
                 environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
                 self._process = Popen(_COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)  # nosec B603
             return self._process
+
+    def close(self) -> None:
+        """Ends the process for good: what is asked of it afterwards fails."""
+        self._is_closed = True
+        self.end()
 
     def end(self) -> None:
         """Ends the process; what it works at fails. It is started again when it is needed."""

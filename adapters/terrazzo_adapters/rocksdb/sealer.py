@@ -42,6 +42,7 @@ _SWEEP_S = 600.0  # between looks at all series
 _STRETCH_S = 4.0  # of work between looks at the disk
 _FREED, _FREED_BEFORE = 50_000, 1_000_000  # records sealed, from which on files are rewritten
 _HIGHEST_ID = 2**32 - 1
+_MOST_UNMADE = 3
 _URGENT = 1_000_000  # records that wait: from then on sealing doesn't rest
 
 Write = Callable[..., Awaitable[Any]]
@@ -70,6 +71,7 @@ class Sealer:
         self._turn = asyncio.Lock()
         self._sparse_log = SparseLog(_log)
         self._sweep: Sweep | None = None
+        self._unmade = 0  # ranges in a row, for which there was no process
         self._gone = 0  # records sealed since the last compaction
         self._compacted_to = 0  # of the present look
         self._next_sweep_s = time.monotonic() + _FIRST_SWEEP_S
@@ -165,11 +167,17 @@ class Sealer:
             return self._encoder.encode(records, mosaic=mosaic, tight=tight)
 
         try:
-            return seal(view, job, encode)
+            found = seal(view, job, encode)
+            self._unmade = 0
+            return found
         except Changed:
             return None
         except (EncodingFailed, SegmentDamaged, TooDense) as error:
             self.stats.failures += 1
+            self._unmade += isinstance(error, EncodingFailed)
+            if self._unmade >= _MOST_UNMADE:  # it isn't the records: the task is shown, and begins anew after a pause
+                self._unmade = 0
+                raise
             self._sparse_log.warning("records of series %d stay as they are: %r", job.series_id, error)
             return None
 
@@ -178,9 +186,8 @@ class Sealer:
         await asyncio.to_thread(self._shut_down)
 
     def _shut_down(self) -> None:
-        self._encoder.end()
+        self._encoder.close()
         self._thread.shutdown()
-        self._encoder.end()
 
     async def _read(self, query: Callable[Concatenate[Snapshot, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         work = asyncio.get_running_loop().run_in_executor(

@@ -273,7 +273,10 @@ class IngestPipeline:
                 self._have_wait(lane)
                 continue
             arrival = lane.arrivals[0]
-            if self._record(arrival, group, deadline_s):
+            self._decoding = arrival
+            if self._recorder.record_plain(arrival, group) or self._record(arrival, group, deadline_s):
+                self._decoding = None
+                group.measure()
                 pending.finish(lane)
                 if arrival.is_held:
                     arrival.release()
@@ -287,16 +290,14 @@ class IngestPipeline:
         return True
 
     def _decode_fresh(self, group: CommitGroup, deadline_s: float) -> bool:
-        """Decodes in the order of arrival what nothing waits before; True when the time is over.
-
-        What is left of it takes turns.
-        """
-        fresh, done, is_over = self._pending.take_fresh(), 0, False
-        record_plain = self._recorder.record_plain
+        """Decodes in the order of arrival what nothing waits before, the rest takes turns; True when time is over."""
+        fresh, done, is_over, record_plain = self._pending.take_fresh(), 0, False, self._recorder.record_plain
         try:
             for arrival in fresh[: self._limits.group_messages - group.messages] if self._have_room(fresh) else ():
                 self._decoding = arrival
-                if not record_plain(arrival, group) and not self._record(arrival, group, deadline_s):
+                if not record_plain(arrival, group) and (
+                    self._is_full(group) or not self._record(arrival, group, deadline_s)
+                ):
                     break
                 done += 1
                 if arrival.is_held:

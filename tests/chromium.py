@@ -1,4 +1,8 @@
-"""A headless Chromium, driven over its DevTools protocol: pages as users see them."""
+"""A headless Chromium, driven over its DevTools protocol: the page at /docs as users see it.
+
+The console's tests have Playwright (``tests/console/browser.py``), which waits, locates and types. It can't share
+a process with asyncio tests; those of /docs have the platform in their own process, and stay with this.
+"""
 
 from __future__ import annotations
 

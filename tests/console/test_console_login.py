@@ -61,7 +61,7 @@ def test_what_loads_from_the_login_to_a_usable_overview_is_light(plant: DemoPlan
     tab.page.on("requestfinished", count)
     tab.open()
     tab.login("demo-viewer", plant.password("demo-viewer"))
-    tab.page.wait_for_selector("main h1")
+    tab.page.wait_for_selector(".todo, .empty")
     tab.page.wait_for_load_state("networkidle")
     assert len(sizes) > 6
     assert sum(sizes.values()) < FIRST_BYTES, sizes
@@ -85,4 +85,19 @@ def test_the_login_is_accessible(plant: DemoPlant, browser: Browser, language: s
     assert tab.run("document.documentElement.lang")[:2] == language[:2]
     assert tab.run("document.documentElement.dataset.theme") == scheme
     assert tab.accessibility() == []
+    tab.page.context.close()
+
+
+def test_a_lost_connection_is_seen_and_heals(plant: DemoPlant, browser: Browser) -> None:
+    tab = open_tab(browser, plant.url)
+    tab.open()
+    tab.login("demo-viewer", plant.password("demo-viewer"))
+    expect(tab.page.locator(".live")).to_contain_text("live")
+    tab.expected = ["ERR_INTERNET_DISCONNECTED", "WebSocket"]
+    tab.page.context.set_offline(True)
+    tab.run("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(tab.page.get_by_role("alert")).to_contain_text("The connection to the platform is lost")
+    tab.page.context.set_offline(False)
+    expect(tab.page.locator(".banner")).to_have_count(0)
+    assert tab.complaints() == []
     tab.page.context.close()

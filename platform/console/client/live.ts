@@ -1,6 +1,7 @@
 /** What happens, as it happens: subscriptions over one WebSocket that heals itself and goes on where it was. */
 
 export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "object";
+export type LiveKind = "grid" | "mosaic" | "event" | "retainer" | "terminal" | "command" | "attention";
 export type LiveState = "idle" | "connecting" | "open" | "lost";
 
 /** One frame: `seq` rises, `data` is as the action answers it that reads the same. */
@@ -63,6 +64,8 @@ export interface LiveOptions {
   mostMs?: number;
 }
 
+const UNUSED_MS = 3_000; // a page that follows another may want it again
+
 /** Connects while there is a subscription, and not otherwise. */
 export class Live {
   private readonly options: LiveOptions;
@@ -70,6 +73,7 @@ export class Live {
   private readonly byNumber = new Map<number, Subscription>();
   private socket: WebSocket | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private unused: ReturnType<typeof setTimeout> | undefined;
   private failures = 0;
   private count = 0;
   state: LiveState = "idle";
@@ -83,6 +87,7 @@ export class Live {
     const id = ++this.count;
     const subscription: Subscription = { ...listener, wanted, number: 0, since: undefined };
     this.subscriptions.set(id, subscription);
+    clearTimeout(this.unused);
     if (this.state === "open") this.ask(id, subscription);
     else if (this.state === "idle") this.connect();
     return () => this.unsubscribe(id);
@@ -107,10 +112,12 @@ export class Live {
       this.byNumber.delete(subscription.number);
       this.send({ action: "unsubscribe", subscription: subscription.number });
     }
-    if (!this.subscriptions.size) {
-      this.drop();
-      this.change("idle");
-    }
+    if (!this.subscriptions.size) this.unused = setTimeout(() => this.leave(), UNUSED_MS);
+  }
+
+  private leave(): void {
+    this.drop();
+    this.change("idle");
   }
 
   private connect(): void {
@@ -130,7 +137,8 @@ export class Live {
     clearTimeout(this.timer);
     const socket = this.socket;
     this.socket = undefined;
-    socket?.close();
+    if (socket?.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
+    else socket?.close();
     this.forget();
   }
 

@@ -4,7 +4,7 @@ import type { ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Account, isAccountOpen } from "../login/account.tsx";
 import { Login } from "../login/page.tsx";
-import { Dialog, Empty, Problem } from "../parts/basics.tsx";
+import { Dialog, Head, Problem } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { hasExpired, isLost, isOutdated, liveState, may, session } from "./api.ts";
@@ -32,6 +32,8 @@ const w = words({
   home: ["To the overview", "前往概览"],
   account: ["Account: {name}", "账户：{name}"],
 });
+
+const NAME = "Terrazzo";
 
 /** Figures beside entries of the menu, by page. */
 export const menuCounts = signal<Readonly<Record<string, number>>>({});
@@ -78,7 +80,7 @@ function Top() {
   const name = session.value?.username ?? "";
   return (
     <header class="top">
-      <a class="brand" href={link([HOME])}>
+      <a class="brand" href={link([HOME])} aria-label={NAME}>
         <img src={iconUrl()} alt="" />
         <span>{"Terrazzo"}</span>
       </a>
@@ -171,9 +173,10 @@ function PageOfRoute() {
   }, [id, entry]);
   if (!entry) {
     return (
-      <Empty title={t(w.unknownPage)}>
+      <>
+        <Head title={t(w.unknownPage)} />
         <a href={link([HOME])}>{t(w.home)}</a>
-      </Empty>
+      </>
     );
   }
   if (error) return <Problem error={error} retry={() => location.reload()} />;

@@ -1,0 +1,90 @@
+/** One event: what it was, who did what about it, and doing something. */
+import { useState } from "preact/hooks";
+import { Age, Dialog, Field, Name, Problem, Tag } from "../parts/basics.tsx";
+import { call, may } from "../shell/api.ts";
+import { useDraft, useLoad } from "../shell/hooks.ts";
+import { link } from "../shell/routes.ts";
+import { w as common } from "../words/common.ts";
+import { t } from "../words/words.ts";
+import { nameOf, STATES } from "./events.tsx";
+import { w } from "./words.ts";
+
+type Handling = "acknowledge_event" | "clear_event" | "comment_event";
+
+export function EventDialog({ id, onClose, onChange }: { id: number; onClose: () => void; onChange: () => void }) {
+  const { data, error, reload } = useLoad((abort) => call("get_event_item", { id }, abort), [id]);
+  const [comment, setComment, forget] = useDraft(`event-${id}`, "");
+  const [failure, setFailure] = useState<unknown>();
+  const handle = async (action: Handling) => {
+    setFailure(undefined);
+    try {
+      await call(action, { id, comment });
+      forget();
+      reload();
+      onChange();
+    } catch (found) {
+      setFailure(found);
+    }
+  };
+  return (
+    <Dialog title={data ? nameOf(data).slice(0, 120) : t(common.loading)} onClose={onClose}>
+      {!!error && <Problem error={error} retry={reload} />}
+      {data && (
+        <div class="form">
+          <dl class="facts">
+            <dt>{t(common.state)}</dt>
+            <dd>
+              <Tag kind={STATES[data.state]?.kind ?? ""}>{t(STATES[data.state]?.word ?? w.raised)}</Tag>
+            </dd>
+            <dt>{t(w.value)}</dt>
+            <dd>
+              <Name text={data.value} />
+            </dd>
+            <dt>{t(w.condition)}</dt>
+            <dd class="mono">
+              <Name text={data.extension_key} />
+            </dd>
+            <dt>{t(w.when)}</dt>
+            <dd>
+              {data.created} (<Age at={data.created} />)
+            </dd>
+            <dt>{t(common.terminal)}</dt>
+            <dd>
+              <a href={link(["terminals", data.terminal_id])}>
+                <Name text={data.terminal_id} mono />
+              </a>
+            </dd>
+          </dl>
+          {data.comments.length > 0 && <h3>{t(w.comments)}</h3>}
+          <ul class="messages">
+            {data.comments.map((each, i) => (
+              <li key={i}>
+                <span class="dim">{t(w.byWhom, { who: each.username, when: each.time })}</span>
+                <span>
+                  <Name text={each.text} />
+                </span>
+              </li>
+            ))}
+          </ul>
+          {may("operator") && (
+            <>
+              <Field label={t(w.comment)} maxLength={1000} value={comment} onInput={(event) => setComment(event.currentTarget.value)} />
+              {failure !== undefined && <Problem error={failure} />}
+              <footer>
+                <button disabled={!comment} onClick={() => void handle("comment_event")}>
+                  {t(w.addComment)}
+                </button>
+                {data.state !== "cleared" && <button onClick={() => void handle("clear_event")}>{t(w.clear)}</button>}
+                {data.state === "raised" && (
+                  <button class="primary" onClick={() => void handle("acknowledge_event")}>
+                    {t(w.acknowledge)}
+                  </button>
+                )}
+              </footer>
+            </>
+          )}
+        </div>
+      )}
+    </Dialog>
+  );
+}

@@ -1,0 +1,204 @@
+/** The list of what needs a person: what, which, since when, and the one step to where it is dealt with. */
+import type { ComponentChildren } from "preact";
+import { Age, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
+import { call, may } from "../shell/api.ts";
+import { link } from "../shell/routes.ts";
+import { tell, tellError } from "../shell/toasts.tsx";
+import { adviceText, reasonText } from "../words/reasons.ts";
+import { w as common } from "../words/common.ts";
+import { language, type Pair, t } from "../words/words.ts";
+import type { Attention } from "./page.tsx";
+import { w } from "./words.ts";
+
+const DISK_DAYS = 30;
+const DISK_FREE = 0.1;
+export const SEVERITIES: Record<string, { kind: Meaning; word: Pair }> = {
+  critical: { kind: "bad", word: w.critical },
+  major: { kind: "bad", word: w.major },
+  minor: { kind: "warn", word: w.minor },
+  warning: { kind: "warn", word: w.warning },
+  info: { kind: "info", word: w.info },
+};
+
+interface Item {
+  key: string;
+  kind: Meaning;
+  word: string;
+  what: ComponentChildren;
+  since: string | null;
+  step: ComponentChildren;
+}
+
+export function Todo({ data, reload }: { data: Attention; reload: () => void }) {
+  const items = [...machine(data), ...events(data, reload), ...floods(data), ...stopped(data), ...unknown(data), ...labels(data), ...commands(data)];
+  if (!items.length) {
+    return (
+      <Empty title={t(w.fine)}>
+        <p>{t(w.fineDo)}</p>
+      </Empty>
+    );
+  }
+  return (
+    <ul class="todo">
+      {items.map((item) => (
+        <li key={item.key}>
+          <span>
+            <Tag kind={item.kind}>{item.word}</Tag>
+          </span>
+          <span>{item.what}</span>
+          <span class="dim nowrap">{item.since && <Age at={item.since} />}</span>
+          <span class="num">{item.step}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function machine(data: Attention): Item[] {
+  const found: Item[] = data.quotas.map((each) => ({
+    key: `quota-${each.limit}`,
+    kind: each.percent >= 100 ? "bad" : "warn",
+    word: t(w.quota),
+    what: t(w.quotaWhy, { limit: each.limit, has: each.has, most: each.most }),
+    since: null,
+    step: null,
+  }));
+  const disk = data.disk;
+  if (disk && ((disk.days_left !== null && disk.days_left < DISK_DAYS) || disk.free_bytes < DISK_FREE * disk.total_bytes)) {
+    const percent = Math.round((100 * disk.free_bytes) / Math.max(1, disk.total_bytes));
+    const days = disk.days_left === null ? "" : `, ${t(w.diskWhy, { n: Math.floor(disk.days_left) })}`;
+    found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days, since: null, step: null });
+  }
+  for (const each of data.tasks ?? []) {
+    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: each.name, error: each.error }), since: null, step: null });
+  }
+  return found;
+}
+
+function events(data: Attention, reload: () => void): Item[] {
+  const acknowledge = async (id: number) => {
+    try {
+      await call("acknowledge_event", { id });
+      tell(t(w.acknowledged));
+      reload();
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  return data.events.entries.map((each) => {
+    const severity = SEVERITIES[each.severity];
+    return {
+      key: `event-${each.id}`,
+      kind: severity?.kind ?? "info",
+      word: severity ? t(severity.word) : each.severity,
+      what: (
+        <>
+          <a href={link(["events"], { event: String(each.id) })}>
+            <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
+          </a>{" "}
+          <span class="why">
+            <Name text={each.value} /> <Name text={each.terminal_id} mono />
+          </span>
+        </>
+      ),
+      since: each.created,
+      step: may("operator") && (
+        <button class="small" onClick={() => void acknowledge(each.id)}>
+          {t(w.acknowledge)}
+        </button>
+      ),
+    };
+  });
+}
+
+const STATES: Record<string, { kind: Meaning; word: Pair }> = {
+  refused: { kind: "bad", word: w.refused },
+  away: { kind: "warn", word: w.away },
+  silent: { kind: "warn", word: w.silent },
+};
+
+function why(state: string, cause: string, text: string): string {
+  if (state === "silent") return t(w.silentWhy);
+  if (state === "refused") return reasonText(cause, text);
+  return cause ? t(w.awayWhy, { cause: reasonText(cause, cause) }) : t(w.awayNever);
+}
+
+function floods(data: Attention): Item[] {
+  return data.terminals.floods.map((each) => ({
+    key: `flood-${each.state}-${each.site}-${each.cause}`,
+    kind: STATES[each.state]?.kind ?? "warn",
+    word: t(STATES[each.state]?.word ?? w.away),
+    what: (
+      <>
+        <span class="strong">{t(w.flood, { n: each.count, site: each.site })}</span> <span class="why">{why(each.state, each.cause, "")}</span>
+      </>
+    ),
+    since: each.last_time,
+    step: <a href={link(["terminals"], each.state === "refused" ? { refused: "1" } : { online: "0" })}>{t(common.open)}</a>,
+  }));
+}
+
+function stopped(data: Attention): Item[] {
+  return data.terminals.entries.map((each) => ({
+    key: `terminal-${each.terminal_id}`,
+    kind: STATES[each.state]?.kind ?? "warn",
+    word: t(STATES[each.state]?.word ?? w.away),
+    what: (
+      <>
+        <a href={link(["terminals", each.terminal_id])}>
+          <Name text={each.name || each.terminal_id} />
+        </a>{" "}
+        <span class="why" title={adviceText(each.cause, each.advice)}>
+          {why(each.state, each.cause, each.text)}
+        </span>
+      </>
+    ),
+    since: each.since,
+    step: <a href={link(["terminals", each.terminal_id])}>{t(each.state === "refused" ? w.why : common.open)}</a>,
+  }));
+}
+
+function unknown(data: Attention): Item[] {
+  const { count, terminal_ids: ids } = data.unknown;
+  if (!count) return [];
+  return [
+    {
+      key: "unknown",
+      kind: "info",
+      word: t(w.unknown),
+      what: (
+        <>
+          {t(w.unknownWhy, { n: count })} <span class="why mono">{ids.slice(0, 3).join(", ").slice(0, 120)}</span>
+        </>
+      ),
+      since: null,
+      step: <a href={link(["terminals"], { unknown: "1" })}>{t(common.open)}</a>,
+    },
+  ];
+}
+
+function labels(data: Attention): Item[] {
+  return data.labels.entries.map((each) => ({
+    key: `label-${each.id}`,
+    kind: "info",
+    word: t(w.label),
+    what: (
+      <a href={link(["events", "labels"])}>
+        <Name text={(language.value === "zh" ? each.label_cn : each.label_en) || each.code} />
+      </a>
+    ),
+    since: each.opened_at,
+    step: <a href={link(["events", "labels"])}>{t(common.open)}</a>,
+  }));
+}
+
+function commands(data: Attention): Item[] {
+  return data.commands.entries.map((each) => ({
+    key: `command-${each.uid}`,
+    kind: each.state === "expired" ? "warn" : "info",
+    word: t(each.state === "expired" ? w.expired : w.waiting),
+    what: <span title={each.reason}>{t(w.commandWhy, { command: each.command.slice(0, 80), terminal: each.terminal_id })}</span>,
+    since: each.queued,
+    step: <a href={link(["terminals", each.terminal_id], { tab: "commands" })}>{t(common.open)}</a>,
+  }));
+}

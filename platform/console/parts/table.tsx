@@ -1,0 +1,203 @@
+/** A table of any number of rows: the server pages, sorts and filters; only what is seen is in the document. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Page } from "../client/gateway.ts";
+import { healed } from "../shell/api.ts";
+import { w } from "../words/common.ts";
+import { t } from "../words/words.ts";
+import { Empty, Problem } from "./basics.tsx";
+import { pagesSeen, windowOf } from "./window.ts";
+
+export interface Column<R> {
+  id: string;
+  title: string;
+  render: (row: R) => ComponentChildren;
+  /** The field that the server sorts by; without one it can't. */
+  sort?: string;
+  /** Of the table's width, in per cent. */
+  width?: number;
+  isNumber?: boolean;
+  /** Said to who can't see the column, and not shown. */
+  isTitleHidden?: boolean;
+  /** Left out on a phone. */
+  isMinor?: boolean;
+}
+
+export interface Order {
+  field: string;
+  isDown: boolean;
+}
+
+const PAGE = 100;
+const ROW_PX = 32;
+const AHEAD = 10;
+const MOST_PAGES = 30;
+
+interface Props<R> {
+  label: string;
+  columns: Column<R>[];
+  /** What the rows depend on: another text is another list. */
+  query: string;
+  read: (pageIndex: number, pageSize: number, abort: AbortSignal) => Promise<Page<R>>;
+  rowKey: (row: R) => string;
+  order?: Order;
+  onOrder?: (order: Order) => void;
+  empty?: ComponentChildren;
+  /** Rises when the rows should be read again where they are. */
+  turn?: number;
+  onTotal?: (total: number) => void;
+}
+
+export function Table<R>(props: Props<R>) {
+  const { columns, query, turn = 0 } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const [rows, setRows] = useState<ReadonlyMap<number, R[]>>(new Map());
+  const [total, setTotal] = useState<number | null>(null);
+  const [error, setError] = useState<unknown>();
+  const [view, setView] = useState({ top: 0, height: 600 });
+  const asked = useRef(new Set<number>());
+  const list = useRef(0);
+  const abort = useRef(new AbortController());
+  const back = healed.value;
+
+  const ask = (index: number) => {
+    if (asked.current.has(index)) return;
+    asked.current.add(index);
+    const mine = list.current;
+    props.read(index + 1, PAGE, abort.current.signal).then(
+      (page) => {
+        if (mine !== list.current) return;
+        setError(undefined);
+        setTotal(page.total);
+        props.onTotal?.(page.total);
+        setRows((before) => {
+          const next = new Map(before);
+          next.delete(index);
+          next.set(index, page.rows);
+          while (next.size > MOST_PAGES) {
+            const oldest = next.keys().next().value as number;
+            next.delete(oldest);
+            asked.current.delete(oldest);
+          }
+          return next;
+        });
+      },
+      (failure: unknown) => {
+        if (mine !== list.current) return;
+        asked.current.delete(index);
+        setError(failure);
+      },
+    );
+  };
+
+  useEffect(() => {
+    list.current += 1;
+    abort.current.abort();
+    abort.current = new AbortController();
+    asked.current.clear();
+    box.current?.scrollTo({ top: 0 });
+    setRows(new Map());
+    setTotal(null);
+    ask(0);
+    return () => abort.current.abort();
+  }, [query]);
+
+  useEffect(() => {
+    if (!turn && !back) return;
+    asked.current.clear();
+    for (const index of pagesSeen(view.top, view.height, ROW_PX, PAGE)) ask(index);
+  }, [turn, back]);
+
+  useEffect(() => {
+    for (const index of pagesSeen(view.top, view.height, ROW_PX, PAGE)) if (total !== null && index * PAGE < total) ask(index);
+  }, [view, total]);
+
+  useEffect(() => {
+    const node = box.current;
+    if (!node) return;
+    const look = () => setView({ top: node.scrollTop, height: node.clientHeight });
+    const sizes = new ResizeObserver(look);
+    sizes.observe(node);
+    node.addEventListener("scroll", look, { passive: true });
+    return () => {
+      sizes.disconnect();
+      node.removeEventListener("scroll", look);
+    };
+  }, []);
+
+  const { first, last } = windowOf(view.top, view.height, ROW_PX, total ?? 0, AHEAD);
+  const shown = Array.from({ length: last - first }, (_, i) => first + i);
+  const at = (n: number) => rows.get(Math.floor(n / PAGE))?.[n % PAGE];
+  return (
+    <div ref={box} class="scroll window" tabIndex={0} role="region" aria-label={props.label}>
+      {!!error && <Problem error={error} retry={() => ask(pagesSeen(view.top, view.height, ROW_PX, PAGE)[0] ?? 0)} />}
+      <table aria-rowcount={total === null ? -1 : total + 1}>
+        <caption class="sr">{props.label}</caption>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map((column) => (
+              <HeadCell key={column.id} column={column} order={props.order} onOrder={props.onOrder} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          <Gap rows={first} columns={columns.length} />
+          {shown.map((n) => {
+            const row = at(n);
+            return (
+              <tr key={row ? props.rowKey(row) : n} aria-rowindex={n + 2}>
+                {columns.map((column) => (
+                  <td key={column.id} class={`${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""}`}>
+                    {row ? column.render(row) : <span class="dim">{"…"}</span>}
+                  </td>
+                ))}
+              </tr>
+            );
+          })}
+          <Gap rows={(total ?? 0) - last} columns={columns.length} />
+        </tbody>
+      </table>
+      {total === null && !error && <p class="dim">{t(w.loading)}</p>}
+      {total === 0 && (props.empty ?? <Empty title={t(w.nothing)}>{t(w.nothingDo)}</Empty>)}
+    </div>
+  );
+}
+
+/** The height of rows that are not in the document. */
+function Gap({ rows, columns }: { rows: number; columns: number }) {
+  if (rows <= 0) return null;
+  return (
+    <tr class="gap" aria-hidden="true">
+      <td colSpan={columns} style={{ height: `${rows * ROW_PX}px` }} />
+    </tr>
+  );
+}
+
+function HeadCell<R>(props: { column: Column<R>; order: Order | undefined; onOrder: ((order: Order) => void) | undefined }) {
+  const { column, order, onOrder } = props;
+  const field = column.sort;
+  const isMine = field !== undefined && order?.field === field;
+  const sorted = isMine ? (order.isDown ? "descending" : "ascending") : undefined;
+  return (
+    <th
+      scope="col"
+      aria-sort={sorted}
+      class={`${column.isNumber ? "num" : ""} ${column.isMinor ? "narrow-hide" : ""}`}
+      style={column.width ? { width: `${column.width}%` } : undefined}
+    >
+      {field && onOrder ? (
+        <button class="sort" onClick={() => onOrder({ field, isDown: isMine ? !order.isDown : false })}>
+          {column.title} <span aria-hidden="true">{isMine ? (order.isDown ? "↓" : "↑") : ""}</span>
+        </button>
+      ) : (
+        <span class={column.isTitleHidden ? "sr" : undefined}>{column.title}</span>
+      )}
+    </th>
+  );
+}
+
+/** How many rows there are, and where the page reads the order from. */
+export function orderOf(query: URLSearchParams, fallback: Order): Order {
+  const field = query.get("sort");
+  return field ? { field, isDown: query.get("down") === "1" } : fallback;
+}

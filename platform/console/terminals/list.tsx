@@ -1,0 +1,109 @@
+/** Terminals, as many as there are: the server searches, filters and sorts. */
+import { useEffect, useState } from "preact/hooks";
+import type { Fields, Result, RowOf } from "../client/gateway.ts";
+import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
+import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
+import { page } from "../shell/api.ts";
+import { clock } from "../shell/clock.ts";
+import { useLive, useRested, useSeldom } from "../shell/hooks.ts";
+import { titles } from "../shell/pages.ts";
+import { link, replaceQuery, route } from "../shell/routes.ts";
+import { w as common } from "../words/common.ts";
+import { t } from "../words/words.ts";
+import { w } from "./words.ts";
+
+type Row = RowOf<Result<"get_terminal_list">>;
+
+const DAY_MS = 86_400_000;
+const REST_MS = 30;
+const SETTLE_MS = 5_000;
+const BY_UID: Order = { field: "uid", isDown: false };
+
+function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
+  const text = query.get("search") ?? "";
+  const like = `%${text}%`;
+  const online = query.get("online");
+  const order = orderOf(query, BY_UID);
+  const tag = query.get("tag");
+  return {
+    ...(text ? { where_or: [["uid", "like", like], ["name", "like", like]] } : {}),
+    ...(online ? { online: Number(online) } : {}),
+    ...(query.get("refused") ? { refused_after: clock.ago(DAY_MS) } : {}),
+    ...(tag ? { tags: [tag] } : {}),
+    order_by: [order.field, order.isDown ? "desc" : "asc"],
+  };
+}
+
+function columns(): Column<Row>[] {
+  return [
+    { id: "name", title: t(common.name), sort: "name", width: 26, render: (row) => <a href={link(["terminals", row.uid])}><Name text={row.name || row.uid} /></a> },
+    { id: "uid", title: t(w.uid), sort: "uid", width: 20, render: (row) => <Name text={row.uid} mono /> },
+    {
+      id: "online",
+      title: t(w.presence),
+      sort: "online",
+      width: 11,
+      render: (row) => (
+        <>
+          <i class={`dot ${row.online ? "" : "off"}`} /> {t(row.online ? w.online : w.offline)}
+        </>
+      ),
+    },
+    { id: "last_seen", title: t(w.lastSeen), sort: "last_seen", width: 9, isNumber: true, render: (row) => <Age at={row.last_seen} /> },
+    { id: "type", title: t(w.type), sort: "type", width: 12, isMinor: true, render: (row) => <Name text={row.type} /> },
+    { id: "mode", title: t(w.login), sort: "mode", width: 8, isMinor: true, render: (row) => <span class="dim">{row.mode}</span> },
+    { id: "tags", title: t(w.tags), isMinor: true, render: (row) => (row.tags as string[]).map((tag) => <Tag key={tag}><Name text={tag} /></Tag>) },
+  ];
+}
+
+export function Terminals() {
+  const query = route.value.query;
+  const [text, setText] = useState(query.get("search") ?? "");
+  const rested = useRested(text.trim(), REST_MS);
+  const [total, setTotal] = useState<number | null>(null);
+  const [turn, setTurn] = useState(0);
+  const soon = useSeldom(() => setTurn((n) => n + 1), SETTLE_MS);
+  useLive({ kinds: ["terminal"] }, soon, soon);
+  useEffect(() => {
+    if (rested !== (query.get("search") ?? "")) replaceQuery({ search: rested });
+  }, [rested]);
+  const isFiltered = ["search", "online", "refused", "tag"].some((name) => query.get(name));
+  return (
+    <>
+      <Head title={t(titles.terminals)} sub={total === null ? "" : t(w.count, { n: total })}>
+        <a class="button" href={link(["terminals"], { unknown: "1" })}>
+          {t(w.unknownOnes)}
+        </a>
+      </Head>
+      <Card>
+        <div class="tools" role="search">
+          <label class="grow">
+            <span class="sr">{t(w.search)}</span>
+            <input type="search" maxLength={64} placeholder={t(w.search)} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+          </label>
+          <select aria-label={t(w.presence)} value={query.get("online") ?? ""} onChange={(event) => replaceQuery({ online: event.currentTarget.value })}>
+            <option value="">{t(w.any)}</option>
+            <option value="1">{t(w.online)}</option>
+            <option value="0">{t(w.offline)}</option>
+          </select>
+          <label class="line">
+            <input type="checkbox" checked={!!query.get("refused")} onChange={(event) => replaceQuery({ refused: event.currentTarget.checked ? "1" : "" })} />
+            {t(w.refusedToday)}
+          </label>
+        </div>
+        <Table
+          label={t(titles.terminals)}
+          columns={columns()}
+          query={["search", "online", "refused", "tag", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
+          read={(index, size, abort) => page("get_terminal_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort)}
+          rowKey={(row) => row.uid}
+          order={orderOf(query, BY_UID)}
+          onOrder={(order) => replaceQuery({ sort: order.field, down: order.isDown ? "1" : "" })}
+          turn={turn}
+          onTotal={setTotal}
+          empty={isFiltered ? undefined : <Empty title={t(w.none)}>{t(w.noneDo)}</Empty>}
+        />
+      </Card>
+    </>
+  );
+}

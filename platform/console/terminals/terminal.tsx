@@ -1,0 +1,231 @@
+/** One terminal: is it there, what did it say, why was it refused, how is it connected, what was it told. */
+import { useState } from "preact/hooks";
+import type { Result } from "../client/gateway.ts";
+import { Age, Card, Code, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
+import { call, may, session } from "../shell/api.ts";
+import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
+import { link, route } from "../shell/routes.ts";
+import { w as common } from "../words/common.ts";
+import { t } from "../words/words.ts";
+import { PresenceBand } from "./band.tsx";
+import { Commands } from "./commands.tsx";
+import { snippets } from "./connect.ts";
+import { adviceText, reasonText } from "../words/reasons.ts";
+import { w } from "./words.ts";
+
+type Item = Result<"get_terminal_item">;
+type Status = Result<"get_terminal_status">;
+
+const EVERY_MS = 30_000;
+const SETTLE_MS = 1_000;
+const SHOWN = 20;
+
+export function Terminal({ uid }: { uid: string }) {
+  const item = useLoad((abort) => call("get_terminal_item", { uid }, abort), [uid]);
+  const status = useLoad((abort) => call("get_terminal_status", { terminal_id: uid }, abort), [uid], EVERY_MS);
+  const [turn, setTurn] = useState(0);
+  const soon = useSeldom(() => {
+    status.reload();
+    setTurn((n) => n + 1);
+  }, SETTLE_MS);
+  useLive({ kinds: ["terminal"], terminal_id: uid }, soon, soon);
+  const tab = route.value.query.get("tab") ?? "now";
+  const found = item.data;
+  const isOnline = status.data?.online;
+  return (
+    <>
+      <Head
+        name
+        title={found?.name || uid}
+        sub={
+          <span class="line">
+            {status.data && <Tag kind={isOnline ? "good" : "warn"}>{t(isOnline ? w.online : w.offline)}</Tag>}
+            <Name text={uid} mono />
+          </span>
+        }
+      >
+        <a class="button" href={link(["terminals"])}>
+          {t(w.back)}
+        </a>
+      </Head>
+      {!!item.error && <Problem error={item.error} retry={item.reload} />}
+      <Tabs uid={uid} shown={tab} />
+      {tab === "messages" ? (
+        <Messages uid={uid} />
+      ) : tab === "commands" ? (
+        <Commands uid={uid} isOnline={isOnline ?? false} />
+      ) : tab === "connect" ? (
+        found && <Connect item={found} />
+      ) : (
+        <div class="stack">
+          <PresenceBand uid={uid} turn={turn} />
+          {status.data && <Now status={status.data} item={found} />}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Tabs({ uid, shown }: { uid: string; shown: string }) {
+  const tabs = [
+    { id: "now", name: t(w.now) },
+    { id: "messages", name: t(w.messages) },
+    { id: "commands", name: t(w.commands) },
+    { id: "connect", name: t(w.connect) },
+  ];
+  return (
+    <nav class="tabs" aria-label={uid}>
+      {tabs.map((tab) => (
+        <a key={tab.id} href={link(["terminals", uid], { tab: tab.id === "now" ? "" : tab.id })} aria-current={tab.id === shown ? "page" : undefined}>
+          {tab.name}
+        </a>
+      ))}
+    </nav>
+  );
+}
+
+function Now({ status, item }: { status: Status; item: Item | undefined }) {
+  return (
+    <div class="grid">
+      <Card title={t(w.presence)} class="span5">
+        <dl class="facts">
+          <dt>{t(status.online ? w.connectedFor : w.lastSeen)}</dt>
+          <dd>
+            <Age at={status.online ? status.since : status.last_seen} />
+          </dd>
+          {!status.online && status.disconnect_reason && (
+            <>
+              <dt>{t(w.ended)}</dt>
+              <dd>{reasonText(status.disconnect_reason, status.disconnect_reason)}</dd>
+            </>
+          )}
+          <dt>{t(w.telemetry)}</dt>
+          <dd>
+            <Age at={status.last_telemetry} />
+          </dd>
+          <dt>{t(w.address)}</dt>
+          <dd class="mono">{status.address || "–"}</dd>
+          <dt>{t(w.protocol)}</dt>
+          <dd>{status.protocol || "–"}</dd>
+          <dt>{t(w.received)}</dt>
+          <dd>{status.messages.toLocaleString()}</dd>
+          {status.configuration && (
+            <>
+              <dt>{t(w.configuration)}</dt>
+              <dd>
+                {status.configuration.state} · {t(w.reported)} <Age at={status.configuration.reported} />
+              </dd>
+            </>
+          )}
+          {item && (
+            <>
+              <dt>{t(w.type)}</dt>
+              <dd>
+                <Name text={item.type} />
+              </dd>
+              <dt>{t(w.description)}</dt>
+              <dd>
+                <Name text={item.description || "–"} />
+              </dd>
+            </>
+          )}
+        </dl>
+      </Card>
+      <Card title={t(w.refusals)} class="span7">
+        {![...status.refusals, ...status.address_refusals].length && <p class="dim">{t(w.refusalsNone)}</p>}
+        <ul class="messages">
+          {[...status.refusals, ...status.address_refusals].map((each) => (
+            <li key={`${each.reason}-${each.first_time}-${each.address}`}>
+              <span class="line">
+                <span class="strong">{reasonText(each.reason, each.text)}</span>
+                <span class="dim">
+                  {t(w.times, { n: each.count })} · <Age at={each.time} /> · <span class="mono">{each.address}</span>
+                </span>
+              </span>
+              <span>{adviceText(each.reason, each.advice)}</span>
+            </li>
+          ))}
+        </ul>
+      </Card>
+    </div>
+  );
+}
+
+function Messages({ uid }: { uid: string }) {
+  const { data, error, reload } = useLoad((abort) => call("get_last_grid_list", { terminal_id: uid, items: SHOWN }, abort), [uid]);
+  const [isRaw, setRaw] = useState(false);
+  const soon = useSeldom(reload, SETTLE_MS);
+  useLive({ kinds: ["grid"], terminal_id: uid }, soon, soon);
+  if (error) return <Problem error={error} retry={reload} />;
+  if (!data) return <p class="dim">{t(common.loading)}</p>;
+  const rows = data.data;
+  return (
+    <Card
+      title={t(w.lastMessages)}
+      more={
+        <label class="line dim">
+          {t(w.following)} · <input type="checkbox" checked={isRaw} onChange={(event) => setRaw(event.currentTarget.checked)} /> {t(w.raw)}
+        </label>
+      }
+    >
+      {!rows.length && <Empty title={t(w.noMessages)}>{t(w.noMessagesDo)}</Empty>}
+      <ul class="messages">
+        {rows.map((each, i) => (
+          <li key={`${each.time}-${each.topic}-${i}`}>
+            <span class="line">
+              <Name text={each.topic} mono />
+              <span class="dim">
+                <Age at={each.time} />
+              </span>
+            </span>
+            <pre dir="auto">{payloadText(each.payload, isRaw)}</pre>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function payloadText(payload: unknown, isRaw: boolean): string {
+  const text = typeof payload === "string" ? payload : isRaw ? JSON.stringify(payload) : pretty(payload);
+  return text.length > 10_000 ? `${text.slice(0, 10_000)}…` : text;
+}
+
+function pretty(payload: unknown): string {
+  if (typeof payload !== "object" || payload === null || Array.isArray(payload)) return JSON.stringify(payload);
+  return Object.entries(payload)
+    .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
+    .join("   ");
+}
+
+function Connect({ item }: { item: Item }) {
+  const ports = session.value?.mqtt;
+  const isScram = item.dixie === 1;
+  const how = isScram ? w.howScram : item.mode === "auto" ? w.howAuto : w.howPwd;
+  const made = snippets({
+    host: location.hostname,
+    port: ports?.port ?? ports?.tls_port ?? 1883,
+    uid: item.uid,
+    username: item.username,
+    pin: may("admin") && item.pin ? item.pin : "<pin>",
+    websocketPort: ports?.websocket_port ?? null,
+  });
+  return (
+    <Card title={t(w.howTo)}>
+      <div class="form">
+        <p>{t(how, { uid: item.uid })}</p>
+        <p class="dim">{t(w.mayTopics, { uid: item.uid })}</p>
+        {!may("admin") && <p class="dim">{t(w.pinHidden)}</p>}
+        {ports && ports.port === null && ports.tls_port !== null && <p>{t(w.mqttOff, { port: String(ports.tls_port) })}</p>}
+        {item.mode === "pwd" &&
+          !isScram &&
+          made.map((each) => (
+            <div key={each.name} class="form">
+              <h3>{each.name}</h3>
+              <Code text={each.text} label={each.name} />
+            </div>
+          ))}
+      </div>
+    </Card>
+  );
+}

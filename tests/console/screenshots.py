@@ -1,0 +1,52 @@
+"""Pictures of every view of the console, on the demo's plant: ``make screenshots``.
+
+They come into ``screenshots/``: light and dark, desktop and phone, English and Chinese. Look at them.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
+from browser import Tab, chromium, open_tab
+from console_build import builder
+from demo_plant import demo_plant
+from routes import ROUTES
+
+FOLDER = Path("screenshots")
+SIZES = {"desktop": {"width": 1440, "height": 900}, "phone": {"width": 360, "height": 740}}
+LANGUAGES = {"en": "en-US", "zh": "zh-CN"}
+_SETTLED_MS = 700  # after the network is quiet: charts draw themselves
+
+
+def main() -> None:
+    """Takes all of them."""
+    FOLDER.mkdir(exist_ok=True)
+    builder().build(only_if_stale=True)
+    with tempfile.TemporaryDirectory() as folder, demo_plant(Path(folder) / "data") as plant, chromium() as browser:
+        for size, viewport in SIZES.items():
+            for scheme in ("light", "dark"):
+                for language, locale in LANGUAGES.items():
+                    tab = open_tab(browser, plant.url, viewport=viewport, color_scheme=scheme, locale=locale)
+                    tab.open()
+                    tab.page.wait_for_selector("form")
+                    ending = f"{size}-{scheme}-{language}.png"
+                    tab.page.screenshot(path=FOLDER / f"login-{ending}")
+                    tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
+                    _take(tab, ending)
+                    tab.page.context.close()
+    print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
+
+
+def _take(tab: Tab, ending: str) -> None:
+    for name, route in ROUTES.items():
+        tab.open(route)
+        tab.page.wait_for_load_state("networkidle")
+        tab.page.wait_for_timeout(_SETTLED_MS)
+        tab.page.screenshot(path=FOLDER / f"{name}-{ending}")
+
+
+if __name__ == "__main__":
+    main()

@@ -126,7 +126,8 @@ def test_each_list_that_is_a_bare_array_says_its_total_in_the_document() -> None
         "object_variable",
         "presence",
     )
-    assert names == {f"get_{entity}_list.answer" for entity in bare} | {"search.answer"}
+    others = ("search", *(f"{step}_events" for step in ("acknowledge", "clear", "comment", "shelve")))
+    assert names == {f"get_{entity}_list.answer" for entity in bare} | {f"{each}.answer" for each in others}
     assert CountedList([1], 2) == [1]
 
 

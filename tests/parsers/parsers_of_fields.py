@@ -25,6 +25,7 @@ from terrazzo.api.kernel.fields import (
 )
 from terrazzo.api.operations.email_files import uids_of
 from terrazzo.api.operations.history.mosaic import DurationText, Keys
+from terrazzo.api.operations.history.object_log import parse_place
 from terrazzo.api.operations.live import Kinds
 from terrazzo.api.operations.messenger_fields import (
     Android,
@@ -234,6 +235,13 @@ PARSERS: list[Parser[str]] = [
             lambda n: "http://h:" + "9" * n,
         ),
         samples=("https://host/path?x=1", "http://[::1]:80/"),
+    ),
+    Parser(
+        covers=("terrazzo.api.operations.history.object_log:parse_place",),
+        run=parse_place,
+        raises=(BadParameter,),
+        worst=(lambda n: "." * n, lambda n: "9" * n, lambda n: "1." * (n // 2)),
+        samples=("1700000000000000.3.17", "0.0.0"),
     ),
     Parser(
         covers=("terrazzo.times:parse_time", "terrazzo.times:_SPACED"),

@@ -92,7 +92,7 @@ class Attention:
             time_us=now,
             terminals=await self._terminals(company_id, now),
             labels=await records.labels(company_id, now, MOST_ENTRIES),
-            events=await records.events(company_id, MOST_ENTRIES),
+            events=await records.events(company_id, now, MOST_ENTRIES),
             commands=await records.commands(company_id, now, MOST_ENTRIES),
             quotas=await records.near_quotas(owner),
             disk=await self.disk.look() if company_id is None else None,

@@ -75,9 +75,10 @@ class OpenRecords:
             rows = await _rows(connection, sa.select(LABEL).where(*mine).order_by(oldest_first).limit(entries))
         return Waiting(counts, rows)
 
-    async def events(self, company_id: int | None, entries: int) -> Waiting:
-        """Events that nobody has acknowledged, by severity; the most severe first, of these the latest."""
-        mine = [_RAISED, *_of(EVENT, company_id)]
+    async def events(self, company_id: int | None, now_us: int, entries: int) -> Waiting:
+        """Events that nobody has acknowledged or shelved, by severity; the most severe first, of these the latest."""
+        shelved = EVENT.c.shelved_until
+        mine = [_RAISED, sa.or_(shelved.is_(None), shelved <= now_us), *_of(EVENT, company_id)]
         order = (EVENT.c.severity.desc(), EVENT.c.id.desc())
         async with self._database.reading() as connection:
             counts = {

@@ -27,7 +27,8 @@ class EventRecord(msgspec.Struct):
 
     ``state`` is raised, acknowledged or cleared; ``terminal_id`` the uid of the terminal whose message raised it,
     ``created`` the time of that message. ``severity`` is what it was then. ``cleared_cause`` is user, condition (it
-    is false again), event (another one clears it) or time; ``clear_at`` is when time will.
+    is false again), event (another one clears it) or time; ``clear_at`` is when time will. ``shelved_until``: nobody is
+    reminded of it before, and it is not among what needs a person.
     """
 
     id: int
@@ -51,6 +52,8 @@ class EventRecord(msgspec.Struct):
     severity: str
     cleared_cause: str
     clear_at: str | None
+    shelved_until: str | None = None
+    shelved_by: int | None = None
 
 
 class LabelRecord(msgspec.Struct):
@@ -87,8 +90,9 @@ def event_record(row: Mapping[str, Any], zone: tzinfo) -> EventRecord:
         for each in row.get("comments", ())
     ]
     times = {name: _time(row[name], zone) for name in ("created", "acknowledged_at", "cleared_at", "clear_at")}
+    times["shelved_until"] = _time(row.get("shelved_until"), zone)
     more = {"object_id": str(row["object_id"]), "comments": comments, "severity": severity_name(row["severity"])}
-    return record_of(EventRecord, row, times, more)
+    return record_of(EventRecord, row, times, more, {"shelved_by": row.get("shelved_by")})
 
 
 def label_record(row: Mapping[str, Any], zone: tzinfo, *, now_us: int) -> LabelRecord:

@@ -13,7 +13,7 @@ beside its mapping (``cleared_cause`` tells which).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
@@ -33,10 +33,10 @@ from terrazzo.domain.events.definition import SEVERITIES
 from terrazzo.domain.happened import Happened
 from terrazzo.listeners import Listeners
 from terrazzo.metadata.event_quotas import EventQuotas
-from terrazzo.times import now_us
+from terrazzo.times import format_iso, now_us
 
 RAISED, ACKNOWLEDGED, CLEARED = "raised", "acknowledged", "cleared"
-COMMENTED = "commented"
+COMMENTED, SHELVED = "commented", "shelved"
 BY_USER, BY_TIME = "user", "time"
 """Why an event is cleared, besides what its mapping says (``terrazzo.mapping.effects``)."""
 
@@ -66,13 +66,19 @@ _FIELDS: tuple[Field, ...] = (
     number("severity", ranks=SEVERITIES),
     text("cleared_cause", 16),
     moment("clear_at"),
+    moment("shelved_until"),
+    number("shelved_by", default=None),
 )
+
+
+EventStep = Callable[[AsyncConnection, Row], Awaitable[dict[str, tuple[Any, Any]]]]
+"""Changes an event, given its row; returns what it changed: before and after by column, nothing where it stays."""
 
 
 class EventRecords(CompanyRecords):
     """The events of all companies, and what people do about them. Rows have their ``comments``, oldest first.
 
-    ``changes`` tells of each commit, with ``acknowledged``, ``cleared`` or ``commented`` as the kind.
+    ``changes`` tells of each commit, with ``acknowledged``, ``cleared``, ``shelved`` or ``commented`` as the kind.
     """
 
     def __init__(
@@ -91,15 +97,38 @@ class EventRecords(CompanyRecords):
         Raises:
             NotFound: no such event.
         """
-        async with self._database.writing() as connection:
-            before = await self._item(connection, actor, event_id, lock=True)
-            moves = before["state"] in STEPS[state]
-            if moves:
-                await self._set_state(connection, actor, event_id, state)
-            moved = {"state": (before["state"], state)} if moves else {}
-            row = await self._settle(connection, actor, before, moved, comment)
-        self._tell([state] if moves else [COMMENTED] if comment else [], row)
-        return row
+        return (await self.move_all(actor, [event_id], state, comment=comment))[0]
+
+    async def move_all(self, actor: Actor, event_ids: Sequence[int], state: str, *, comment: str = "") -> list[Row]:
+        """As ``move``, several events: all of them, or none where one can't be found."""
+
+        async def step(connection: AsyncConnection, before: Row) -> dict[str, tuple[Any, Any]]:
+            if before["state"] not in STEPS[state]:
+                return {}
+            await self._set_state(connection, actor, before["id"], state)
+            return {"state": (before["state"], state)}
+
+        return await self._handle(actor, event_ids, state, step, comment)
+
+    async def shelve_all(
+        self, actor: Actor, event_ids: Sequence[int], until_us: int | None, *, comment: str = ""
+    ) -> list[Row]:
+        """Shelves open events until a time (UTC microseconds), or (None) takes them off the shelf; returns their rows.
+
+        Nobody is reminded of them before. An event that is cleared stays as it is.
+
+        Raises:
+            NotFound: there is one of these no more; nothing is changed.
+        """
+
+        async def step(connection: AsyncConnection, before: Row) -> dict[str, tuple[Any, Any]]:
+            if before["state"] == CLEARED or before["shelved_until"] == until_us:
+                return {}
+            values = {"shelved_until": until_us, "shelved_by": None if until_us is None else actor.user_id}
+            await connection.execute(EVENT.update().where(EVENT.c.id == before["id"]).values(**values))
+            return {"shelved_until": (_told(before["shelved_until"]), _told(until_us))}
+
+        return await self._handle(actor, event_ids, SHELVED, step, comment)
 
     async def comment(self, actor: Actor, event_id: int, comment: str) -> Row:
         """Adds a comment; returns the event's row with it.
@@ -107,11 +136,32 @@ class EventRecords(CompanyRecords):
         Raises:
             NotFound: no such event.
         """
+        return (await self.comment_all(actor, [event_id], comment))[0]
+
+    async def comment_all(self, actor: Actor, event_ids: Sequence[int], comment: str) -> list[Row]:
+        """As ``comment``, several events: all of them, or none where one can't be found."""
+
+        async def step(connection: AsyncConnection, before: Row) -> dict[str, tuple[Any, Any]]:
+            return {}
+
+        return await self._handle(actor, event_ids, COMMENTED, step, comment)
+
+    async def _handle(
+        self, actor: Actor, event_ids: Sequence[int], kind: str, step: EventStep, comment: str
+    ) -> list[Row]:
+        """Does a step with each event, in one transaction; ``kind`` is told of where the step changed something."""
+        rows, told = [], list[Happened]()
         async with self._database.writing() as connection:
-            before = await self._item(connection, actor, event_id, lock=True)
-            row = await self._settle(connection, actor, before, {}, comment)
-        self._tell([COMMENTED], row)
-        return row
+            for event_id in sorted(set(event_ids)):  # always in this order, so that two don't wait for each other
+                before = await self._item(connection, actor, event_id, lock=True)
+                moved = await step(connection, before)
+                row = await self._settle(connection, actor, before, moved, comment)
+                rows.append(row)
+                if moved or comment:
+                    told.append(Happened(kind if moved else COMMENTED, dict(row)))
+        if told:
+            self.changes.tell(told)
+        return rows
 
     async def _set_state(self, connection: AsyncConnection, actor: Actor, event_id: int, state: str) -> None:
         change = {"state": state, f"{state}_by": actor.user_id, f"{state}_at": self._clock()}
@@ -120,7 +170,7 @@ class EventRecords(CompanyRecords):
         await connection.execute(EVENT.update().where(EVENT.c.id == event_id).values(**change))
 
     async def _settle(
-        self, connection: AsyncConnection, actor: Actor, before: Row, moved: Mapping[str, tuple[str, str]], comment: str
+        self, connection: AsyncConnection, actor: Actor, before: Row, moved: Mapping[str, tuple[Any, Any]], comment: str
     ) -> Row:
         """Stores the comment and the audit entry; returns the event's row after them."""
         now, event_id = self._clock(), before["id"]
@@ -151,6 +201,6 @@ class EventRecords(CompanyRecords):
             by_id[comment["event_id"]]["comments"].append(dict(comment))
         return list(by_id.values())
 
-    def _tell(self, kinds: Sequence[str], row: Row) -> None:
-        if kinds:
-            self.changes.tell([Happened(kind, dict(row)) for kind in kinds])
+
+def _told(time_us: int | None) -> str | None:
+    return None if time_us is None else format_iso(time_us)

@@ -101,7 +101,7 @@ class NoticeStore:
 
         The event is not acknowledged, the label open, the terminal or object not back.
         """
-        due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now]
+        due = [_columns.rule_id == rule.id, _columns.state == TOLD, _columns.again_us <= now, sa.not_(_is_shelved(now))]
         over = RULE_NOTICE.update().where(*due, sa.not_(_is_open()))
         await connection.execute(over.values(state=DONE, again_us=None))
         return await self._take(connection, rule, due, now)
@@ -141,6 +141,11 @@ class NoticeStore:
         found = (await connection.execute(query)).mappings().all() if ids else []
         notices = [Notice(**{name: row[name] for name in Notice.__struct_fields__}) for row in found]
         return Taken(notices, Counter(each.kind for each in marked))
+
+
+def _is_shelved(now: int) -> sa.ColumnElement[bool]:
+    shelved = sa.exists().where(EVENT.c.id == _columns.record_id, EVENT.c.shelved_until > now)
+    return sa.and_(_columns.kind == "event", shelved)
 
 
 def _is_open() -> sa.ColumnElement[bool]:

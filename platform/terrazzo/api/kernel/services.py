@@ -32,6 +32,7 @@ from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.definitions import EventDefinitions
 from terrazzo.events.events import EventRecords
 from terrazzo.events.labels import LabelRecords
+from terrazzo.events.object_log import ObjectLog
 from terrazzo.ingest.report_reader import ReportReader
 from terrazzo.live.hub import LiveHub
 from terrazzo.mapping.catalogue import MappingLimits
@@ -402,6 +403,7 @@ class Services:
     attention: Attention
     presence_log: PresenceLog
     search: NameSearch
+    object_log: ObjectLog
     event_definitions: EventDefinitions
     variable_definitions: VariableDefinitions
     report_reader: ReportReader

@@ -34,7 +34,8 @@ from terrazzo.api.operations.entities import (
     terminals,
     variable_definitions,
 )
-from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, presence, rejects
+from terrazzo.api.operations.event_handling import batches
+from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, object_log, presence, rejects
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
 
@@ -68,7 +69,9 @@ TABLE = OperationTable(
         *grid.OPERATIONS,
         *mosaic.OPERATIONS,
         *events.OPERATIONS,
+        *batches.OPERATIONS,
         *labels.OPERATIONS,
+        *object_log.OPERATIONS,
         *charts.OPERATIONS,
         *live.OPERATIONS,
         *rejects.OPERATIONS,

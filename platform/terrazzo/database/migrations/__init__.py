@@ -31,5 +31,6 @@ REVISIONS = (
     "0036",
     "0037",
     "0038",
+    "0039",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

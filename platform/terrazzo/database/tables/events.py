@@ -38,6 +38,8 @@ EVENT = sa.Table(
     sa.Column("severity", sa.SmallInteger, nullable=False, default=2),  # when it was raised: 1 info .. 5 critical
     sa.Column("cleared_cause", sa.String(16), nullable=False, default=""),  # user | condition | event | time
     sa.Column("clear_at", BIG),  # when it is cleared if it is still open
+    sa.Column("shelved_until", BIG),  # nobody is reminded of it before
+    sa.Column("shelved_by", BIG),
     sa.Index(None, "company_id", "created", "id"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "created", "id"),  # of all companies
@@ -88,6 +90,7 @@ LABEL = sa.Table(
     sa.Index(None, "close_at", "id"),
     sa.Index(None, "company_id", "id"),
     sa.Index(None, "object_id", "close_at"),
+    sa.Index(None, "object_id", "opened_at", "id"),
     sqlite_autoincrement=True,
 )
 

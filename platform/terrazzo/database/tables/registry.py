@@ -52,6 +52,7 @@ COMMAND = sa.Table(
     sa.Index(None, "state", "expires_us"),
     sa.Index(None, "company_id", "idempotency_key"),
     sa.Index(None, "company_id", "state", "expires_us"),
+    sa.Index(None, "object_id", "queued_us", "id"),
     sqlite_autoincrement=True,
 )
 

@@ -24,6 +24,7 @@ from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.events.definitions import EventDefinitions
+from terrazzo.events.object_log import ObjectLog
 from terrazzo.files.library import FileLibrary
 from terrazzo.listeners import Listeners
 from terrazzo.mapping.replay.runner import ReplayRunner
@@ -212,6 +213,7 @@ class GatewayServers:
         return {
             "attention": self._parts.views.attention,
             "presence_log": self._parts.messaging.presence_log,
+            "object_log": ObjectLog(metadata.database),
             "search": NameSearch(metadata.database, metadata.registry),
             "variable_definitions": VariableDefinitions(metadata.entities.mappings),
         }

@@ -1,0 +1,1 @@
+"""What people do about many events at once."""

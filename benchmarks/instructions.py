@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import inspect
 import json
 import os
 import subprocess
@@ -175,7 +176,11 @@ def _subscribe(hub: Any, sink: _Sink, count: int) -> None:
     from terrazzo.live.selector import Selector
     from terrazzo.metadata.repositories import repository
 
-    tokens: Any = Tokens(None, None, key=bytes(32), lifetime_s=1e6, clock=lambda: time.time_ns() // 1_000)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"key": bytes(32), "lifetime_s": 1e6, "clock": lambda: time.time_ns() // 1_000}
+    if "session_s" in inspect.signature(Tokens).parameters:
+        given["session_s"] = 1e6
+    nothing: Any = None
+    tokens: Any = Tokens(nothing, nothing, **given)
     row = {"id": 1, "username": "u", "token_epoch": 1, "is_active": 1, "role": "admin", "is_super": 0}
     row |= {"permission_company_id": 1}
     change = getattr(repository, "RowChange", None) or repository.Changed  # type: ignore[attr-defined] # as it was called

@@ -112,6 +112,8 @@ class World:
         if not value.startswith("@"):
             return value
         kind, _, entity = value[1:].rpartition(".")
+        if kind == "number":
+            return int(self.main[entity])
         found = (self.spare if kind == "spare" else self.main).get(entity)
         if found is None:
             raise NeedsAnEntry(f"{action}: the world has no {entity}")

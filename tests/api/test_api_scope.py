@@ -176,9 +176,9 @@ SPECIAL: dict[str, Special] = {
     "update_customer": Special(fields={"id": "@id"}),
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
     **dict.fromkeys(("get_event_item", "acknowledge_event", "clear_event"), Special(fields={"id": "@event"})),
-    **dict.fromkeys(("acknowledge_events", "clear_events"), Special(fields={"ids": ["@event"], "comment": "@mark"})),
-    "comment_events": Special(fields={"ids": ["@event"], "comment": "@mark"}),
-    "shelve_events": Special(fields={"ids": ["@event"], "until": None}),
+    **dict.fromkeys(("acknowledge_events", "clear_events"), Special(fields={"ids": ["@number.event"], "comment": "@mark"})),
+    "comment_events": Special(fields={"ids": ["@number.event"], "comment": "@mark"}),
+    "shelve_events": Special(fields={"ids": ["@number.event"], "until": None}),
     "get_object_log": Special(fields={"before": None}),
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),
     "replay": Special(fields={"dry_run": 1}),  # the event of `fill` comes of no report
@@ -243,6 +243,7 @@ TRIED_ELSEWHERE = {
     **{f"/bulk/{name}": "bulk/test_bulk_http.py" for name in _BULK},
     "/export/mosaic/{object_id}": "api/test_api_export.py",
     "/export/grid/{terminal_id}": "api/test_api_export.py",
+    **{f"/influx/{name}": "api/test_api_influxql.py" for name in ("ping", "query", "write")},
     **FILE_ROUTES,
 }
 """Routes that stream or take files: route to test file."""

@@ -30,7 +30,11 @@ JSON_VALUES: dict[str, Any] = {
     "array": [1],
     "object": {"a": 1},
 }
-SAMPLES: dict[str, Any] = {"kinds": ["grid"], "publishes": [{"object_id": 1, "command": "SP", "value": "1"}]}
+SAMPLES: dict[str, Any] = {
+    "kinds": ["grid"],
+    "ids": [1],
+    "publishes": [{"object_id": 1, "command": "SP", "value": "1"}],
+}
 """Values of fields whose schema doesn't say enough."""
 
 OPERATIONS = [pytest.param(operation, id=operation.name) for operation in TABLE]

@@ -138,6 +138,8 @@ def _texts(value: Any) -> Iterable[str]:
             yield from _texts(each)
     elif isinstance(value, str):
         yield value
+    elif isinstance(value, int):
+        yield str(value)
 
 
 async def build_world(

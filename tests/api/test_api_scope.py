@@ -176,8 +176,10 @@ SPECIAL: dict[str, Special] = {
     "update_customer": Special(fields={"id": "@id"}),
     **{f"import_{name}": Special(fields={"rows": [row], "mode": None}) for name, row in _IMPORTED.items()},
     **dict.fromkeys(("get_event_item", "acknowledge_event", "clear_event"), Special(fields={"id": "@event"})),
-    **dict.fromkeys(("acknowledge_events", "clear_events"), Special(fields={"ids": ["@number.event"], "comment": "@mark"})),
-    "comment_events": Special(fields={"ids": ["@number.event"], "comment": "@mark"}),
+    **dict.fromkeys(
+        ("acknowledge_events", "clear_events", "comment_events"),
+        Special(fields={"ids": ["@number.event"], "comment": "@mark"}),
+    ),
     "shelve_events": Special(fields={"ids": ["@number.event"], "until": None}),
     "get_object_log": Special(fields={"before": None}),
     "comment_event": Special(fields={"id": "@event", "comment": "@mark"}),

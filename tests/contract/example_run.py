@@ -28,6 +28,7 @@ _FORMS = (
     re.compile(r"[A-Z2-7]{8,32}|otpauth://totp/\S+"),  # the secret of a second factor
     re.compile(r"127\.0\.0\.1(:\d+)?"),
     re.compile(r"[2-9a-hjkmnp-z]{16}"),  # a pin that the platform makes up
+    re.compile(r"\d{16}\.\d\.\d+"),  # a place in an object's log
     re.compile(r"ck-[0-9a-f]{32}"),  # a claim key
     _DAY,
     _RANDOM,

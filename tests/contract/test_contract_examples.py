@@ -15,9 +15,10 @@ PERFORMED_ELSEWHERE = {
         ("confirm_second_factor", "disable_second_factor", "renew_recovery_codes", "remove_second_factor"),
         "api/test_api_second_factor.py",
     ),
+    "get_session": "console/test_console_session.py",
     **dict.fromkeys(("begin_single_sign_on", "finish_single_sign_on"), "api/test_api_single_sign_on.py"),
 }
-"""Actions that need a mail, an authenticator app or a provider, or end the session: shown in docs/users.md."""
+"""Actions that need a mail, an app, a provider or a browser's cookie, or end the session: shown in docs/users.md."""
 
 
 def test_every_action_has_an_example() -> None:

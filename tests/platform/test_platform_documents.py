@@ -63,6 +63,8 @@ NOT_RUN = {
     ("broker.md", "# who names no user"): "no program: tests/broker/test_broker_access_files.py reads such files",
     ("broker.md", "stream {"): "needs nginx with TLS: tests/transports/test_transport_behind_nginx.py",
     ("decoders.md", "[project]"): "installs a package: tests/ingest/decoder_package.py does it",
+    ("gateway.md", "const buffer"): "of a browser: tests/api/test_api_columns.py reads the same bytes",
+    ("grafana.md", "apiVersion"): "is for Grafana, which is not at hand",
     ("messenger.md", "curl"): "needs a mail server: tests/messenger",
     ("simulators.md", "python -m"): "runs until it is ended: tests/simulators",
     ("troubleshooting.md", "$ terrazzo"): "shows a past: tests/diagnostics/test_diagnostics_reasons.py",

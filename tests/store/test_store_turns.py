@@ -11,7 +11,6 @@ import pytest
 from open_stores import open_rocks, supervisor
 from terrazzo.ports import at_work
 from terrazzo.ports.at_work import Work
-from terrazzo.ports.store import Record
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore, queries
 from waiting import until
 
@@ -82,18 +81,21 @@ async def settled() -> None:
     """The server is there."""
 
 
-async def test_names_by_the_hundred_are_a_few_requests_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    under_way, most = 0, 0
+async def test_names_by_the_hundred_are_a_few_requests_at_a_time() -> None:
+    asked: list[int] = []
+    under_way = 0
 
-    async def latest(_server: object, _series: object, _limit: int, keys: list[str]) -> list[Record]:
-        nonlocal under_way, most
-        under_way += 1
-        most = max(most, under_way)
-        await asyncio.sleep(0)
-        under_way -= 1
-        return [Record("m/1", 1, b"{}")] if keys != ["K7"] else []
+    class Server:
+        async def query_each(self, statements: list[str]) -> list[list[object]]:
+            nonlocal under_way
+            under_way += 1
+            assert under_way == 1
+            asked.append(len(statements))
+            await asyncio.sleep(0)
+            under_way -= 1
+            return [[] for _ in statements]
 
-    monkeypatch.setattr(queries, "latest", latest)
-    found = await queries.latest_each(None, "m/1", [f"K{number}" for number in range(100)])  # type: ignore[arg-type]
-    assert len(found) == 99
-    assert most <= 8
+    names = [f"K{number}" for number in range(100)]
+    assert await queries.latest_each(Server(), "m/1", names) == {}  # type: ignore[arg-type]
+    assert sum(asked) >= 100
+    assert max(asked) <= 40

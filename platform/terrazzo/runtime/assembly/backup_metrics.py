@@ -5,7 +5,7 @@ from __future__ import annotations
 from terrazzo.runtime.assembly.metric_names import Figure
 
 BACKUPS = {
-    "terrazzo_backups_total": Figure("backups", "Backups made"),
+    "terrazzo_backups_total": Figure("backups", "Backups made since the start of the process"),
     "terrazzo_backup_failures_total": Figure("failures", "Backups that could not be made"),
     "terrazzo_backup_last_success_timestamp_seconds": Figure(
         "ended_s", "Unix time at which the last backup ended, 0 where there is none"

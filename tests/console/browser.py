@@ -44,6 +44,12 @@ class Tab:
         """Goes to a page of the console."""
         self.page.goto(f"{self.base}/{route}")
 
+    def settle(self) -> None:
+        """Waits until the page of the address shows what it read."""
+        main = self.page.locator("main#main")
+        expect(main).to_have_attribute("data-route", self.run("location.hash"))
+        expect(main).to_have_attribute("aria-busy", "false")
+
     def login(self, username: str, password: str) -> None:
         """Logs in at the form."""
         self.page.fill("input[name=username]", username)

@@ -43,7 +43,7 @@ def main() -> None:
 def _take(tab: Tab, ending: str) -> None:
     for name, route in ROUTES.items():
         tab.open(route)
-        tab.page.wait_for_load_state("networkidle")
+        tab.settle()
         tab.page.wait_for_timeout(_SETTLED_MS)
         tab.page.screenshot(path=FOLDER / f"{name}-{ending}")
 

@@ -18,12 +18,6 @@ HOSTILE = {
 }
 
 
-def settled(tab: Tab) -> None:
-    """Waits until the page has shown what it read."""
-    tab.page.wait_for_load_state("networkidle")
-    expect(tab.page.get_by_text(re.compile("^(Loading|加载中)"))).to_have_count(0)
-
-
 @pytest.fixture(scope="module")
 def hostile(plant: DemoPlant) -> list[str]:
     """Terminals whose names are hostile, one of which said something of that kind."""
@@ -119,7 +113,7 @@ def test_every_page_is_accessible(plant: DemoPlant, browser: Browser, scheme: st
     found = {}
     for name, route in ROUTES.items():
         tab.open(route)
-        settled(tab)
+        tab.settle()
         if findings := tab.accessibility():
             found[name] = findings
     assert found == {}
@@ -134,7 +128,7 @@ def test_every_page_fits_a_phone(plant: DemoPlant, browser: Browser, hostile: li
     wide = {}
     for name, route in {**ROUTES, **{each: f"#/terminals/{each}" for each in hostile}}.items():
         tab.open(route)
-        settled(tab)
+        tab.settle()
         if (width := tab.run("document.documentElement.scrollWidth")) > 360:
             wide[name] = width
     assert wide == {}

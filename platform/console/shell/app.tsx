@@ -1,13 +1,14 @@
 /** The frame around each page: menu, search, connection, account; and what is shown instead while nobody is logged in. */
 import { signal } from "@preact/signals";
 import type { ComponentType } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { Account, isAccountOpen } from "../login/account.tsx";
 import { Login } from "../login/page.tsx";
 import { Dialog, Head, Problem } from "../parts/basics.tsx";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
 import { hasExpired, isLost, isOutdated, liveState, may, session } from "./api.ts";
+import { beBusy } from "./busy.ts";
 import { clock } from "./clock.ts";
 import { PAGES } from "./pages.ts";
 import { HOME, link, route } from "./routes.ts";
@@ -49,7 +50,7 @@ export function App() {
       </a>
       <Top />
       <Menu />
-      <main id="main" tabIndex={-1}>
+      <main id="main" tabIndex={-1} aria-busy="false">
         <Banners />
         <PageOfRoute />
       </main>
@@ -158,6 +159,9 @@ function PageOfRoute() {
   const [, setTurn] = useState(0);
   const [error, setError] = useState<unknown>();
   const last = useRef(id);
+  const isAwaited = entry !== undefined && !loaded.has(id) && error === undefined;
+  useLayoutEffect(() => (isAwaited ? beBusy() : undefined), [isAwaited]);
+  useLayoutEffect(() => document.getElementById("main")?.setAttribute("data-route", location.hash), [route.value]);
   useEffect(() => {
     setError(undefined);
     if (last.current !== id) document.getElementById("main")?.focus({ preventScroll: true });

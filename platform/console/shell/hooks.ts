@@ -1,7 +1,8 @@
 /** What pages use to read, to follow and to keep what is typed. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Frame, Wanted } from "../client/live.ts";
 import { healed, live } from "./api.ts";
+import { beBusy } from "./busy.ts";
 
 export interface Loaded<T> {
   /** What was read last; stays while it is read again. */
@@ -13,11 +14,14 @@ export interface Loaded<T> {
 
 /** Reads when `keys` change, when the connection is back, and each `everyMs` while the page is looked at. */
 export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: readonly unknown[], everyMs = 0): Loaded<T> {
-  const [state, setState] = useState<{ data: T | undefined; error: unknown; isLoading: boolean }>({
+  const [state, setState] = useState<{ data: T | undefined; error: unknown; isLoading: boolean; answers?: string }>({
     data: undefined,
     error: undefined,
     isLoading: true,
   });
+  const asked = JSON.stringify(keys);
+  const isAwaited = state.answers !== asked;
+  useLayoutEffect(() => (isAwaited ? beBusy() : undefined), [isAwaited]);
   const [turn, setTurn] = useState(0);
   const latest = useRef(read);
   latest.current = read;
@@ -26,8 +30,8 @@ export function useLoad<T>(read: (abort: AbortSignal) => Promise<T>, keys: reado
     const abort = new AbortController();
     setState((before) => ({ ...before, isLoading: true }));
     latest.current(abort.signal).then(
-      (data) => !abort.signal.aborted && setState({ data, error: undefined, isLoading: false }),
-      (error: unknown) => !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false })),
+      (data) => !abort.signal.aborted && setState({ data, error: undefined, isLoading: false, answers: asked }),
+      (error: unknown) => !abort.signal.aborted && setState((before) => ({ ...before, error, isLoading: false, answers: asked })),
     );
     return () => abort.abort();
   }, [...keys, turn, back]);

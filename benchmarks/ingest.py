@@ -140,7 +140,7 @@ def measure_windows(terminals: list[int], windows: list[int], *, seconds: float)
         uids = [f"load-{n:04}" for n in range(count)]
         for window in windows:
             tried = _of_windows(Load("127.0.0.1", 0, uids, 20 * window, window=window))
-            messages = max(20 * window, int(tried.rate * seconds / count))
+            messages = max(20 * window, int(tried.rate * seconds / count) // window * window)
             figure = _of_windows(Load("127.0.0.1", 0, uids, messages, window=window))
             rate = figure.messages / figure.acknowledged_s
             way_ms = 1_000 * window * count / rate

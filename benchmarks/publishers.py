@@ -12,7 +12,7 @@ import selectors
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 from mqtt_bytes import login, publish
 
-BLOCK = 25  # publishes written at once
+BLOCK = 25  # publishes written at once, where the window allows so many
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,11 @@ class Load:
     window: int = 200
     seed: int = 1
     rate: float = 0.0  # messages a second of all connections together; 0: as fast as they are acknowledged
+
+    @property
+    def block(self) -> int:
+        """How many publishes are written at once."""
+        return min(BLOCK, self.window)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -58,9 +63,10 @@ class Connection:
         self.allowed = 0 if load.rate else load.messages  # of those left, that may go out by now
         self.unacknowledged = 0
         self.window = load.window
+        self.block = load.block
         self.surplus = 0  # bytes of a PUBACK that is not complete yet
         self.out = b""
-        self.blocks = self._precode(uid, random.Random(f"{load.seed}{uid}"), load.window)
+        self.blocks = self.precode(load, uid)
         self.socket = socket.create_connection((load.host, load.port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.sendall(login(uid, *credentials(uid)))
@@ -70,10 +76,12 @@ class Connection:
         self.socket.setblocking(False)
 
     @staticmethod
-    def _precode(uid: str, rng: random.Random, window: int) -> Iterator[bytes]:
-        ids = range(1, window * 2 + 1)
+    def precode(load: Load, uid: str) -> Iterator[bytes]:
+        """The packets of a block, and of the next one, without end."""
+        rng, size = random.Random(f"{load.seed}{uid}"), load.block
+        ids = range(1, load.window * 2 + 1)
         packets = [publish(f"g/{uid}/r", payload(rng), packet_id=packet_id) for packet_id in ids]
-        blocks = [b"".join(packets[start : start + BLOCK]) for start in range(0, len(packets), BLOCK)]
+        blocks = [b"".join(packets[start : start + size]) for start in range(0, len(packets), size)]
         while True:
             yield from blocks
 
@@ -89,11 +97,11 @@ class Connection:
         self.unacknowledged -= acknowledged
 
     def send(self) -> None:
-        while not self.out and self.left and self.allowed and self.unacknowledged + BLOCK <= self.window:
+        while not self.out and self.left and self.allowed and self.unacknowledged + self.block <= self.window:
             self.out = next(self.blocks)
-            self.left -= BLOCK
-            self.allowed -= BLOCK
-            self.unacknowledged += BLOCK
+            self.left -= self.block
+            self.allowed -= self.block
+            self.unacknowledged += self.block
             self._flush()
         if self.out:
             self._flush()
@@ -109,9 +117,9 @@ class Pace:
     """Lets the connections send block by block, in turn, at the rate of the load, where it has one."""
 
     def __init__(self, load: Load, connections: list[Connection]) -> None:
-        self._blocks_per_s = load.rate / BLOCK
+        self._blocks_per_s = load.rate / load.block
         self._connections = connections
-        self._blocks = load.messages // BLOCK * len(connections) if load.rate else 0
+        self._blocks = load.messages // load.block * len(connections) if load.rate else 0
         self._given = 0
         self.poll_s = 0.002 if load.rate else None
 
@@ -119,17 +127,17 @@ class Pace:
         """What is due by now."""
         while self._given < min(self._blocks, passed_s * self._blocks_per_s):
             connection = self._connections[self._given % len(self._connections)]
-            connection.allowed += BLOCK
+            connection.allowed += connection.block
             self._given += 1
             connection.send()
 
 
-def run(load: Load) -> float:
+def run(load: Load, connect: Callable[[Load, str], Connection] = Connection) -> float:
     """Publishes everything and waits for every acknowledgement; returns the seconds it took."""
-    if load.messages % BLOCK or load.window % BLOCK:
-        raise SystemExit(f"messages and window must be multiples of {BLOCK}")
+    if load.messages % load.block or load.window % load.block:
+        raise SystemExit(f"messages and window must be multiples of {load.block}")
     selector = selectors.DefaultSelector()
-    connections = [Connection(load, uid) for uid in load.uids]
+    connections = [connect(load, uid) for uid in load.uids]
     print("connected", flush=True)
     sys.stdin.readline()  # the benchmark starts all its publishers together
     started = time.perf_counter()

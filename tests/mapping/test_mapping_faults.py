@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import msgspec
@@ -215,3 +217,21 @@ def test_a_report_that_is_no_object_runs_again_as_it_was_read() -> None:
         told.append((group.everything(), [each.code for each in group.commit()]))
     assert told[0] == told[1]
     assert msgspec.msgpack.decode(told[0][0][OBJECT])[0][0][:3] == [7, 2, 8]
+
+
+def test_nobody_keeps_what_was_committed() -> None:
+    class Reports(list[Record]):
+        """One that says when it is gone."""
+
+    group = Group()
+    group.reports = Reports()
+    group.engine.begin(group.reports)
+    for number in range(600):
+        group.feed({"a": number % 5, "b": 1}, number)
+    group.engine.keep_up(group.catalogue.plans("t1"), 600)
+    kept = weakref.ref(group.reports)
+    group.commit()
+    gc.collect()
+    assert kept() is None, "objects that were saved in that group don't hold on to its reports"
+    group.poison(700)
+    assert group.feed({"a": 4}, 701)

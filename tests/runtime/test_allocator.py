@@ -26,8 +26,8 @@ first = bytearray(b"x") * (24 << 20)
 del first
 before = resident()
 large, small = [], []
-for number in range(100):
-    large.append(bytearray(b"x") * (1 << 20))
+for number in range(20):
+    large.append(bytearray(b"x") * (5 << 20))
     small.append(b"%d" % number * 500)
 large.clear()
 print(resident() - before)
@@ -58,7 +58,7 @@ def test_what_the_environment_says_holds(monkeypatch: pytest.MonkeyPatch) -> Non
     assert settle_allocator({}) == len(asked) == 3
     asked.clear()
     assert settle_allocator({"MALLOC_ARENA_MAX": "8", "MALLOC_TRIM_THRESHOLD_": "1"}) == 1
-    assert asked == [(-3, 256 * 1024)]
+    assert asked == [(-3, 4 * 2**20)]
     assert settle_allocator({"GLIBC_TUNABLES": "glibc.malloc.arena_max=1"}) == 0
     monkeypatch.setattr("terrazzo.runtime.allocator._find_mallopt", lambda: None)
     assert settle_allocator({}) == 0

@@ -74,6 +74,28 @@ async def test_what_is_excused_is_not_told(watch: LoopWatch):
     assert watch.held == 0
 
 
+async def test_while_there_is_nothing_to_do_beats_are_few_and_work_brings_them_back(watch: LoopWatch):
+    await until(lambda: watch._is_resting, "it rests")
+    beats, began_s = value(watch, "terrazzo_loop_delay_seconds_count"), time.perf_counter()
+    await asyncio.sleep(0.5)
+    rested_s = time.perf_counter() - began_s
+    assert value(watch, "terrazzo_loop_delay_seconds_count") - beats <= rested_s / 0.05 + 1
+    watch.longest_cpu_s = 0.0
+    work_up(2 * HELD_S)
+    await until(lambda: not watch._is_resting, "it beats as before")
+    assert watch.longest_cpu_s >= 1.5 * HELD_S, "what was done in that turn counts"
+    beats, began_s = value(watch, "terrazzo_loop_delay_seconds_count"), time.perf_counter()
+    await until(lambda: value(watch, "terrazzo_loop_delay_seconds_count") >= beats + 10, "they come often")
+
+
+async def test_a_loop_that_is_held_while_it_rests_is_told_of(watch: LoopWatch, caplog: pytest.LogCaptureFixture):
+    await until(lambda: watch._is_resting, "it rests")
+    with caplog.at_level(logging.WARNING):
+        hold_up(4 * HELD_S)
+        await until(lambda: watch.held == 1, "the delay is told")
+    assert watch.longest_s > 2 * HELD_S
+
+
 async def test_a_stopped_one_leaves_no_thread_and_no_beat(watch: LoopWatch):
     watch.stop()
     hold_up(2 * HELD_S)

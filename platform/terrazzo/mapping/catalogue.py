@@ -58,11 +58,11 @@ class BoundMapping:
         "company_id",
         "events",
         "fed",
+        "group",
         "labels",
         "object_id",
         "points",
         "recheck",
-        "reports",
         "rules",
         "series",
         "since",
@@ -78,7 +78,7 @@ class BoundMapping:
         events: Mapping[str, EventDefinition],
     ) -> None:
         self.fed = 0  # messages since it was saved, roughly
-        self.reports: Sequence[Record] = ()  # of the group in which it was saved last, and how many there were then
+        self.group = 0  # in which it was saved last, and how many reports that had then
         self.since = 0
         self.object_id = spec.id
         self.company_id = spec.company_id
@@ -117,7 +117,8 @@ class MappingCatalogue:
 
     def __init__(self, limits: MappingLimits | None = None) -> None:
         self.limits = limits or MappingLimits()
-        self.reports: Sequence[Record] = ()  # of the group at hand, so far
+        self.group = 0  # the number of the group at hand
+        self.reports: Sequence[Record] = ()  # of it, so far; nobody else keeps them: what was committed is let go
         self.states: dict[int, ObjectState] = {}
         self.kept: dict[int, Kept] = {}
         self.labels: defaultdict[int, Labels] = defaultdict(Labels)
@@ -354,7 +355,7 @@ class MappingCatalogue:
         """From now on a fault takes the object back to how it is now; raises where that can't be written."""
         bound.state.save()
         bound.labels.note()
-        bound.fed, bound.since, bound.reports = 0, len(self.reports), self.reports
+        bound.fed, bound.since, bound.group = 0, len(self.reports), self.group
 
     def derived(self, object_id: int) -> Plan | None:
         """What follows for an object from something else than a message; None for one that isn't mapped."""

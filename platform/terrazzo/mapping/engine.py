@@ -163,7 +163,8 @@ class MappingEngine:
 
         From what is in it an object's state is made again that a fault has left between two messages.
         """
-        self.catalogue.reports, self._sealed = reports, 0
+        catalogue = self.catalogue
+        catalogue.group, catalogue.reports, self._sealed = catalogue.group + 1, reports, 0
         self._read.clear()
 
     def note_read(self, report: Record, points: Points) -> None:
@@ -193,8 +194,8 @@ class MappingEngine:
         What fails in that is as if it hadn't been, and nothing happens twice.
         """
         self.stats.faults += 1
-        reports = self.catalogue.reports
-        first = max(self._sealed, bound.since) if bound.reports is reports else self._sealed
+        group, reports = self.catalogue.group, self.catalogue.reports
+        first = max(self._sealed, bound.since) if bound.group == group else self._sealed
         self._go_back(bound)
         for report in reports[first:until]:
             try:
@@ -202,7 +203,7 @@ class MappingEngine:
                 self.catalogue.save(bound)
             except Exception:  # noqa: BLE001 - as it was when it came
                 self._go_back(bound)
-        bound.fed, bound.since, bound.reports = 0, len(reports), reports
+        bound.fed, bound.since, bound.group = 0, len(reports), group
 
     def _go_back(self, bound: BoundMapping) -> None:
         self._happening.clear()

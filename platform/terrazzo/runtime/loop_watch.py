@@ -1,7 +1,8 @@
 """Watches the event loop: how late it comes to what is due, and what held it when it was long.
 
 Everything that the platform does for its peers it does in one loop; whoever holds it holds all others up. A beat in the
-loop measures its delay, and a thread beside it looks, while a beat is overdue, at what the loop is doing.
+loop measures its delay, and a thread beside it looks, while a beat is overdue, at what the loop is doing. While there
+is next to nothing to do the beats are fewer, until that thread sees the loop's at work.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 import traceback
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any
 
@@ -30,11 +32,20 @@ _log = logging.getLogger(__name__)
 BEAT_S = 0.01
 HELD_S = 0.05  # a longer delay is told, with what held the loop
 _LOOK_S = 0.025  # between two looks of the thread
+_REST_S = 0.05  # between two beats while there is next to nothing to do: each wakes the processor
+_RESTS_AFTER = 50  # beats with less processor time than this in between
+_IDLE_S = 0.001
 _FRAMES = 8  # innermost ones that are told
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
+_CAN_WAKE = hasattr(time, "pthread_getcpuclockid")
+
 Who = Callable[[], str]
 """What a part does for whom outside tasks; empty when it does nothing."""
+
+
+def _processor_clock(thread_id: int) -> int | None:
+    return time.pthread_getcpuclockid(thread_id) if _CAN_WAKE else None
 
 
 class LoopWatch(Collector):
@@ -60,6 +71,8 @@ class LoopWatch(Collector):
         self._collected_s = 0.0  # how long the garbage collector worked since the last beat
         self._loop: asyncio.AbstractEventLoop | None = None
         self._seen = (0.0, "")  # what the thread saw while the beat that was due then was overdue
+        self._idle_beats = 0
+        self._is_resting = False
         self._handle: asyncio.Handle | None = None
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
@@ -92,15 +105,27 @@ class LoopWatch(Collector):
 
     def _beat(self, loop: asyncio.AbstractEventLoop) -> None:
         delay_s, cpu_s = max(0.0, self._clock() - self._due_s), time.thread_time()
+        spent_s = cpu_s - self._cpu_s
         self._counts[bisect_left(_BOUNDS_S, delay_s)] += 1
         self._sum_s += delay_s
-        self.longest_cpu_s = max(self.longest_cpu_s, cpu_s - self._cpu_s)
+        if not self._is_resting or delay_s > BEAT_S:  # else it was spent in many turns
+            self.longest_cpu_s = max(self.longest_cpu_s, spent_s)
         if delay_s > HELD_S:
-            self._tell(delay_s, cpu_s - self._cpu_s)
+            self._tell(delay_s, spent_s)
             cpu_s = time.thread_time()
+        self._idle_beats = 0 if spent_s > _IDLE_S or not _CAN_WAKE else self._idle_beats + 1
+        self._is_resting = self._idle_beats > _RESTS_AFTER
         self._collected_s, self._cpu_s = 0.0, cpu_s
-        self._due_s = self._clock() + BEAT_S
-        self._handle = loop.call_later(BEAT_S, self._beat, loop)
+        after_s = _REST_S if self._is_resting else BEAT_S
+        self._due_s = self._clock() + after_s
+        self._handle = loop.call_later(after_s, self._beat, loop)
+
+    def _wake(self, loop: asyncio.AbstractEventLoop, asked_s: float, cpu_s: float) -> None:
+        """A beat that the thread asked for, as this one has begun to work: its processor time was ``cpu_s`` before."""
+        if self._handle is not None and self._is_resting and not self._stopped.is_set():
+            self._handle.cancel()
+            self._is_resting, self._due_s, self._cpu_s = False, min(self._due_s, asked_s), cpu_s
+            self._beat(loop)
 
     def _on_collection(self, phase: str, _about: Mapping[str, Any]) -> None:
         """The garbage collector calls this, in whichever thread it works, at its beginning and at its end."""
@@ -124,13 +149,21 @@ class LoopWatch(Collector):
         self._sparse_log.warning(told, delay_s * 1_000, cpu_s * 1_000, by)
 
     def _look_on(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> None:
-        """The thread: looks once at each beat that is overdue."""
-        looked_at = 0.0
+        """The thread: looks once at each beat that is overdue, and has beats come often when the loop is at work."""
+        looked_at, clock = 0.0, _processor_clock(thread_id)
+        cpu_s = 0.0
         while not self._stopped.wait(_LOOK_S):
             due_s = self._due_s
             if due_s != looked_at and self._clock() - due_s > HELD_S:
                 looked_at = due_s
                 self._seen = (due_s, self._look(loop, thread_id))
+            if clock is not None and self._is_resting:
+                before_s, cpu_s = cpu_s, time.clock_gettime(clock)
+                if before_s and cpu_s - before_s > _IDLE_S:
+                    with suppress(RuntimeError):  # the loop has just been closed
+                        loop.call_soon_threadsafe(self._wake, loop, self._clock(), before_s)
+            else:
+                cpu_s = 0.0
 
     def _look(self, loop: asyncio.AbstractEventLoop, thread_id: int) -> str:
         """Who is at work, and the innermost calls."""

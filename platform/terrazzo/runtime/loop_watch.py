@@ -33,8 +33,8 @@ BEAT_S = 0.01
 HELD_S = 0.05  # a longer delay is told, with what held the loop
 _LOOK_S = 0.025  # between two looks of the thread
 _REST_S = 0.05  # between two beats while there is next to nothing to do: each wakes the processor
-_RESTS_AFTER = 50  # beats with less processor time than this in between
-_IDLE_S = 0.001
+_RESTS_AFTER = 50  # beats with no more processor time than this in between: what may hold the loop wakes it
+_IDLE_S = 0.005
 _FRAMES = 8  # innermost ones that are told
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
@@ -152,7 +152,7 @@ class LoopWatch(Collector):
         """The thread: looks once at each beat that is overdue, and has beats come often when the loop is at work."""
         looked_at, clock = 0.0, _processor_clock(thread_id)
         cpu_s = 0.0
-        while not self._stopped.wait(_LOOK_S):
+        while not self._stopped.wait(_REST_S if self._is_resting else _LOOK_S):
             due_s = self._due_s
             if due_s != looked_at and self._clock() - due_s > HELD_S:
                 looked_at = due_s

@@ -43,8 +43,8 @@ class BrokerSettings:
     connect_bytes: int = 16 << 10  # the largest one before it has logged in: CONNECT, AUTH
     connections: int = 10_000
     sockets: int = 0  # open ones, logged in or not; 0: 1,024 more than ``connections``
-    connects_per_second: int = 1_000  # per listener, by address in turn; who comes faster waits, 0 is off
-    half_open: int = 4_096  # connections that haven't logged in yet
+    connects_per_second: int = 2_000  # per listener, by address in turn; who comes faster waits, 0 is off
+    half_open: int = 10_000  # connections that haven't logged in yet: after a restart all of them
     half_open_per_address: int = 1_024  # of them from one address (IPv6: one /64)
     half_open_bytes: int = 16 << 20  # kept of what they have sent
     trusted_proxies: tuple[str, ...] = ()  # peers whose PROXY header and X-Forwarded-For count, addresses and networks

@@ -14,10 +14,12 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from certificate_authority import Authority, Pair
 from migrated import PASSWORD, first_start, seed
+from mqtt_bytes import login
 from running import ServerProcess, serve, wait_for
 from support import free_port
 from terrazzo.runtime.build_info import build_info, commit_of
@@ -92,16 +94,18 @@ def test_a_port_on_the_command_line_is_checked(port: str) -> None:
 
 
 class Https(ServerProcess):
-    """A platform with HTTPS, MQTT over TLS and nothing plain, its ports given on the command line where they can be."""
+    """A platform with HTTPS, MQTT over TLS and WSS, and nothing plain; its ports are options where they can be."""
 
     def __init__(self, data: Path, pair: Pair) -> None:
         self.data, self.pair, self.port, self.tls_port = data, pair, free_port(), free_port()
+        self.wss_port = free_port()
         files = {"TLS_CERT": str(pair.cert), "TLS_KEY": str(pair.key)}
         self.environment = {
             "TERRAZZO_ADMIN__PASSWORD": PASSWORD,
             **{f"TERRAZZO_HTTP__{name}": path for name, path in files.items()},
             **{f"TERRAZZO_MQTT__{name}": path for name, path in files.items()},
             "TERRAZZO_MQTT__TLS_PORT": str(self.tls_port),
+            "TERRAZZO_MQTT__WEBSOCKET_TLS_PORT": str(self.wss_port),
             **dict.fromkeys(
                 ("TERRAZZO_MQTT__PORT", "TERRAZZO_MQTT__WEBSOCKET_PORT", "TERRAZZO_WEBSOCKET__PORT"), "off"
             ),
@@ -111,9 +115,11 @@ class Https(ServerProcess):
         super().__init__(command, log=data.parent / "log", env=self.environment, loaded=True)
         self.wait_ready(lambda: self.get("/readyz") is not None)
 
-    def get(self, path: str, body: bytes | None = None) -> bytes | None:
+    def get(self, path: str, body: bytes | None = None, token: str = "") -> bytes | None:
         request = urllib.request.Request(f"https://127.0.0.1:{self.port}{path}", body)
         request.add_header("Content-Type", "application/json")
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
         context = ssl.create_default_context(cafile=str(self.pair.cert.parent / "ca.pem"))
         try:
             with urllib.request.urlopen(request, timeout=10, context=context) as answer:
@@ -139,10 +145,29 @@ def test_nothing_is_plain(https: Https) -> None:
     wait_for(lambda: "  data  " in https.log.read_text(), "the greeting, which comes after it is ready")
     greeting = https.log.read_text()
     assert f"gateway    https://127.0.0.1:{https.port}/apiproxy/api\n" in greeting
-    assert f"terminals  mqtts://127.0.0.1:{https.tls_port}\n" in greeting
+    terminals = f"mqtts://127.0.0.1:{https.tls_port}  wss://127.0.0.1:{https.wss_port}/mqtt"
+    assert f"terminals  {terminals}\n" in greeting
     login = {"action": "login", "username": "admin", "password": PASSWORD}
     for _ in range(2):
         assert json.loads(https.get("/apiproxy/api", json.dumps(login).encode()) or b"{}")["code"] == 200
+
+
+async def test_mqtt_over_secure_websockets(https: Https) -> None:
+    """As a page of https: has to: it may open no plain one."""
+    context = ssl.create_default_context(cafile=str(https.pair.cert.parent / "ca.pem"))
+    url = f"wss://127.0.0.1:{https.wss_port}/mqtt"
+    async with aiohttp.ClientSession() as client:
+        async with client.ws_connect(url, protocols=["mqtt"], ssl=context) as socket:
+            await socket.send_bytes(login("nobody", "u", "p"))
+            assert (await socket.receive()).data == b"\x20\x02\x00\x04"
+        with pytest.raises(aiohttp.ClientError):
+            await client.ws_connect(url.replace("wss", "ws"), protocols=["mqtt"])
+    call = {"action": "login", "username": "admin", "password": PASSWORD}
+    token = json.loads(https.get("/apiproxy/api", json.dumps(call).encode()) or b"{}")["result"]["token"]
+    session = https.get("/apiproxy/api", b'{"action":"get_session"}', token)
+    ports = json.loads(session or b"{}")["result"]["mqtt"]
+    off = {"port": None, "websocket_port": None}
+    assert ports == {"tls_port": https.tls_port, "websocket_tls_port": https.wss_port, **off}
 
 
 def test_doctor_asks_the_running_platform_over_https(https: Https) -> None:
@@ -172,6 +197,6 @@ def test_sighup_takes_new_pairs_of_both_into_use(https: Https) -> None:
     assert https.shown(https.port) == before
     https.pair.key.write_bytes(pair.key.read_bytes())
     https.process.send_signal(signal.SIGHUP)
-    for port in (https.port, https.tls_port):
+    for port in (https.port, https.tls_port, https.wss_port):
         wait_for(lambda port=port: https.shown(port) == pair.cert.read_text(), "the new certificate is shown")
     wait_for(lambda: "the former certificate stays in use" in https.log.read_text(), "half of a pair is told")

@@ -39,7 +39,7 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
     assert (config.websocket.host, config.websocket.port) == ("127.0.0.1", 31503)
     assert (config.tcp.enabled, config.tcp.host, config.tcp.port) == (False, "127.0.0.1", 31505)
     assert (config.mqtt.host, config.mqtt.port, config.mqtt.websocket_port) == ("127.0.0.1", 1883, 8083)
-    assert config.mqtt.tls_port is None
+    assert (config.mqtt.tls_port, config.mqtt.websocket_tls_port, config.mqtt.has_tls) == (None, None, False)
     assert (config.broker.kind, config.store.kind, config.store.retention_days) == ("embedded", "embedded", 0)
     assert (config.database.url, config.auth.token_hours, config.time.zone) == ("", 2.0, "UTC")
     assert config.command.expiry_s == 86_400
@@ -56,8 +56,8 @@ def test_defaults_are_those_that_clients_rely_on() -> None:
         "connections": 10_000,
         "unauthenticated_connections": 1_000,
         "connect_bytes": 16_384,
-        "connects_per_second": 1_000,
-        "half_open": 4_096,
+        "connects_per_second": 2_000,
+        "half_open": 10_000,
         "half_open_per_address": 1_024,
         "half_open_bytes": 16_777_216,
         "publish_per_second": 0,
@@ -192,9 +192,10 @@ BAD_FILES = [
     ('[store]\nkind = "influxdb"', "store.url: is required with store.kind = influxdb"),
     ('[broker]\nkind = "external"', "broker.url: is required with broker.kind = external"),
     ("[mqtt]\ntls_port = 8883", "mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),
+    ("[mqtt]\nwebsocket_tls_port = 1", "mqtt.websocket_tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it"),
     ('[http]\ntls_cert = "c"', "http.tls_cert: expected http.tls_key beside it"),
     ('[http]\ntls_key = "k"', "http.tls_key: expected http.tls_cert beside it"),
-    ('[mqtt]\nport = "off"\nwebsocket_port = "off"', "mqtt.port: is off, and so are mqtt.tls_port and mqtt.websocket"),
+    ('[mqtt]\nport = "off"\nwebsocket_port = "off"', "mqtt.port: is off, and so are mqtt.tls_port, mqtt.web"),
     ("[auth]\ntoken_hours = 0", "auth.token_hours: expected more than 0 and at most 87600, got 0"),
     ("[auth]\ntoken_hours = nan", "auth.token_hours: expected more than 0 and at most 87600, got nan"),
     ('[auth]\ntoken_key = "hush"', "auth.token_key: expected at least 32 characters"),
@@ -425,7 +426,7 @@ def test_each_other_key_takes_a_value_and_is_read_unless_its_documentation_says_
     kind = "int" if default is None else type(default).__name__
     sample = SAMPLES.get(key) or SAMPLES.get(kind) or ("/somewhere" if name.endswith("_base") else "something")
     variables = {f"TERRAZZO_{section}__{name}".upper(): sample}
-    if name == "tls_port":
+    if name in ("tls_port", "websocket_tls_port"):
         variables |= {"TERRAZZO_MQTT__TLS_CERT": "c", "TERRAZZO_MQTT__TLS_KEY": "k"}
     if key in ("http.tls_cert", "http.tls_key"):
         variables |= {"TERRAZZO_HTTP__TLS_CERT": "something", "TERRAZZO_HTTP__TLS_KEY": "something"}

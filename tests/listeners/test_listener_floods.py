@@ -15,6 +15,8 @@ import psutil
 import pytest
 
 from mqtt_bytes import login
+from terrazzo.config.limits import LimitsSection
+from terrazzo_broker.settings import BrokerSettings
 from waiting import until
 
 HERE = Path(__file__).parent
@@ -35,9 +37,9 @@ def flood(port: int, kind: str) -> Iterator[None]:
         process.communicate(timeout=20)
 
 
-async def log_in(port: int, name: str) -> None:
+async def log_in(port: int, name: str, address: str = "127.0.0.3") -> None:
     """An honest login from an address of its own; it has to succeed."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.3", 0))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))
     writer.write(login(name, "u", "p"))
     assert await asyncio.wait_for(reader.readexactly(4), 20) == b"\x20\x02\x00\x00"
     writer.close()
@@ -78,3 +80,27 @@ async def test_a_flood_of_connects_gets_its_share_of_the_pace(start):
         await until(lambda: len(broker.hooks.requests) > before + 2 * PACE, 20)
         assert 1.8 < time.monotonic() - began_s < 10
     assert broker.stats.connects_delayed > PACE
+
+
+async def test_terminals_of_many_addresses_come_back_at_once_beside_a_flood(start):
+    """None is refused, and the flood has the turns of one address, not those of its connections."""
+    broker = start(connects_per_second=PACE, half_open_per_address=WAITING)
+    port = await broker.listen_tcp("127.0.0.1", 0)
+    with flood(port, "connect"):
+        await until(lambda: broker.stats.connects_delayed > PACE, 20)
+        before = len(broker.hooks.requests)
+        await asyncio.gather(*(log_in(port, f"back {n}", f"127.2.{n % 50}.{n % 7 + 1}") for n in range(2 * PACE)))
+        asked = broker.hooks.requests[before:]
+    ours = [request for request in asked if request.client_id.startswith("back ")]
+    assert len(ours) == 2 * PACE
+    assert len(asked) - len(ours) < PACE // 4, "one turn for all that the other addresses have in a round"
+
+
+def test_as_many_may_wait_as_may_be_connected():
+    """After a restart all of them wait at once: one that displaces another only puts it off."""
+    settings = BrokerSettings()
+    assert settings.half_open >= settings.connections
+    assert settings.connects_per_second * settings.connect_timeout_s >= settings.connections
+    limits = LimitsSection()
+    assert (limits.half_open, limits.connects_per_second) == (settings.half_open, settings.connects_per_second)
+    assert limits.half_open >= limits.connections

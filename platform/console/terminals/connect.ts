@@ -7,6 +7,7 @@ export interface Connecting {
   username: string;
   pin: string;
   websocketPort: number | null;
+  websocketTlsPort?: number | null;
 }
 
 export interface Snippet {
@@ -20,6 +21,12 @@ export function shellWord(text: string): string {
 }
 
 const READING = '{"Temperature": 21.5}';
+
+/** Where MQTT.js connects: a page of https: may open secure WebSockets alone, so they come first. */
+function addressOf(to: Connecting): string {
+  if (to.websocketTlsPort) return `wss://${to.host}:${to.websocketTlsPort}/mqtt`;
+  return to.websocketPort ? `ws://${to.host}:${to.websocketPort}/mqtt` : `mqtt://${to.host}:${to.port}`;
+}
 
 /** mosquitto_pub, paho, MQTT.js and Arduino, with this terminal's names. */
 export function snippets(to: Connecting): Snippet[] {
@@ -48,7 +55,7 @@ export function snippets(to: Connecting): Snippet[] {
       name: "MQTT.js",
       text: [
         'import mqtt from "mqtt";',
-        `const client = await mqtt.connectAsync(${q(to.websocketPort ? `ws://${host}:${to.websocketPort}/mqtt` : `mqtt://${host}:${port}`)}, {`,
+        `const client = await mqtt.connectAsync(${q(addressOf(to))}, {`,
         `  clientId: ${q(uid)}, username: ${q(username)}, password: ${q(pin)}, protocolVersion: 5,`,
         "});",
         `await client.publishAsync(${q(topic)}, ${q(READING)}, { qos: 1 });`,

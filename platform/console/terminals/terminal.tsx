@@ -209,6 +209,7 @@ function Connect({ item }: { item: Item }) {
     username: item.username,
     pin: may("admin") && item.pin ? item.pin : "<pin>",
     websocketPort: ports?.websocket_port ?? null,
+    websocketTlsPort: ports?.websocket_tls_port ?? null,
   });
   return (
     <Card title={t(w.howTo)}>

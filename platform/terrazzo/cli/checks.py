@@ -131,7 +131,7 @@ def check_permissions(folder: Path) -> Iterator[Finding]:
 
 def check_certificates_in_use(config: Config) -> Iterator[Finding]:
     """Whether the platform that runs, if one does, goes on with former certificates because it can't use the files."""
-    if not config.http.tls_cert and config.mqtt.tls_port is None:
+    if not config.http.tls_cert and not config.mqtt.has_tls:
         return
     for labels, value in _samples(config)["terrazzo_certificate_stale"]:
         if value:

@@ -140,7 +140,7 @@ def listeners(config: Config) -> list[Listener]:
     if config.tcp.enabled:
         found.append(Listener("tcp.port", config.tcp.host, config.tcp.port))
     if config.broker.kind == "embedded":
-        for key in ("port", "tls_port", "websocket_port"):
+        for key in ("port", "tls_port", "websocket_port", "websocket_tls_port"):
             port = getattr(config.mqtt, key)
             if port is not None:
                 found.append(Listener(f"mqtt.{key}", config.mqtt.host, port))
@@ -183,7 +183,7 @@ def check_certificates(config: Config) -> Iterator[Finding]:
     if config.http.tls_cert:
         yield _check_pair("http", TlsFiles(cert=config.http.tls_cert, key=config.http.tls_key))
     mqtt = config.mqtt
-    if mqtt.tls_port is not None:
+    if mqtt.has_tls:
         yield _check_pair("mqtt", TlsFiles(cert=mqtt.tls_cert, key=mqtt.tls_key, client_ca=mqtt.tls_client_ca or None))
 
 

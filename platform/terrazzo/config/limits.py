@@ -25,8 +25,8 @@ class LimitsSection(msgspec.Struct, frozen=True, kw_only=True):
     connect_bytes: Annotated[int, Meta(ge=64, le=268_435_460)] = 16 * 2**10
     connections: Count = 10_000
     unauthenticated_connections: Count = 1_000
-    connects_per_second: CountOrOff = 1_000
-    half_open: Count = 4_096
+    connects_per_second: CountOrOff = 2_000
+    half_open: Count = 10_000
     half_open_per_address: Count = 1_024
     half_open_bytes: Bytes = 16 * 2**20
     publish_per_second: CountOrOff = 0

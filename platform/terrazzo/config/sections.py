@@ -82,8 +82,14 @@ class MqttSection(msgspec.Struct, frozen=True, kw_only=True):
     tls_client_ca: str = ""
     tls_company_authorities: bool = True
     websocket_port: Port | None = 8083
+    websocket_tls_port: Port | None = None
     sys_topics: Literal["off", "platform", "granted"] = "off"
     provision_plain: bool = False
+
+    @property
+    def has_tls(self) -> bool:
+        """Whether any of its listeners speaks TLS."""
+        return self.tls_port is not None or self.websocket_tls_port is not None
 
 
 class BrokerSection(msgspec.Struct, frozen=True, kw_only=True):
@@ -410,8 +416,9 @@ def _check_listeners(http: HttpSection, mqtt: MqttSection) -> None:
     for name, other in (("tls_cert", "tls_key"), ("tls_key", "tls_cert")):
         if getattr(http, name) and not getattr(http, other):
             raise ConfigError(f"http.{name}: expected http.{other} beside it")
-    if mqtt.tls_port is not None and not (mqtt.tls_cert and mqtt.tls_key):
-        raise ConfigError("mqtt.tls_port: expected mqtt.tls_cert and mqtt.tls_key beside it")
-    if mqtt.port is None and mqtt.tls_port is None and mqtt.websocket_port is None:
-        others = "mqtt.tls_port and mqtt.websocket_port"
+    for name in ("tls_port", "websocket_tls_port"):
+        if getattr(mqtt, name) is not None and not (mqtt.tls_cert and mqtt.tls_key):
+            raise ConfigError(f"mqtt.{name}: expected mqtt.tls_cert and mqtt.tls_key beside it")
+    if mqtt.port is None and mqtt.websocket_port is None and not mqtt.has_tls:
+        others = "mqtt.tls_port, mqtt.websocket_port and mqtt.websocket_tls_port"
         raise ConfigError(f"mqtt.port: is off, and so are {others}: no terminal could connect; turn one of them on")

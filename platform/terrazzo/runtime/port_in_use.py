@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 _LISTENING = "0A"  # the state of a listening socket in /proc/net/tcp [proc(5)]
 _OPTIONS = {"http.port": "--http-port N", "mqtt.port": "--mqtt-port N"}
-_CAN_BE_OFF = ("websocket.port", "mqtt.port", "mqtt.tls_port", "mqtt.websocket_port")
+_CAN_BE_OFF = ("websocket.port", "mqtt.port", "mqtt.tls_port", "mqtt.websocket_port", "mqtt.websocket_tls_port")
 
 
 class BindFailure(NamedTuple):

@@ -355,6 +355,7 @@ class MqttPorts:
     plain: int | None = None
     tls: int | None = None
     websocket: int | None = None
+    websocket_tls: int | None = None
 
 
 class Refusals(Protocol):

@@ -41,7 +41,7 @@ def _watch(config: Config, http: Certificates | None, broker: Broker) -> Certifi
     listeners = []
     if http is not None:
         listeners.append(ListenerFiles(section="http", files=_files(config.http), reload=http.reload))
-    if config.mqtt.tls_port is not None:
+    if config.mqtt.has_tls:
         files = [*_files(config.mqtt), *map(Path, filter(None, [config.mqtt.tls_client_ca]))]
         listeners.append(ListenerFiles(section="mqtt", files=files, reload=broker.reload_certificates))
     return CertificateWatch(listeners)

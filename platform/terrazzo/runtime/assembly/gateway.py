@@ -321,3 +321,4 @@ class GatewayServers:
 def _note_ports(ports: MqttPorts, addresses: Sequence[str]) -> None:
     found = {each.scheme: each.port for each in map(urlsplit, addresses)}
     ports.plain, ports.tls, ports.websocket = found.get("mqtt"), found.get("mqtts"), found.get("ws")
+    ports.websocket_tls = found.get("wss")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from terrazzo.config.sections import ConfigError, MqttSection
 from terrazzo.runtime.port_in_use import explain_bind
 from terrazzo_broker.broker import Broker
-from terrazzo_broker.listeners.certificates import CertificateError
+from terrazzo_broker.listeners.certificates import CertificateError, TlsFiles
 
 
 async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[str]]:
@@ -18,6 +19,7 @@ async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[s
         ConfigError: an address is taken, or a TLS file can't be used.
     """
     host = section.host
+    files = TlsFiles(cert=section.tls_cert, key=section.tls_key, client_ca=section.tls_client_ca or None)
     port, addresses = 0, []
     if section.port is not None:
         port = await bound("mqtt.port", broker.listen_tcp, host, section.port)
@@ -25,13 +27,16 @@ async def listen_mqtt(broker: Broker, section: MqttSection) -> tuple[int, list[s
     if section.tls_port is not None:
 
         async def listen_tls(host: str, port: int) -> int:
-            files = section.tls_cert, section.tls_key, section.tls_client_ca or None
-            return await broker.listen_tls(host, port, cert=files[0], key=files[1], client_ca=files[2])
+            return await broker.listen_tls(host, port, cert=files.cert, key=files.key, client_ca=files.client_ca)
 
         addresses.append(f"mqtts://{host}:{await bound('mqtt.tls_port', listen_tls, host, section.tls_port)}")
     if section.websocket_port is not None:
         websocket = await bound("mqtt.websocket_port", broker.listen_websocket, host, section.websocket_port)
         addresses.append(f"ws://{host}:{websocket}/mqtt")
+    if section.websocket_tls_port is not None:
+        listen = partial(broker.listen_websocket, tls=files)
+        secure = await bound("mqtt.websocket_tls_port", listen, host, section.websocket_tls_port)
+        addresses.append(f"wss://{host}:{secure}/mqtt")
     return port, addresses
 
 

@@ -97,7 +97,7 @@ async def start_terminals(
 
 async def _start_trust(config: Config, lifetime: Lifetime, broker: Broker, registry: Registry) -> None:
     """Trusts the authorities of companies in TLS, where that is wanted."""
-    if config.mqtt.tls_port is None or not config.mqtt.tls_company_authorities:
+    if not config.mqtt.has_tls or not config.mqtt.tls_company_authorities:
         return
     own = Path(config.mqtt.tls_client_ca) if config.mqtt.tls_client_ca else None
     trust = ClientTrust(broker, registry, lifetime.tasks, client_ca=own)

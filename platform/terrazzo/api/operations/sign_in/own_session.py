@@ -17,11 +17,12 @@ class SessionQuery(msgspec.Struct, kw_only=True):
 
 
 class TerminalAddresses(msgspec.Struct):
-    """Ports at which terminals log in: plain, over TLS, and over WebSocket at /mqtt; null: it is off."""
+    """Ports at which terminals log in: plain, over TLS, over WebSocket at /mqtt, and that over TLS; null: it is off."""
 
     port: int | None
     tls_port: int | None
     websocket_port: int | None
+    websocket_tls_port: int | None
 
 
 class OwnSession(msgspec.Struct):
@@ -57,7 +58,7 @@ async def handle_get_session(services: Services, actor: Actor, request: SessionQ
         now_us=now,
         idle_s=services.session_s,
         version=services.version,
-        mqtt=TerminalAddresses(ports.plain, ports.tls, ports.websocket),
+        mqtt=TerminalAddresses(ports.plain, ports.tls, ports.websocket, ports.websocket_tls),
     )
 
 

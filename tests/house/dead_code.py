@@ -38,6 +38,8 @@ ALLOWED = {
     "load_dialect_impl": "SQLAlchemy calls it",
     "process_bind_param": "SQLAlchemy calls it",
     "self_group": "SQLAlchemy calls it",
+    "executemany": "SQLAlchemy calls it",
+    "fetchall": "aiosqlite and SQLAlchemy call it",
     "emit": "logging calls it",
     "formatMessage": "logging calls it",
     "formatException": "logging calls it",

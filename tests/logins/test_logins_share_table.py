@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections import Counter
 
 from hypothesis import given
@@ -62,3 +63,14 @@ def test_a_write_takes_the_same_time_in_a_full_table() -> None:
 
     seconds(0)
     assert seconds(20_000) < 2.0, "some 40 ms"
+
+
+def test_a_table_that_nobody_has_written_into_takes_next_to_nothing() -> None:
+    tracemalloc.start()
+    try:
+        table: ShareTable[int, int, int] = ShareTable(most=100_000, most_of_share=10_000)
+        table.put(1, 1, 1)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 200_000, "a word for each size of a share"

@@ -23,6 +23,7 @@ from terrazzo.company_turns import CompanyTurns
 from terrazzo.database.migration import WRITING, DatabaseOutdated, DatabaseUnusable, migrate, require_newest
 from terrazzo.database.own_changes import ORIGIN, OwnChanges
 from terrazzo.database.statement_limit import UNLIMITED, limit_statements, was_ended
+from terrazzo.database.whole_statements import WholeConnection, ask_once
 from terrazzo.database.write_hold import WriteHold
 from terrazzo.errors import Unavailable
 from terrazzo.ports import at_work
@@ -316,8 +317,9 @@ def _engine(url: str, data_dir: Path, *, create: bool) -> AsyncEngine:
         parsed,
         pool_size=KEPT_OPEN,
         max_overflow=MORE_IN_NEED,
-        connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S},
+        connect_args={"isolation_level": None, "timeout": BUSY_TIMEOUT_S, "factory": WholeConnection},
     )
+    event.listen(engine.sync_engine, "connect", _ask_once)
     event.listen(engine.sync_engine, "connect", _set_pragmas)
     event.listen(engine.sync_engine, "begin", _begin)
     event.listen(engine.sync_engine, "invalidate", _roll_back)
@@ -345,6 +347,10 @@ def _create_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as error:
         raise DatabaseUnusable(f"database.url: {path}: {error.strerror}") from None
+
+
+def _ask_once(connection: Any, _record: Any) -> None:
+    ask_once(connection.driver_connection)
 
 
 def _set_pragmas(connection: Any, _record: Any) -> None:

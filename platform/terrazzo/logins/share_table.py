@@ -27,7 +27,7 @@ class ShareTable(Generic[S, K, V]):
         self._most_of_share = most_of_share
         self._size = 0
         self._shares: dict[S, OrderedDict[K, V]] = {}
-        self._by_size: list[OrderedDict[S, None]] = [OrderedDict() for _ in range(most_of_share + 2)]
+        self._by_size: list[OrderedDict[S, None] | None] = [None] * (most_of_share + 2)  # made when one has that many
 
     def __len__(self) -> int:
         """How many values there are."""
@@ -69,9 +69,12 @@ class ShareTable(Generic[S, K, V]):
 
     def _resize(self, share: S, before: int, after: int) -> None:
         self._size += after - before
-        if before:
-            self._by_size[before].pop(share, None)
-        if after:
-            self._by_size[after][share] = None
-        else:
+        if before and (equal := self._by_size[before]) is not None:
+            equal.pop(share, None)
+        if not after:
             del self._shares[share]
+            return
+        equal = self._by_size[after]
+        if equal is None:
+            equal = self._by_size[after] = OrderedDict()
+        equal[share] = None

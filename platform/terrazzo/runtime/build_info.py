@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -25,13 +26,18 @@ class BuildInfo(NamedTuple):
 
 def build_info() -> BuildInfo:
     """Of this process. Images without a checkout say their commit with ``TERRAZZO_COMMIT``."""
+    return BuildInfo(_version(), platform.python_version(), _commit(os.environ.get(COMMIT_VARIABLE, "")))
+
+
+@cache  # what was loaded stays, whatever is installed or checked out meanwhile
+def _version() -> str:
     try:
-        found = version("terrazzo")
+        return version("terrazzo")
     except PackageNotFoundError:  # run from its files
-        found = "unknown"
-    return BuildInfo(found, platform.python_version(), _commit(os.environ.get(COMMIT_VARIABLE, "")))
+        return "unknown"
 
 
+@cache
 def _commit(given: str) -> str:
     found = given.strip().lower() or commit_of(Path(__file__).parents[3])
     return found[:12] if found and set(found) <= _HEX else ""

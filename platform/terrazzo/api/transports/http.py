@@ -138,27 +138,21 @@ class _Routes:
 
         ``has_reserve``: it is answered when all places for connections are taken, too.
         """
-        resource = self._router.add_resource(path)
-        if upgrade is not None:
-            self._route(resource, "GET", _with_place(upgrade))
-        self._add(resource, {method: handler if has_reserve else _with_place(handler)})
+        placed = handler if has_reserve else _with_place(handler)
+        self._add(path, {method: placed}, {} if upgrade is None else {"GET": _with_place(upgrade)})
 
     def add_methods(self, path: str, handlers: Mapping[str, Handler]) -> None:
         """A path that takes several methods."""
-        placed = {method: _with_place(handler) for method, handler in handlers.items()}
-        self._add(self._router.add_resource(path), placed)
+        self._add(path, {method: _with_place(handler) for method, handler in handlers.items()}, {})
 
-    def _add(self, resource: web.Resource, handlers: Mapping[str, Handler]) -> None:
+    def _add(self, path: str, handlers: Mapping[str, Handler], upgrades: Mapping[str, Handler]) -> None:
+        """One route for all methods: three for each of some hundred paths are an eighth of what a start computes."""
         both = {"HEAD": handlers["GET"]} if "GET" in handlers else {}
-        for method, handler in {**handlers, **both}.items():
-            self._route(resource, method, handler)
-        if "*" not in handlers:
-            self._route(resource, "*", _method_refuser([*handlers, *both]))
+        other = handlers.get("*") or _method_refuser([*handlers, *both])
+        handle = self._enveloped({**handlers, **both, **upgrades}, other)
+        self._router.add_resource(path).add_route("*", handle, expect_handler=on_expect)
 
-    def _route(self, resource: web.Resource, method: str, handler: Handler) -> None:
-        resource.add_route(method, self._enveloped(handler), expect_handler=on_expect)
-
-    def _enveloped(self, handler: Handler) -> Handler:
+    def _enveloped(self, handlers: Mapping[str, Handler], other: Handler) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             connection = connection_of(request)
             if connection is not None:
@@ -166,7 +160,7 @@ class _Routes:
                 if connection.is_proxied:
                     connection.enter_request(client_address(request))
             try:
-                response = await self._handle(handler, request)
+                response = await self._handle(handlers.get(request.method, other), request)
             except web.HTTPException as refusal:
                 response = _refuse(request, refusal, self._traffic)
             except BodyRefused as refusal:

@@ -106,6 +106,11 @@ async def test_pages_of_any_size_are_the_whole_log(rig: Rig, object_id: int) -> 
     assert await log(1) == whole
     assert "change" not in {each["kind"] for each in await log(50, "viewer")}
     assert "OTHER" not in str(whole)
+    opened = await rig.call("get_object_log", object_id=object_id, page_size=200, kinds=["label_opened", "command"])
+    assert opened["data"] == [each for each in whole if each["kind"] in ("label_opened", "command")]
+    hidden = await rig.call("get_object_log", "viewer", object_id=object_id, kinds=["change"])
+    assert hidden == {"data": [], "next": ""}
+    assert (await rig.ask("get_object_log", object_id=object_id, kinds=["odd"]))["code"] == 10401
     assert (await rig.ask("get_object_log", "stranger", object_id=object_id))["code"] == 10404
 
 

@@ -81,3 +81,39 @@ async def test_the_latest_reports_go_through_a_draft(rig) -> None:
     assert (await rig.call("check_mapping", **fields))["messages"] == []
     for who, wrong in (("stranger", {}), ("admin", {"terminal_list": None}), ("admin", {"latest": 101})):
         assert (await rig.ask("check_mapping", who, **{**fields, "latest": 20, **wrong}))["code"] == 10401
+
+
+async def test_all_that_is_wrong_is_named_and_points_come_nonetheless(rig) -> None:
+    await rig.add_terminal("g1")
+    await rig.services.store.append([Record("g/g1/r", 1_700_000_000_000_000, b'{"t": 1, "pump": {"on": true}}')])
+    script = [
+        ["A", "", "", "STA", "$AdapterID-1.t", "x +"],
+        ["B", "", "", "STA", "$AdapterID-1.t", ""],
+        ["C", "", "", "ODD", "", ""],
+        ["D"],
+    ]
+    fields = {"script": script, "terminal_list": ["g1"], "latest": 5, "all_problems": 1}
+    checked = await rig.call("check_mapping", "viewer", **fields)
+    assert [(each["row"], each["column"]) for each in checked["problems"]] == [(1, 6), (3, 4), (4, 0)]
+    assert checked["problems"][1]["reason"].startswith("expected one of STA")
+    assert (checked["records"], checked["variables"]) == ([], {})
+    assert checked["messages"][0]["points"] == {"t": 1, "pump": {"on": True}}
+
+
+@pytest.mark.parametrize(
+    ("script", "problems"),
+    [
+        ([["A", "", "", "FUNC", "", "B"], ["B", "", "", "FUNC", "", "C + D"], ["E", "", "", "FUNC", "", "F"]], [2, 3]),
+        ([["A", "", "", "FUNC", "", "B"], ["B", "", "", "FUNC", "", "A"]], [1]),
+        ([["A", "", "", "FUNC", "", "1"], ["A", "", "", "FUNC", "", "2"]], [2]),
+        (ROWS, []),
+    ],
+)
+async def test_rows_are_held_against_each_other(rig, script, problems) -> None:
+    checked = await rig.call("check_mapping", script=script, all_problems=1)
+    assert [each["row"] for each in checked["problems"]] == problems
+
+
+@pytest.mark.parametrize("script", [{"a": 1}, [["A", "", "", "STA", "", "x" * 2001]], [["A"]] * 1001])
+async def test_what_is_no_row_s_fault_is_refused(rig, script) -> None:
+    assert (await rig.ask("check_mapping", script=script, all_problems=1))["code"] == 10401

@@ -14,6 +14,12 @@ ROUTES = {
     "messages": "#/terminals/demo-chiller-1?tab=messages",
     "commands": "#/terminals/demo-chiller-1?tab=commands",
     "connect": "#/terminals/demo-chiller-1?tab=connect",
+    "mapping": "#/mapping",
+    "mapping-table": "#/mapping/mapping/1",
+    "mapping-variables": "#/mapping/mapping/1?tab=variables",
+    "mapping-replay": "#/mapping/mapping/1?tab=replay",
+    "control-table": "#/mapping/control/1",
+    "logbook": "#/objects/1?tab=log",
     "no-such-page": "#/no-such-page",
 }
 """Name to fragment, on the demo's plant."""

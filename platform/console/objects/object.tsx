@@ -14,6 +14,8 @@ import { language, t } from "../words/words.ts";
 import { Commands } from "./commands.tsx";
 import { curvesOf } from "./curves.ts";
 import { Flags, terminalsOf } from "./list.tsx";
+import { Logbook } from "./log.tsx";
+import { w as logWords } from "./log-words.ts";
 import { Records } from "./records.tsx";
 import { chartVariable, labelOf, type ObjectVariable, severityOf, shownValue, type Value } from "./variables.ts";
 import { w } from "./words.ts";
@@ -29,6 +31,7 @@ const SEVERE = ["major", "critical"];
 export function ObjectPage({ id }: { id: string }) {
   const item = useLoad((abort) => call("get_object_item", { id }, abort), [id], 60_000);
   const [flags, setFlags] = useState<Partial<ObjectItem>>({});
+  const tab = route.value.query.get("tab") ?? "";
   useLive({ kinds: ["object"], object_id: id }, ({ data }) => setFlags(data as Partial<ObjectItem>), item.reload);
   if (!item.data) return item.error !== undefined ? <Missing error={item.error} retry={item.reload} /> : <p class="dim">{t(common.loading)}</p>;
   const row: ObjectItem = { ...item.data, ...flags, name: item.data.name };
@@ -39,8 +42,23 @@ export function ObjectPage({ id }: { id: string }) {
           {t(w.back)}
         </a>
       </Head>
-      <Shown row={row} />
+      <Tabs id={id} shown={tab} />
+      {tab === "log" ? <Logbook id={id} /> : <Shown row={row} />}
     </>
+  );
+}
+
+function Tabs({ id, shown }: { id: string; shown: string }) {
+  const entry = (tab: string, name: string) => (
+    <a href={link(["objects", id], { tab })} aria-current={shown === tab ? "page" : undefined}>
+      {name}
+    </a>
+  );
+  return (
+    <nav class="tabs" aria-label={t(w.title)}>
+      {entry("", t(logWords.now))}
+      {entry("log", t(logWords.logbook))}
+    </nav>
   );
 }
 

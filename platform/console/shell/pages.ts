@@ -22,6 +22,7 @@ export const titles = words({
   terminals: ["Terminals", "终端"],
   objects: ["Objects", "对象"],
   dashboards: ["Dashboards", "仪表盘"],
+  mapping: ["Mapping", "映射"],
 });
 
 export const PAGES: readonly PageEntry[] = [
@@ -30,4 +31,5 @@ export const PAGES: readonly PageEntry[] = [
   { id: "terminals", title: titles.terminals, load: () => import("../terminals/page.tsx"), first: true },
   { id: "objects", title: titles.objects, load: () => import("../objects/page.tsx"), first: true },
   { id: "dashboards", title: titles.dashboards, load: () => import("../dashboards/page.tsx") },
+  { id: "mapping", title: titles.mapping, load: () => import("../mapping/page.tsx"), group: true },
 ];

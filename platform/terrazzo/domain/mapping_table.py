@@ -107,6 +107,47 @@ def mapping_rows_check(rows: Any) -> Steps[None]:
     yield from table_steps(rows)
 
 
+def mapping_problems(rows: Any) -> Steps[list[RowError]]:
+    """All that is wrong with rows, row by row: the first of each; what rows are to each other where each is right.
+
+    Raises:
+        ValueError: something is wrong that isn't one row's.
+    """
+    _check_size(rows)
+    check_cells(rows)
+    yield from parts_check(rows, _FIRST_SOURCE)
+    parsed: list[MappingRow] = []
+    found: list[RowError] = []
+    for number, cells in enumerate(rows, 1):
+        try:
+            parsed.append(parse_row(cells, number))
+        except RowError as error:
+            found.append(error)
+        yield
+    if found:
+        return found
+    try:
+        places = _places(parsed)
+        for row in parsed:
+            try:
+                _check_names(row, parsed, places)
+            except RowError as error:
+                found.append(error)
+            yield
+        if not found:
+            yield from _in_order(parsed, places)
+    except RowError as error:
+        found.append(error)
+    return found
+
+
+def _check_size(rows: Any) -> None:
+    if not isinstance(rows, list):
+        raise ValueError("expected an array of rows")
+    if len(rows) > MAX_ROWS:
+        raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
+
+
 def parse_table(rows: Any) -> MappingTable:
     """Parses and checks a mapping's rows.
 
@@ -118,10 +159,7 @@ def parse_table(rows: Any) -> MappingTable:
 
 def table_steps(rows: Any) -> Steps[MappingTable]:
     """As ``parse_table``, row by row: a large mapping takes half a second."""
-    if not isinstance(rows, list):
-        raise ValueError("expected an array of rows")
-    if len(rows) > MAX_ROWS:
-        raise ValueError(f"at most {MAX_ROWS} rows, got {len(rows)}")
+    _check_size(rows)
     parsed = []
     for number, cells in enumerate(rows, 1):
         parsed.append(parse_row(cells, number))

@@ -95,18 +95,18 @@ class ObjectLog:
         self._database = database
 
     async def page(
-        self, object_id: int, company_id: int, *, before: LogPlace | None, size: int, with_changes: bool
+        self, object_id: int, company_id: int, *, before: LogPlace | None, size: int, kinds: frozenset[str]
     ) -> list[LogEntry]:
         """``size`` entries at most, those before a place.
 
         Args:
             company_id: whose the object is.
-            with_changes: of the object's record too.
+            kinds: of entries.
         """
         found: list[LogEntry] = []
         async with self._database.reading() as connection:
             for number, source in enumerate(SOURCES):
-                if number == _CHANGE and not with_changes:
+                if source.kind not in kinds:
                     continue
                 query = _query(source, number, before, size).where(*_whose(source, object_id, company_id))
                 for row in await connection.execute(query):

@@ -9,16 +9,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from terrazzo.api.kernel.fields import Json, Key, KeyList, Moment
+from terrazzo.api.kernel.fields import Flag, Json, Key, KeyList, Moment
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.latest_reports import LatestReport, latest_reports
 from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.mapping_table import mapping_problems
 from terrazzo.domain.payload import Reject
 from terrazzo.domain.payloads.form import parse_payload_form
 from terrazzo.domain.payloads.stored import json_payload
 from terrazzo.domain.report_topic import topic_of
 from terrazzo.errors import BadParameter, NotFound
+from terrazzo.loop_pauses import in_turns
 from terrazzo.mapping.dry_run import Sample, Trial
 from terrazzo.mapping.trial_process import TrialRequest
 from terrazzo.times import format_spaced, now_us
@@ -46,7 +48,8 @@ class CheckMapping(msgspec.Struct, kw_only=True):
 
     ``config_id``: the configuration that says how payloads are read; without it they are objects. ``latest``: so many
     of the latest reports of the terminals in ``terminal_list`` are taken, read as their configurations say, and then
-    ``payloads``.
+    ``payloads``. ``all_problems``: rows that are wrong are no refusal; the answer names each of them, and nothing else
+    is made.
     """
 
     script: Json
@@ -54,12 +57,13 @@ class CheckMapping(msgspec.Struct, kw_only=True):
     terminal_list: KeyList | None = None
     config_id: Key | None = None
     latest: Annotated[int, Meta(ge=0, le=MOST_LATEST, description="reports that came before; goes with terminals")] = 0
+    all_problems: Annotated[Flag, Meta(description="1: what is wrong with the rows is in the answer, all of it")] = 0
 
 
 class CheckedMessage(msgspec.Struct):
     """A report that came before, as it is stored, and what the rows make of it; ``values`` is empty for nothing.
 
-    ``problem``: why it can't be read.
+    ``points``: as its configuration reads it; rows join nested names by dots. ``problem``: why it can't be read.
     """
 
     terminal_id: str
@@ -68,6 +72,7 @@ class CheckedMessage(msgspec.Struct):
     payload: Any
     values: dict[str, Any]
     problem: str
+    points: dict[str, Any]
 
 
 class CheckedRecord(msgspec.Struct):
@@ -90,13 +95,25 @@ class CheckedEvent(msgspec.Struct):
     extension_value: str
 
 
+class RowProblem(msgspec.Struct):
+    """What is wrong with a row; row and column count from 1, column 0 is the row as a whole."""
+
+    row: int
+    column: int
+    reason: str
+
+
 class CheckedMapping(msgspec.Struct):
-    """``variables``: all of them after the last payload. ``messages``: the latest reports, the oldest first."""
+    """``variables``: all of them after the last payload. ``messages``: the latest reports, the oldest first.
+
+    ``problems``: what is wrong with the rows, with ``all_problems``; else empty.
+    """
 
     records: list[CheckedRecord]
     events: list[CheckedEvent]
     variables: dict[str, Any]
     messages: list[CheckedMessage]
+    problems: list[RowProblem]
 
 
 async def handle_check_mapping(services: Services, actor: Actor, request: CheckMapping) -> CheckedMapping:
@@ -107,9 +124,18 @@ async def handle_check_mapping(services: Services, actor: Actor, request: CheckM
     latest = await latest_reports(services, actor, given or [], request.latest) if request.latest else []
     read = [each.sample for each in latest if each.sample is not None]
     samples = [*read, *await _samples(request.payloads, terminals, reader)]
-    asked = TrialRequest(request.script.value, terminals, samples, services.mapping_limits)
-    trial = await services.trials.run(actor.company_id, asked)
-    return _present(trial, services, _messages(services, latest, trial))
+    problems = await _problems(request.script.value) if request.all_problems else []
+    rows = [] if problems else request.script.value
+    trial = await services.trials.run(actor.company_id, TrialRequest(rows, terminals, samples, services.mapping_limits))
+    return _present(trial, services, _messages(services, latest, trial), problems)
+
+
+async def _problems(rows: Any) -> list[RowProblem]:
+    try:
+        found = await in_turns(mapping_problems(rows))
+    except ValueError as error:
+        raise BadParameter("script", str(error)) from None
+    return [RowProblem(each.row, each.column, each.reason) for each in found]
 
 
 def _messages(services: Services, latest: list[LatestReport], trial: Trial) -> list[CheckedMessage]:
@@ -121,7 +147,10 @@ def _messages(services: Services, latest: list[LatestReport], trial: Trial) -> l
         place += each.sample is not None
         time = format_spaced(each.record.time_us, services.zone)
         shown = json_payload(each.record.body)
-        messages.append(CheckedMessage(each.uid, topic_of(each.record.series), time, shown, values, each.problem))
+        points = {} if each.sample is None else each.sample.points
+        messages.append(
+            CheckedMessage(each.uid, topic_of(each.record.series), time, shown, values, each.problem, points)
+        )
     return messages
 
 
@@ -172,14 +201,16 @@ def _terminal(key: int | str, terminals: list[str], number: int) -> str:
     return terminals[place - 1]
 
 
-def _present(trial: Trial, services: Services, messages: list[CheckedMessage]) -> CheckedMapping:
+def _present(
+    trial: Trial, services: Services, messages: list[CheckedMessage], problems: list[RowProblem]
+) -> CheckedMapping:
     zone = services.zone
     events = []
     for event in trial.events:
         fields = {name: getattr(event, name) for name in CheckedEvent.__struct_fields__ if name != "time"}
         events.append(CheckedEvent(time=format_spaced(event.time_us, zone), **fields))
     records = [CheckedRecord(format_spaced(time_us, zone), value) for time_us, value in trial.records]
-    return CheckedMapping(records, events, trial.variables, messages)
+    return CheckedMapping(records, events, trial.variables, messages, problems)
 
 
 OPERATIONS = (

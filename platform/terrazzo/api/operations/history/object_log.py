@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -16,13 +16,16 @@ from terrazzo.errors import BadParameter
 from terrazzo.events.object_log import KINDS, LogEntry, LogPlace
 from terrazzo.times import format_spaced
 
+LogKind = Literal["event", "label_opened", "label_closed", "command", "change"]
+
 
 class GetObjectLog(msgspec.Struct, kw_only=True):
-    """Which object; ``before``: the ``next`` of the page before."""
+    """Which object; ``before``: the ``next`` of the page before. ``kinds``: those alone; none given: all."""
 
     object_id: Key
     before: Annotated[str, Meta(max_length=64, description="the next of the page before; empty: the latest")] = ""
     page_size: Annotated[int, Meta(ge=1, le=200)] = 50
+    kinds: Annotated[list[LogKind], Meta(max_length=len(KINDS), description="of entries; empty: all")] = []
 
 
 class ObjectLogEntry(msgspec.Struct):
@@ -61,12 +64,13 @@ async def handle_get_object_log(services: Services, actor: Actor, request: GetOb
     """
     object_id = await find_object(services, actor, request.object_id)
     company_id = services.registry.object_company(object_id) or actor.company_id
+    kinds = frozenset[str](request.kinds or KINDS)
     found = await services.object_log.page(
         object_id,
         company_id,
         before=parse_place(request.before) if request.before else None,
         size=request.page_size,
-        with_changes=actor.may(Role.ADMIN),
+        kinds=kinds if actor.may(Role.ADMIN) else kinds - {"change"},
     )
     following = ".".join(map(str, found[-1].place)) if len(found) == request.page_size else ""
     return ObjectLogPage([_present(services, each) for each in found], following)

@@ -1,0 +1,170 @@
+/** A draft of a table: undone and done again, kept over a reload, saved only over what was read. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Result } from "../client/gateway.ts";
+import { begin, change, type History, redo, undo } from "../dashboards/history.ts";
+import { call } from "../shell/api.ts";
+import type { Row } from "./rows.ts";
+
+export type TableKind = "mapping" | "control";
+export type MappingItem = Result<"get_mapping_item">;
+export type ControlItem = Result<"get_control_item">;
+/** What is said of a variable; what is not known of it stays. */
+export type Said = Record<string, unknown>;
+
+/** What a table is, as it is edited. */
+export interface Draft {
+  name: string;
+  rows: readonly Row[];
+  /** By code; empty for control tables. */
+  variables: Readonly<Record<string, Said>>;
+}
+
+/** A table as it was read. */
+export interface Stored {
+  id: number;
+  uid: string;
+  changedAt: string;
+  createdBy: number;
+  isAvailable: number;
+  draft: Draft;
+}
+
+const LOOK_MS = 15_000; // whether somebody else has saved
+const REST_MS = 300; // how long typing rests before it is kept
+
+export async function readStored(kind: TableKind, uid: string, abort?: AbortSignal): Promise<Stored> {
+  const read = kind === "mapping" ? await call("get_mapping_item", { uid }, abort) : await call("get_control_item", { uid }, abort);
+  const variables = "variables" in read ? ((read as MappingItem).variables as Draft["variables"]) : {};
+  const rows = Array.isArray(read.script) ? (read.script as Row[]).filter(Array.isArray) : [];
+  const draft = { name: read.name, rows, variables: Array.isArray(variables) ? {} : (variables ?? {}) };
+  return { id: read.id, uid: read.uid, changedAt: read.last_modified, createdBy: read.created_by, isAvailable: read.is_available, draft };
+}
+
+async function write(kind: TableKind, { uid, createdBy, isAvailable }: Stored, draft: Draft): Promise<void> {
+  const common = { uid, name: draft.name, script: JSON.stringify(draft.rows), created_by: createdBy, last_modified_by: createdBy, is_available: isAvailable };
+  if (kind === "control") await call("update_control", common);
+  else await call("update_mapping", { ...common, variables: JSON.stringify(draft.variables) });
+}
+
+const isSame = (a: unknown, b: unknown): boolean => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+interface Kept {
+  base: Stored;
+  draft: Draft;
+}
+
+const keyOf = (kind: TableKind, uid: string): string => `terrazzo-draft-${kind}-${uid}`;
+
+function readKept(kind: TableKind, uid: string): Kept | null {
+  try {
+    return JSON.parse(sessionStorage.getItem(keyOf(kind, uid)) ?? "null") as Kept | null;
+  } catch {
+    return null;
+  }
+}
+
+function keep(kind: TableKind, uid: string, kept: Kept | null): void {
+  try {
+    if (kept) sessionStorage.setItem(keyOf(kind, uid), JSON.stringify(kept));
+    else sessionStorage.removeItem(keyOf(kind, uid));
+  } catch {
+    sessionStorage.removeItem(keyOf(kind, uid)); // no room: an old draft must not come back as the present one
+  }
+}
+
+export interface Editing {
+  base: Stored;
+  draft: Draft;
+  isChanged: boolean;
+  canUndo: boolean;
+  canRedo: boolean;
+  /** What somebody else has saved meanwhile. */
+  theirs: Stored | null;
+  /** Changes with the same key that follow each other are one step back. */
+  set: (change: Partial<Draft>, key?: string) => void;
+  undo: () => void;
+  redo: () => void;
+  discard: () => void;
+  /** Shows what somebody else has saved; the own draft is gone. */
+  takeTheirs: () => void;
+  /** Saves; false where somebody else has saved meanwhile, which `theirs` then has. Throws as `call` does. */
+  save: (isOver: boolean) => Promise<boolean>;
+}
+
+export function useEditing(kind: TableKind, read: Stored): Editing {
+  const [base, setBase] = useState(() => readKept(kind, read.uid)?.base ?? read);
+  const [history, setHistory] = useState<History<Draft>>(() => begin(readKept(kind, read.uid)?.draft ?? read.draft));
+  const [theirs, setTheirs] = useState<Stored | null>(() => (isSame(base, read) ? null : read));
+  const last = useRef("");
+  const draft = history.now;
+  const isChanged = !isSame(draft, base.draft);
+  useEffect(() => {
+    const timer = setTimeout(() => keep(kind, base.uid, isChanged ? { base, draft } : null), REST_MS);
+    const now = (): void => keep(kind, base.uid, isChanged ? { base, draft } : null);
+    addEventListener("pagehide", now);
+    return () => {
+      clearTimeout(timer);
+      now();
+      removeEventListener("pagehide", now);
+    };
+  }, [base, draft, isChanged]);
+  useEffect(() => {
+    if (!isChanged && theirs) begun(theirs);
+    const timer = setInterval(() => {
+      if (document.hidden) return;
+      readStored(kind, base.uid).then(
+        (now) => {
+          if (isSame(now, base)) return;
+          if (isChanged) setTheirs(now);
+          else begun(now);
+        },
+        () => undefined, // the next look tells it
+      );
+    }, LOOK_MS);
+    return () => clearInterval(timer);
+  }, [base, isChanged]);
+  const begun = (stored: Stored): void => {
+    last.current = "";
+    setBase(stored);
+    setHistory(begin(stored.draft));
+    setTheirs(null);
+  };
+  const step = (how: (before: History<Draft>) => History<Draft>): void => {
+    last.current = "";
+    setHistory(how);
+  };
+  return {
+    base,
+    draft,
+    isChanged,
+    theirs,
+    canUndo: history.past.length > 0,
+    canRedo: history.future.length > 0,
+    set: (changed, key = "") => {
+      const isMore = key !== "" && key === last.current;
+      last.current = key;
+      setHistory((before) => {
+        const next = { ...before.now, ...changed };
+        if (isSame(next, before.now)) return before;
+        return isMore ? { ...before, now: next, future: [] } : change(before, next);
+      });
+    },
+    undo: () => step(undo),
+    redo: () => step(redo),
+    discard: () => begun(theirs ?? base),
+    takeTheirs: () => theirs && begun(theirs),
+    save: async (isOver) => {
+      const now = await readStored(kind, base.uid);
+      if (!isOver && !isSame(now, base)) {
+        setTheirs(now);
+        return false;
+      }
+      await write(kind, now, draft);
+      const saved = await readStored(kind, base.uid);
+      last.current = "";
+      setBase(saved);
+      setTheirs(null);
+      return true;
+    },
+  };
+}

@@ -179,7 +179,7 @@ def test_units_and_names_of_states_are_edited_by_code(admin: Tab, plant: DemoPla
 
 def test_the_past_is_made_again_and_the_page_may_be_left(admin: Tab, plant: DemoPlant) -> None:
     name = point(plant)
-    uid, object_id = own_mapping(plant, "Again", [["A", "", "", "STA", f"$AdapterID-1.{name}", ""]])
+    uid, object_id = own_mapping(plant, "Again", [["A", "", "", "STA", "Cycled", f"$AdapterID-1.{name}", "", ""]])
     page = admin.page
     admin.open(f"#/mapping/mapping/{uid}?tab=replay")
     expect(page.get_by_label("Of Again")).to_be_checked()

@@ -80,8 +80,8 @@ export interface Editing {
   canRedo: boolean;
   /** What somebody else has saved meanwhile. */
   theirs: Stored | null;
-  /** Changes with the same key that follow each other are one step back. */
-  set: (change: Partial<Draft>, key?: string) => void;
+  /** Changes what is there then; changes with the same key that follow each other are one step back. */
+  set: (change: (now: Draft) => Partial<Draft>, key?: string) => void;
   undo: () => void;
   redo: () => void;
   discard: () => void;
@@ -144,7 +144,7 @@ export function useEditing(kind: TableKind, read: Stored): Editing {
       const isMore = key !== "" && key === last.current;
       last.current = key;
       setHistory((before) => {
-        const next = { ...before.now, ...changed };
+        const next = { ...before.now, ...changed(before.now) };
         if (isSame(next, before.now)) return before;
         return isMore ? { ...before, now: next, future: [] } : change(before, next);
       });

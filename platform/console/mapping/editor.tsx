@@ -74,7 +74,7 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
       {!isAdmin && <p class="dim">{t(w.onlyLook)}</p>}
       <Tabs kind={kind} shown={tab} isAdmin={isAdmin} />
       {tab === "variables" ? (
-        <VariableTable draft={editing.draft} isFixed={!isAdmin} onChange={(variables, key) => editing.set({ variables }, key)} />
+        <VariableTable draft={editing.draft} isFixed={!isAdmin} onChange={(how, key) => editing.set(({ variables }) => ({ variables: how(variables) }), key)} />
       ) : tab === "replay" ? (
         <Replay using={using.data} />
       ) : (
@@ -106,10 +106,11 @@ function Top(props: { kind: TableKind; editing: Editing; isAdmin: boolean; onAsk
   const { kind, editing, isAdmin, onAsk } = props;
   const { draft, base, isChanged } = editing;
   const { widths } = TABLES[kind];
+  const rename = (name: string): void => editing.set(() => ({ name }), "name");
   return (
     <>
       <Head name title={base.draft.name} sub={isChanged ? t(w.unsaved) : t(w.description, { n: draft.rows.length })}>
-        <FileButtons name={draft.name} rows={draft.rows} widths={widths} isFixed={!isAdmin} onRows={(rows) => editing.set({ rows })} />
+        <FileButtons name={draft.name} rows={draft.rows} widths={widths} isFixed={!isAdmin} onRows={(rows) => editing.set(() => ({ rows }))} />
         {isAdmin && (
           <>
             <button disabled={!editing.canUndo} onClick={editing.undo}>
@@ -132,7 +133,7 @@ function Top(props: { kind: TableKind; editing: Editing; isAdmin: boolean; onAsk
         <div class="tools">
           <label class="grow table-name">
             <span class="sr">{t(common.name)}</span>
-            <input value={draft.name} maxLength={64} onInput={(event) => editing.set({ name: event.currentTarget.value }, "name")} />
+            <input value={draft.name} maxLength={64} onInput={(event) => rename(event.currentTarget.value)} />
           </label>
         </div>
       )}
@@ -207,7 +208,7 @@ function RowsTab(props: { kind: TableKind; editing: Editing; using: Using | unde
           codes={codes.filter((each) => each.text)}
           make={make}
           isFixed={!isAdmin}
-          onChange={(rows, key) => editing.set({ rows }, key)}
+          onChange={(how, key) => editing.set(({ rows }) => ({ rows: how(rows) }), key)}
         />
         {isAdmin && <p class="dim keys">{t(w.keys)}</p>}
       </Card>

@@ -22,7 +22,7 @@ interface GridProps {
   codes: readonly Choice[];
   make: () => Row;
   isFixed: boolean;
-  onChange: (rows: readonly Row[], key?: string) => void;
+  onChange: (how: (rows: readonly Row[]) => readonly Row[], key?: string) => void;
 }
 
 const SHOWN = 100; // rows of a page
@@ -152,7 +152,7 @@ class Act {
   write(row: number, column: number, text: string): void {
     const { rows, columns, onChange } = this.props;
     const place = columns[column]?.place(rows[row] ?? []) ?? null;
-    if (place !== null) onChange(withCell(rows, row, place, text), `${row}:${column}`);
+    if (place !== null) onChange((now) => withCell(now, row, place, text), `${row}:${column}`);
   }
 
   suggest(row: number, column: number, input: HTMLInputElement): void {
@@ -188,26 +188,24 @@ class Act {
   }
 
   insert(after: number): void {
-    const { rows, make, onChange } = this.props;
-    onChange(insertRow(rows, after + 1, make()));
+    const { make, onChange } = this.props;
+    onChange((rows) => insertRow(rows, after + 1, make()));
     this.go(after + 1, 0);
   }
 
   remove(row: number): void {
-    this.props.onChange(removeRow(this.props.rows, row));
+    this.props.onChange((rows) => removeRow(rows, row));
     this.go(Math.max(0, Math.min(row, this.props.rows.length - 2)), 0);
   }
 
   move(row: number, column: number, by: number): void {
-    const next = moveRow(this.props.rows, row, by);
-    if (next === this.props.rows) return;
-    this.props.onChange(next);
+    if (moveRow(this.props.rows, row, by) === this.props.rows) return;
+    this.props.onChange((rows) => moveRow(rows, row, by));
     this.go(row + by, column);
   }
 
   reshape(row: number, width: number): void {
-    const { rows, onChange } = this.props;
-    onChange(rows.map((each, index) => (index === row ? reshaped(each, width) : each)));
+    this.props.onChange((rows) => rows.map((each, index) => (index === row ? reshaped(each, width) : each)));
   }
 
   paste(row: number, column: number, event: ClipboardEvent): void {
@@ -216,7 +214,7 @@ class Act {
     event.preventDefault();
     const { rows, columns, make, onChange } = this.props;
     const place = columns[column]?.place(rows[row] ?? []) ?? 0;
-    onChange(pasteCells(rows, row, place, text, make));
+    onChange((now) => pasteCells(now, row, place, text, make));
   }
 
   onKey(row: number, column: number, event: KeyboardEvent): void {

@@ -10,13 +10,13 @@ import { w } from "./words.ts";
 interface Props {
   draft: Draft;
   isFixed: boolean;
-  onChange: (variables: Draft["variables"], key: string) => void;
+  onChange: (how: (variables: Draft["variables"]) => Draft["variables"], key: string) => void;
 }
 
 export function VariableTable({ draft, isFixed, onChange }: Props) {
   const rows = draft.rows.filter((row) => partText(row, "kind") !== "EVNT" && partText(row, "code").trim());
   const set = (code: string, change: Said, key: string): void => {
-    onChange({ ...draft.variables, [code]: { ...draft.variables[code], ...change } }, `${code} ${key}`);
+    onChange((variables) => ({ ...variables, [code]: { ...variables[code], ...change } }), `${code} ${key}`);
   };
   return (
     <Card>
@@ -65,7 +65,10 @@ function Line({ code, label, said, isFixed, onSet }: LineProps) {
         disabled={isFixed}
         aria-label={`${code}: ${title}`}
         value={typeof said[name] === "number" ? String(said[name]) : ""}
-        onChange={(event) => onSet({ [name]: event.currentTarget.value === "" ? null : Number(event.currentTarget.value) }, name)}
+        onInput={(event) => {
+          const { value, validity } = event.currentTarget;
+          if (!validity.badInput) onSet({ [name]: value === "" ? null : Number(value) }, name);
+        }}
       />
     </td>
   );

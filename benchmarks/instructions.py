@@ -2,9 +2,10 @@
 
 ``python benchmarks/instructions.py [--only NAME] [--against CHECKOUT] [--by FUNCTIONS]`` counts the bytecodes of the
 platform's own code (not the interpreter's libraries, nor what is written in C) on the ways that are taken most: a
-publish through the broker, a report through the ingest with and without mapping, a report to live subscribers, and
-requests of the gateway. With another checkout beside it the ratio is printed; with ``--by`` the functions that cost
-most. A step is a few nanoseconds, but steps differ: ``versions.py`` tells microseconds of CPU, on a quiet machine.
+publish through the broker, a report through the ingest with and without mapping, a report to live subscribers, a
+terminal's login, and requests of the gateway. With another checkout beside it the ratio is printed; with ``--by`` the
+functions that cost most. A step is a few nanoseconds, but steps differ: ``versions.py`` tells microseconds of CPU, on a
+quiet machine.
 """
 
 from __future__ import annotations
@@ -232,13 +233,10 @@ class _OneTerminal:
 
 async def gateway(found: Counter[str], *, request: dict[str, Any], rounds: int = 100) -> int:
     """One request again and again on one connection over HTTP; how many."""
-    async with _platform() as (reader, writer, token):
-        body = json.dumps(request).encode()
-        head = f"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {len(body)}"
-        asked = head.encode() + b"\r\nContent-Type: application/json\r\n\r\n" + body
+    async with _platform() as (reader, writer, token, _):
 
         async def go_round() -> None:
-            assert b'"code":200' in await _ask(reader, writer, asked)
+            assert b'"code":200' in await _call(reader, writer, request, token)
 
         await _repeat(go_round, 10)
         with counted(found):
@@ -246,8 +244,44 @@ async def gateway(found: Counter[str], *, request: dict[str, Any], rounds: int =
     return rounds
 
 
+async def logins(found: Counter[str], *, protocol: int, rounds: int = 100) -> int:
+    """A terminal connects, logs in with its pin and hangs up, again and again; how often."""
+    from mqtt_bytes import login
+
+    async with _platform() as (reader, writer, token, port):
+        config = json.loads(await _call(reader, writer, {"action": "create_terminal_config", "name": "c"}, token))
+        of_terminal = {"uid": "t", "name": "t", "type": "Other", "mode": "pwd", "config_id": config["result"]["uid"]}
+        request = {"action": "create_terminal", **of_terminal, "username": "u-t", "pin": "pin-of-terminal"}
+        assert b'"code":200' in await _call(reader, writer, request, token)
+        packet = login("t", "u-t", "pin-of-terminal", protocol=protocol)
+
+        async def go_round() -> None:
+            answers, to_broker = await asyncio.open_connection("127.0.0.1", port)
+            to_broker.write(packet)
+            assert (await answers.readexactly(4))[0] == 0x20
+            to_broker.write(b"\xe0\x00")
+            await answers.read()
+            to_broker.close()
+            await to_broker.wait_closed()
+
+        await _repeat(go_round, 10)
+        with counted(found):
+            await _repeat(go_round, rounds)
+    return rounds
+
+
+async def _call(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: dict[str, Any], token: str = ""
+) -> bytes:
+    """The body of the gateway's answer."""
+    body = json.dumps(request).encode()
+    authorization = f"Authorization: Bearer {token}\r\n" if token else ""
+    head = f"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\n{authorization}Content-Length: {len(body)}"
+    return await _ask(reader, writer, head.encode() + b"\r\nContent-Type: application/json\r\n\r\n" + body)
+
+
 @asynccontextmanager
-async def _platform() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, str]]:
+async def _platform() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter, str, int]]:
     from own_platform import PASSWORD, own_platform
 
     _have_looks_wait()
@@ -255,10 +289,9 @@ async def _platform() -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.Strea
         async with own_platform(Path(folder)) as (_, addresses):
             host, _, port = addresses.http.rpartition("/")[2].rpartition(":")
             reader, writer = await asyncio.open_connection(host, int(port))
-            body = json.dumps({"action": "login", "username": "admin", "password": PASSWORD}).encode()
-            head = f"POST /apiproxy/api HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-            asked = head.encode() + b"Content-Type: application/json\r\n\r\n" + body
-            yield reader, writer, json.loads(await _ask(reader, writer, asked))["result"]["token"]
+            given = {"action": "login", "username": "admin", "password": PASSWORD}
+            token = json.loads(await _call(reader, writer, given))["result"]["token"]
+            yield reader, writer, token, addresses.mqtt_port
             writer.close()
 
 
@@ -302,6 +335,8 @@ WAYS: dict[str, Callable[[Counter[str]], Awaitable[int]]] = {
     "live, WebSocket, 1 subscriber": lambda found: live(found, subscribers=1, framing="as_message"),
     "live, WebSocket, 50 subscribers": lambda found: live(found, subscribers=50, framing="as_message"),
     "live, TCP, 50 subscribers": lambda found: live(found, subscribers=50, framing="as_line"),
+    "login, MQTT 3.1.1": lambda found: logins(found, protocol=4),
+    "login, MQTT 5": lambda found: logins(found, protocol=5),
     "gateway, ping": lambda found: gateway(found, request={"action": "ping"}),
     "gateway, a page by key": lambda found: gateway(found, request={"action": "get_terminal_list", "after": ""}),
 }

@@ -4,12 +4,14 @@
 that the other is held against. Both run at the same time on this interpreter, and each pair gives both the same load,
 one after the other, the first one in turn; ratios are AFTER to BEFORE, so above 1 is dearer. The load is that of the
 other benchmarks: 10-point JSON at QoS 1 without (``ingest``) and with mapping (``mapping``), beside 50 live subscribers
-(``live``), the broker alone (``broker``), and the gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
+(``live``), terminals that log in with their pins and hang up (``login``), the broker alone (``broker``), and the
+gateway asked by ``wrk`` on 1 and 16 connections (``gateway``).
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import socket
 import statistics
@@ -18,6 +20,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -31,12 +34,15 @@ from publishers import Load, credentials
 
 from ingest import cpu_seconds, publish
 from live import Followers
+from mqtt_bytes import login
 from running import Platform, ServerProcess
 from support import free_port
 
 ROOTS = ("platform", "broker", "adapters", "simulators")
 TERMINALS = 100
 MESSAGES = 1_000  # a connection
+LOGINS = 40  # of each terminal
+AT_ONCE = 10  # terminals that log in at the same time
 SUBSCRIBERS = 50
 BROKER = ("fan-in spaced, QoS 0", "fan-in spaced, QoS 1", "fan-out 1 to 500, QoS 0", "p2p 200 to 200, QoS 1")
 BROKER_S = 1.5
@@ -90,6 +96,29 @@ def ingest_cost(server: Platform) -> float:
     return (cpu_seconds([server]) - before[0]) / (MESSAGES * TERMINALS) * 1e6
 
 
+def login_cost(server: Platform, protocol: int) -> float:
+    """A login: TCP, CONNECT, CONNACK, DISCONNECT, and the end of the connection."""
+    before = cpu_seconds([server])
+    asyncio.run(_log_in(server.mqtt, protocol))
+    return (cpu_seconds([server]) - before) / (LOGINS * TERMINALS) * 1e6
+
+
+async def _log_in(port: int, protocol: int) -> None:
+    async def again_and_again(some: list[str]) -> None:
+        for uid in some * LOGINS:
+            username, pin = credentials(uid)
+            answers, to_broker = await asyncio.open_connection("127.0.0.1", port)
+            to_broker.write(login(uid, username, pin, protocol=protocol))
+            if (await answers.readexactly(4))[3 if protocol == 4 else 0] != (0 if protocol == 4 else 0x20):
+                raise SystemExit(f"{uid}: was refused")
+            to_broker.write(b"\xe0\x00")
+            await answers.read()
+            to_broker.close()
+            await to_broker.wait_closed()
+
+    await asyncio.gather(*(again_and_again(uids()[number::AT_ONCE]) for number in range(AT_ONCE)))
+
+
 def live_cost(server: Platform, object_id: int) -> float:
     """The same while one object's records go to subscribers."""
     followers = Followers(server, object_id, SUBSCRIBERS, nice=19)
@@ -119,6 +148,10 @@ def platform_rows(kind: str, before: Platform, after: Platform, folder: Path) ->
     """What is measured of two platforms."""
     if kind in ("ingest", "mapping"):
         yield Row(kind, lambda: ingest_cost(before), lambda: ingest_cost(after))
+    elif kind == "login":
+        for protocol, name in ((4, "login, MQTT 3.1.1"), (5, "login, MQTT 5")):
+            costs = (partial(login_cost, each, protocol) for each in (before, after))
+            yield Row(name, *costs)
     elif kind == "live":
         objects = [each.call("get_object_list", page_size=1)["data"][0]["id"] for each in (before, after)]
         name = f"live, {SUBSCRIBERS} subscribers"
@@ -190,7 +223,7 @@ def _brokered(peer: Peer, name: str) -> Measure:
 
 
 def main() -> None:
-    kinds = ("ingest", "mapping", "live", "broker", "gateway")
+    kinds = ("ingest", "mapping", "live", "login", "broker", "gateway")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", type=Path)
     parser.add_argument("after", type=Path)

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 
 class CuttingProxy:
     """Cuts the first ``cuts`` connections, each after 1 to ``steps`` pieces (what one read gives, in either direction);
-    later ones go through. ``port`` is where it listens."""
+    later ones go through. ``port`` is where it listens, 0: anywhere. At its end all that are left are cut."""
 
-    def __init__(self, target: int, *, cuts: int, steps: int) -> None:
-        self.port = 0
+    def __init__(self, target: int, *, cuts: int, steps: int, port: int = 0) -> None:
+        self.port = port
         self.made = 0
         self.cut = 0
         self._target, self._cuts, self._steps = target, cuts, steps
@@ -20,7 +20,7 @@ class CuttingProxy:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[CuttingProxy]:
-        server = await asyncio.start_server(self._serve, "127.0.0.1", 0, backlog=2_000)
+        server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, backlog=2_000)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield self

@@ -11,12 +11,8 @@ import pytest
 import sqlalchemy as sa
 from api_rig import PASSWORD, Rig, terminal_fields
 
-from terrazzo.audit import log
 from terrazzo.audit.entry import MASK
-from terrazzo.audit.log import AuditLog
-from terrazzo.database.tables.registry import AUDIT
 from terrazzo.errors import Unavailable
-from terrazzo.times import now_us
 
 
 async def entries(rig: Rig, who: str = "admin", **filters: Any) -> list[dict[str, Any]]:
@@ -144,20 +140,6 @@ async def test_filters_and_pages(rig: Rig) -> None:
     assert [each["uid"] for each in found] == ["t1", "t3"]
     answer = await rig.ask("get_audit_list", start_time="2021-01-01 00:00:00", end_time="2020-01-01 00:00:00")
     assert (answer["code"], answer["info"]) == (10401, "start_time: is after end_time")
-
-
-async def test_old_entries_are_forgotten_when_told_to(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log, "_FORGOTTEN_AT_ONCE", 2)
-    config = await rig.add_config()
-    for number in range(4):
-        await rig.add_terminal(f"t{number}", config_id=config)
-    audit = rig.services.audit
-    assert isinstance(audit, AuditLog)
-    everything = (await entries(rig, "root"))[0]["id"]
-    async with audit._database.writing() as connection:
-        await connection.execute(AUDIT.update().where(AUDIT.c.id < everything).values(time=5))
-    assert await audit.forget_before(now_us() - 86_400_000_000) == everything - 1
-    assert [each["uid"] for each in await entries(rig, "root")] == ["t3"]
 
 
 async def test_changes_at_the_same_time_each_leave_their_line(rig: Rig) -> None:

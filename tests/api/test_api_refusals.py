@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import json
 import re
+import shutil
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,6 +26,7 @@ from mqtt_bytes import login
 from platform_site import ROOT, Company, Peer, Site, peers, unix_s
 from terrazzo.cli import make_app
 from terrazzo.domain.refusals.reasons import REASONS, STRANGERS_ARE_TOLD
+from terrazzo.ports.control import SOCKET, at_folder
 from terrazzo_simulators.login import auto_password
 from waiting import close, until
 
@@ -71,8 +73,7 @@ class World:
         return float(found[1])
 
     async def why(self, uid: str, *options: str) -> str:
-        """What the command prints; without options for a running platform of what is written."""
-        await self.site.platform.messaging.refusals.write()
+        """What the command prints; without options of the platform that runs on the folder."""
         arguments = ["terminal", "why", uid, *(options or ("--data", str(self.folder)))]
         result = await asyncio.to_thread(CliRunner().invoke, make_app(), arguments)
         return result.output if result.exception is None else f"{result.exit_code}: {result.exception}"
@@ -321,7 +322,7 @@ async def test_each_way_to_be_refused(world: World, way: Way, protocol: int) -> 
     assert status["refusals"][0] == {name: value for name, value in frame.items() if name != "terminal_id"}
 
     printed = await world.why(uid)
-    assert printed.startswith(f"{uid}\n")
+    assert printed.startswith(f"{uid}: ")
     unproven = "" if way.proven else ", unproven"
     assert f"  {frame['time']}  {way.name} (0x{frame['reason_code']:02X}), from {_ADDRESS}{unproven}\n" in printed
     assert frame["text"] in printed
@@ -433,14 +434,41 @@ async def test_the_other_company_hears_and_reads_nothing(world: World) -> None:
     assert answer["code"] == 10404
 
 
-async def test_a_restart_keeps_them(world: World, tmp_path: Path) -> None:
-    """A copy of the folder says the same: nothing but the file is needed."""
-    await world.company.terminal("lasting-1")
+async def test_the_platform_that_runs_on_the_folder_says_it_at_once(world: World) -> None:
+    """Not five seconds later, and with what only it knows."""
+    await world.company.terminal("now-1")
     async with peers(world.site) as make:
-        await _connect(make, "lasting-1", 5, password="guess")
+        await _connect(make, "now-1", 5, password="guess")
+        assert "wrong_pin" in await world.why("now-1")
+        peer = make("now-1")
+        assert await peer.connect() == 0
+        assert "now-1: online since " in await world.why("now-1")
+    options = "--address", _ADDRESS, "--data", str(world.folder)
+    said = await asyncio.to_thread(CliRunner().invoke, make_app(), ["terminal", "why", *options])
+    assert said.output.startswith(f"{_ADDRESS}\n"), said.output
+
+
+@pytest.mark.parametrize("is_hung", [False, True])
+async def test_where_none_runs_the_folder_says_it(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_hung: bool
+) -> None:
+    """A copy of the folder says the same: nothing but the file is needed. Nor is a platform that stands still."""
+    uid = f"lasting-{is_hung:d}"
+    await world.company.terminal(uid)
+    async with peers(world.site) as make:
+        await _connect(make, uid, 5, password="guess")
     await world.site.platform.messaging.refusals.write()
-    printed = await world.why("lasting-1", "--json", "--data", str(world.folder))
-    assert [each["reason"] for each in json.loads(printed)["refusals"]] == ["wrong_pin"]
+    shutil.copytree(world.folder, tmp_path / "copy", ignore=shutil.ignore_patterns(SOCKET))
+    monkeypatch.setattr("terrazzo.cli.terminal._PATIENCE_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as hung:
+        if is_hung:
+            with at_folder(tmp_path / "copy") as address:
+                hung.bind(address)
+            hung.listen()
+        arguments = ["terminal", "why", uid, "--json", "--data", str(tmp_path / "copy")]
+        printed = await asyncio.to_thread(CliRunner().invoke, make_app(), arguments)
+    assert [each["reason"] for each in json.loads(printed.stdout)["refusals"]] == ["wrong_pin"]
+    assert ("does not answer; read in its data folder" in printed.stderr) is is_hung
 
 
 @pytest.mark.parametrize(

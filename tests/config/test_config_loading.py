@@ -32,6 +32,15 @@ def load(tmp_path: Path, toml: str = "", **environ: str) -> Config:
     return load_config(path, environ)
 
 
+@pytest.mark.parametrize(
+    ("older", "present", "counts"), [("0", "0", 0), ("90", "0", 90), ("0", "30", 30), ("90", "30", 30), ("7", "30", 7)]
+)
+def test_audit_entries_are_kept_one_way_whatever_it_is_called(older: str, present: str, counts: int) -> None:
+    given = {"TERRAZZO_AUDIT__RETENTION_DAYS": older, "TERRAZZO_RETENTION__AUDIT": present}
+    config = load_config(None, {**given, "TERRAZZO_RETENTION__EVENTS": "3"})
+    assert (config.kept_days.audit, config.kept_days.events) == (counts, 3)
+
+
 def test_defaults_are_those_that_clients_rely_on() -> None:
     config = load_config(None, {})
     assert config.data.dir == "./terrazzo-data"

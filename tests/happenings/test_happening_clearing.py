@@ -82,6 +82,24 @@ def test_what_is_acknowledged_is_cleared_too_and_a_kill_changes_nothing(plant: P
 
 
 @pytest.mark.parametrize("each_database", ["sqlite"], indirect=True)
+def test_what_cleared_itself_can_still_be_acknowledged_once(plant: Plant) -> None:
+    call = plant.platform.call
+    plant.report({"t": 90}, {"t": 70}, {"t": 95})
+    wait_standing(plant, ("HOT", "critical", "cleared", "condition"), ("HOT", "critical", "raised", ""))
+    still_open, over = plant.events()
+    seen = call("acknowledge_event", id=over["id"], comment="seen")
+    assert (seen["state"], seen["cleared_cause"], seen["acknowledged_by"]) == ("cleared", "condition", 1)
+    assert seen["acknowledged_at"]
+    again = call("acknowledge_events", ids=[over["id"]])[0]
+    assert again["acknowledged_at"] == seen["acknowledged_at"]
+    entry = call("get_audit_list", where_and=[["entity", "=", "event"]])["data"][0]
+    assert (entry["after"]["comment"], "acknowledged_at" in entry["after"]) == ("seen", True)
+    assert call("clear_event", id=still_open["id"])["cleared_cause"] == "user"
+    by_hand = call("acknowledge_event", id=still_open["id"])
+    assert (by_hand["state"], by_hand["acknowledged_at"]) == ("cleared", None), "a user has seen to it"
+
+
+@pytest.mark.parametrize("each_database", ["sqlite"], indirect=True)
 def test_a_replay_finds_them_cleared(plant: Plant) -> None:
     call = plant.platform.call
     plant.report({"t": 90}, {"t": 70}, {"t": 95})

@@ -237,9 +237,13 @@ async def test_it_runs_beside_the_platform(tmp_path: Path) -> None:
         refused = await rig.ask("update_company", "root", uid=await _uid(rig), retention_events=36_501)
         assert (refused["code"], refused["info"]) == (10401, "retention_events: expected int <= 36500")
         assert (await rig.ask("update_company", "admin", uid=await _uid(rig), retention_events=1))["code"] == 10403
+        await add(rig.platform.metadata.database, AUDIT, entry(400, None))
         tokens = rig.tokens
-    async with open_rig(tmp_path, tokens=tokens) as rig:
+    # the older name of retention.audit: one part deletes, whichever is given
+    async with open_rig(tmp_path, tokens=tokens, audit={"retention_days": 365}) as rig:
         await until(lambda: rig.platform.metadata.retention.deleted["events"] == 1)
+        await until(lambda: rig.platform.metadata.retention.deleted["audit"] == 1)
+        assert "audit retention" not in rig.platform.tasks.tasks
         assert [each["id"] for each in (await rig.call("get_event_list"))["data"]] == [2]
         async with rig.http.get("/metrics") as response:
             assert 'terrazzo_retention_deleted_total{kind="events"} 1.0' in await response.text()

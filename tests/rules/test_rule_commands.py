@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from rule_stand import Receiver
 from watch_stand import ROOT, Stand, watched_company
 
+from terrazzo.database.port import Conditions
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
-from terrazzo.rules.command_store import command_rows
+from terrazzo.rules import command_store
+from terrazzo.rules.command_store import RuleCommandRecords, command_rows
 from terrazzo.rules.schedule import next_run_us, runs_between, runs_of
 from terrazzo.times import DAY_US, format_iso, format_spaced, parse_time
 
@@ -162,6 +164,32 @@ async def test_what_the_control_table_does_not_have_is_refused_and_told(stand: S
     assert await stand.commands() == []
     (entry,) = await stand.audited("command_refused")
     assert "'FLY' is not in the object's control script" in json.loads(entry["after"])["reason"]
+
+
+async def test_what_was_refused_is_listed_with_its_reason_the_last_ones_of_each_rule(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_store, "MOST_REFUSED", 3)
+    (uid,) = await stand.terminals(1)
+    tank = await stand.tank(uid)
+    await stand.rule(**{**COLD, "command": "FLY"})
+    await stand.rule(**{**COLD, "loop_s": 0})
+    for _ in range(5):
+        await stand.happen(tank)
+        await stand.settle()
+        stand.now += 1_000_000
+    records = RuleCommandRecords(stand.database, zone=BERLIN)
+    refused = await records.page(stand.actor, conditions=Conditions([("state", "=", "refused")]))
+    assert [(row["rule_id"], row["cause_id"], row["command"]) for row in refused.rows] == [(1, tank, "FLY")] * 3
+    assert all("'FLY' is not in the object's control script" in row["reason"] for row in refused.rows)
+    assert [row["refused_us"] for row in refused.rows] == [stand.now - seconds * 1_000_000 for seconds in (1, 2, 3)]
+    given = await records.page(stand.actor, conditions=Conditions([("state", "=", "sent")]))
+    assert {(row["rule_id"], row["reason"]) for row in given.rows} == {(2, "")}
+    assert given.total == 5
+    assert (await records.page(Actor(user_id=9, username="x", company_id=9, role=Role.ADMIN))).total == 0
+    stand.now += 8 * DAY_US
+    await stand.settle()
+    assert (await records.page(stand.actor)).total == 0, "after a week they are forgotten"
 
 
 @only_sqlite

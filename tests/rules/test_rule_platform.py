@@ -115,6 +115,7 @@ def test_a_refused_terminal_is_told_of_and_an_event_gives_a_command(platform: Pl
     platform.call("update_object", uid=item["uid"], control_id=control)
     add_rule(platform, name="wrong", kinds=["refused"], window_s=0, **receiver.hook)
     add_rule(platform, name="cool", kinds=["event"], channel="none", command="COOL")
+    add_rule(platform, name="fly", kinds=["event"], channel="none", command="FLY")
     with socket.create_connection(("127.0.0.1", platform.mqtt)) as client:
         client.sendall(login("m1", "u-m1", "not the pin"))
         assert client.recv(4) == b"\x20\x02\x00\x04"
@@ -128,4 +129,10 @@ def test_a_refused_terminal_is_told_of_and_an_event_gives_a_command(platform: Pl
     assert (command["command"], command["value"], command["created_by"]) == ("COOL", "1", 0)
     names = {each["id"]: each["name"] for each in platform.call("get_rule_list")["data"]}
     assert names[command["rule_id"]] == "cool"
+    refused = wait_for(
+        lambda: platform.call("get_rule_command_list", where_and=[["state", "=", "refused"]])["data"], "the other one"
+    )
+    assert [(names[each["rule_id"]], each["command"], each["sent"]) for each in refused] == [("fly", "FLY", None)]
+    assert (refused[0]["object_id"], refused[0]["cause_id"]) == (str(item["id"]),) * 2
+    assert "'FLY' is not in the object's control script" in refused[0]["reason"]
     assert receiver.faults == []

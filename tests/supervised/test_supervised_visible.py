@@ -15,7 +15,6 @@ from terrazzo.ports.tasks import OnFailure
 
 NAMES = {
     "analysis",
-    "audit retention",
     "campaigns",
     "changes",
     "command expiry",

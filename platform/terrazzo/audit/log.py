@@ -20,8 +20,6 @@ from terrazzo.database.tables.registry import AUDIT
 from terrazzo.domain.actor import Actor
 from terrazzo.times import now_us
 
-_FORGOTTEN_AT_ONCE = 10_000  # rows that one transaction deletes, so that others get their turn
-
 _FIELDS: tuple[Field, ...] = (
     moment("time"),
     number("company_id", default=None),
@@ -103,17 +101,6 @@ class AuditLog:
             page = query.limit(page_size).offset((page_index - 1) * page_size)
             found = (await connection.execute(page)).mappings().all()
         return Rows([_row(row, self._secret_columns.get(row["entity"], ())) for row in found], total)
-
-    async def forget_before(self, time_us: int) -> int:
-        """Deletes entries older than ``time_us`` (UTC microseconds); returns how many there were."""
-        table, forgotten = AUDIT, 0
-        while True:
-            old = sa.select(table.c.id).where(table.c.time < time_us).limit(_FORGOTTEN_AT_ONCE)
-            async with self._database.writing() as connection:
-                deleted = (await connection.execute(table.delete().where(table.c.id.in_(old)))).rowcount
-            forgotten += deleted
-            if deleted < _FORGOTTEN_AT_ONCE:
-                return forgotten
 
 
 def _stored(entry: AuditEntry, time_us: int) -> dict[str, Any]:

@@ -20,12 +20,17 @@ class NotDone(OperationError):
 
 
 def ask_running(
-    data_dir: Path, question: dict[str, Any], on_line: Callable[[dict[str, Any]], None]
+    data_dir: Path,
+    question: dict[str, Any],
+    on_line: Callable[[dict[str, Any]], None],
+    *,
+    timeout_s: float | None = None,
 ) -> dict[str, Any] | None:
     """The answer of the platform that runs on a folder; None where none runs.
 
     Args:
         on_line: called with each line before the answer.
+        timeout_s: how long it may say nothing; None: as long as it likes.
 
     Raises:
         NotDone: it refused, failed, or ended meanwhile.
@@ -40,13 +45,27 @@ def ask_running(
             raise NotDone(
                 f"{data_dir}: the platform that runs there can't be asked: {error.strerror or error}"
             ) from None
-        connection.sendall(msgspec.json.encode(question) + b"\n")
-        with connection.makefile("rb") as lines:
-            while line := lines.readline(_MOST_BYTES):
-                told = msgspec.json.decode(line, type=dict[str, Any])
-                if "error" in told:
-                    raise NotDone(str(told["error"]))
-                if "result" in told:
-                    return dict(told["result"])
-                on_line(told)
-    raise NotDone(f"{data_dir}: the platform that ran there ended meanwhile; start the command again")
+        connection.settimeout(timeout_s)
+        try:
+            connection.sendall(msgspec.json.encode(question) + b"\n")
+            return _answer(connection, data_dir, on_line)
+        except TimeoutError:
+            raise NotDone(f"{data_dir}: the platform that runs there does not answer") from None
+        except (ConnectionError, msgspec.MsgspecError):
+            raise _ended(data_dir) from None
+
+
+def _answer(connection: socket.socket, data_dir: Path, on_line: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    with connection.makefile("rb") as lines:
+        while line := lines.readline(_MOST_BYTES):
+            told = msgspec.json.decode(line, type=dict[str, Any])
+            if "error" in told:
+                raise NotDone(str(told["error"]))
+            if "result" in told:
+                return dict(told["result"])
+            on_line(told)
+    raise _ended(data_dir)
+
+
+def _ended(data_dir: Path) -> NotDone:
+    return NotDone(f"{data_dir}: the platform that ran there ended meanwhile; start the command again")

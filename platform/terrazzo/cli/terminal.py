@@ -1,10 +1,14 @@
-"""``terrazzo terminal why``: why a terminal can't connect, asked of a running platform or read in its data folder."""
+"""``terrazzo terminal why``: why a terminal can't connect, asked of a running platform or read in its data folder.
+
+Where no platform is named it is the one that runs on the data folder, by its control socket; else the folder is read.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +25,8 @@ if TYPE_CHECKING:
     from terrazzo.domain.refusals.entry import RefusalEntry
 
 Status = dict[str, Any]
+
+_PATIENCE_S = 5.0  # with a platform that stands still: that is looked into at night, too
 
 _AskedUrl = Annotated[
     str | None,
@@ -64,10 +70,9 @@ def why(
     if asks:
         question = {"terminal_id": uid} if uid else {"address": address}
         status = _ask(question, url or DEFAULT_URL, user or "admin", token)
-    elif address:
-        status = _look_at(address, read_config(config, data))
     else:
-        status = asyncio.run(_look_up(uid, read_config(config, data)))
+        loaded = read_config(config, data)
+        status = _ask_here(uid, address, loaded) or _look(uid, address, loaded)
     if as_json:
         print(json.dumps(status, ensure_ascii=False))
     else:
@@ -82,6 +87,29 @@ def _ask(question: Mapping[str, str], url: str, user: str, token: str | None) ->
             return dict(client.call(action, **question))
     except ClientError as error:
         raise failed(error) from None
+
+
+def _ask_here(uid: str, address: str, config: Config) -> Status | None:
+    """What the platform says that runs on the data folder; None where none runs, or it doesn't answer.
+
+    Raises:
+        ConfigError: it has no terminal with this uid.
+    """
+    from terrazzo.cli.control import NotDone, ask_running
+
+    asked = {"do": "terminal_status", "terminal_id": uid} if uid else {"do": "address_refusals", "address": address}
+    try:
+        status = ask_running(config.data_dir, asked, lambda _line: None, timeout_s=_PATIENCE_S)
+    except NotDone as error:
+        print(f"{error}; read in its data folder, which is some seconds behind:", file=sys.stderr)
+        return None
+    if status == {}:
+        raise _nobody(uid)
+    return status
+
+
+def _look(uid: str, address: str, config: Config) -> Status:
+    return asyncio.run(_look_up(uid, config)) if uid else _look_at(address, config)
 
 
 async def _look_up(uid: str, config: Config) -> Status:
@@ -152,8 +180,12 @@ async def _find_id(uid: str, config: Config) -> int:
     finally:
         await database.close()
     if found is None:
-        raise ConfigError(f"{uid}: no terminal with this uid is registered; a terminal's client id has to be its uid")
+        raise _nobody(uid)
     return int(found)
+
+
+def _nobody(uid: str) -> ConfigError:
+    return ConfigError(f"{uid}: no terminal with this uid is registered; a terminal's client id has to be its uid")
 
 
 def _lines(status: Status) -> Iterator[str]:

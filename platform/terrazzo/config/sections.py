@@ -249,6 +249,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return ZoneInfo(self.time.zone)
 
     @property
+    def kept_days(self) -> RetentionSection:
+        """``[retention]``; of ``retention.audit`` and its older name, ``audit.retention_days``, the fewer days."""
+        given = [days for days in (self.retention.audit, self.audit.retention_days) if days]
+        return msgspec.structs.replace(self.retention, audit=min(given, default=0))
+
+    @property
     def store_dir(self) -> Path:
         """The folder of the embedded time-series store."""
         return self.data_dir / "series"

@@ -3,12 +3,13 @@
 ==============  ==================================  =========================
 to              from                                otherwise
 ==============  ==================================  =========================
-acknowledged    raised                              stays as it is
+acknowledged    raised                              stays as it is; see below
 cleared         raised, acknowledged                stays as it is
 ==============  ==================================  =========================
 
 Raised and acknowledged events are open. Users acknowledge; users clear, and so does what is said of the event's code
-beside its mapping (``cleared_cause`` tells which).
+beside its mapping (``cleared_cause`` tells which). One that has cleared itself before anybody acknowledged it can still
+be acknowledged: it stays cleared, and says who has seen it and when.
 """
 
 from __future__ import annotations
@@ -103,6 +104,11 @@ class EventRecords(CompanyRecords):
         """As ``move``, several events: all of them, or none where one can't be found."""
 
         async def step(connection: AsyncConnection, before: Row) -> dict[str, tuple[Any, Any]]:
+            if state == ACKNOWLEDGED and _cleared_itself_unseen(before):
+                now = self._clock()
+                seen = {"acknowledged_by": actor.user_id, "acknowledged_at": now}
+                await connection.execute(EVENT.update().where(EVENT.c.id == before["id"]).values(**seen))
+                return {"acknowledged_at": (None, _told(now))}
             if before["state"] not in STEPS[state]:
                 return {}
             await self._set_state(connection, actor, before["id"], state)
@@ -200,6 +206,10 @@ class EventRecords(CompanyRecords):
         for comment in (await connection.execute(query)).mappings() if by_id else ():
             by_id[comment["event_id"]]["comments"].append(dict(comment))
         return list(by_id.values())
+
+
+def _cleared_itself_unseen(row: Row) -> bool:
+    return row["state"] == CLEARED and row["cleared_cause"] not in ("", BY_USER) and row["acknowledged_at"] is None
 
 
 def _told(time_us: int | None) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from datetime import tzinfo
 from typing import Any
 
 import msgspec
@@ -11,15 +12,28 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.audit.entry import AuditEntry
 from terrazzo.audit.log import write_entries
+from terrazzo.database.company_records import CompanyRecords
 from terrazzo.database.database import Database
+from terrazzo.database.field import Field, moment, number, text
 from terrazzo.database.one_of import one_of
 from terrazzo.database.tables.messages import RULE_COMMAND
 from terrazzo.rules.rule import Rule
 
-WAITING, SENT = "waiting", "sent"
+WAITING, SENT, REFUSED = "waiting", "sent", "refused"
 MOST_AT_ONCE = 100  # commands that are handed over in a row
+MOST_REFUSED = 1_000  # commands that a rule was refused to give and that are kept, the last ones
 
 _columns = RULE_COMMAND.c
+_FIELDS: tuple[Field, ...] = (
+    number("rule_id"),
+    number("cause_id"),
+    number("object_id"),
+    text("command", 64),
+    text("value", 64),
+    text("state", 16),
+    moment("noted_us"),
+    text("reason", 0),
+)
 
 
 class RuleCommand(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,20 +112,40 @@ class CommandStore:
             where = _columns.id == command_id
             await connection.execute(RULE_COMMAND.update().where(where).values(state=SENT, sent_us=now))
 
-    async def drop(self, command_ids: Collection[int], entries: Iterable[AuditEntry], now: int) -> None:
-        """Commands are not given; ``entries`` say so in the audit log."""
+    async def drop(self, command_ids: Collection[int]) -> None:
+        """Forgets commands: nobody wants them any more."""
         async with self._database.writing() as connection:
             await connection.execute(RULE_COMMAND.delete().where(one_of(_columns.id, command_ids)))
+
+    async def refuse(self, command: RuleCommand, why: str, entries: Iterable[AuditEntry], now: int) -> None:
+        """A command is not given; ``entries`` say so in the audit log. Of a rule the last ``MOST_REFUSED`` are kept."""
+        change = {"state": REFUSED, "reason": why, "refused_us": now}
+        of_rule = sa.and_(_columns.rule_id == command.rule_id, _columns.state == REFUSED)
+        oldest = sa.select(_columns.id).where(of_rule).order_by(_columns.id.desc()).limit(1).offset(MOST_REFUSED)
+        async with self._database.writing() as connection:
+            await connection.execute(RULE_COMMAND.update().where(_columns.id == command.id).values(**change))
+            last = (await connection.execute(oldest)).scalar()
+            if last is not None:
+                await connection.execute(RULE_COMMAND.delete().where(of_rule, _columns.id <= last))
             await write_entries(connection, entries, now)
 
     async def forget_before(self, time_us: int) -> None:
-        """Deletes what was handed over before ``time_us``."""
+        """Deletes what was handed over or refused before ``time_us``."""
+        sent = sa.and_(_columns.state == SENT, _columns.sent_us < time_us)
+        refused = sa.and_(_columns.state == REFUSED, _columns.refused_us < time_us)
         async with self._database.writing() as connection:
-            await connection.execute(RULE_COMMAND.delete().where(_columns.state == SENT, _columns.sent_us < time_us))
+            await connection.execute(RULE_COMMAND.delete().where(sa.or_(sent, refused)))
 
     async def _read(self, query: sa.Select[Any]) -> list[RuleCommand]:
         async with self._database.reading() as connection:
             return [_command(row) for row in (await connection.execute(query)).mappings()]
+
+
+class RuleCommandRecords(CompanyRecords):
+    """What commands rules gave, were refused to give and have still to give, as pages."""
+
+    def __init__(self, database: Database, *, zone: tzinfo) -> None:
+        super().__init__(database, RULE_COMMAND, _FIELDS, moment="noted_us", zone=zone)
 
 
 def _command(row: sa.RowMapping) -> RuleCommand:

@@ -184,7 +184,7 @@ class RuleCommander:
     async def _give(self, command: RuleCommand) -> None:
         rule, now = self._active_rules.get(command.rule_id), self._clock()
         if rule is None:
-            await self._store.drop([command.id], [], now)  # stopped meanwhile
+            await self._store.drop([command.id])  # stopped meanwhile
             return
         refusal = self._guard.refusal(rule, command.cause_id, command.noted_us, now)
         if command.expires_us <= now:
@@ -220,7 +220,7 @@ class RuleCommander:
         self.stats.commands_refused += 1
         _log.warning("rule %d (%s) gives no command: %s", rule.id, rule.name, why)
         entries = [_entry(rule, command, why)] if self._is_audited(rule.id, why, now) else []
-        await self._store.drop([command.id], entries, now)
+        await self._store.refuse(command, why, entries, now)
 
     def _is_audited(self, rule_id: int, why: str, now: int) -> bool:
         """Whether a refusal comes into the audit log: the same one of a rule once an hour."""

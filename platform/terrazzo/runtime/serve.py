@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from terrazzo.backup.status import BackupStatus
+from terrazzo.backup.runner import BackupRunner
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.config.backup import S3, BackupSection
 from terrazzo.config.bridge import BridgeSection, bridge_settings
@@ -31,8 +31,9 @@ from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.providers import HttpCaller, Mailer
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure, Tasks
-from terrazzo.runtime.assembly.backups import start_backups
+from terrazzo.runtime.assembly.backups import backup_answerer, start_backups
 from terrazzo.runtime.assembly.certificates import open_tls
+from terrazzo.runtime.assembly.control import start_control
 from terrazzo.runtime.assembly.former_data import start_former_data
 from terrazzo.runtime.assembly.gateway import GatewayParts, GatewayServers, ListenAddresses
 from terrazzo.runtime.assembly.jobs import new_campaigns, start_replays
@@ -142,6 +143,7 @@ class Platform:
         replays = start_replays(
             config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
         )
+        backups = await self._start_backups()
         self.parts = parts = GatewayParts(
             store=store,
             metadata=metadata,
@@ -158,11 +160,12 @@ class Platform:
             tasks=self.tasks,
             former=former,
             watch=self.watch,
-            backups=await self._start_backups(),
+            backups=backups.status,
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
             tls=open_tls(config, self.terminals.broker),
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
+        await start_control(config, lifetime, self.gateway.services, {"backup": backup_answerer(backups, config)})
         return await self._listen(campaigns)
 
     async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
@@ -235,8 +238,8 @@ class Platform:
         self._lifetime.push_async_callback(messenger.stop)
         return messenger
 
-    async def _start_backups(self) -> BackupStatus:
-        runner = await start_backups(
+    async def _start_backups(self) -> BackupRunner:
+        return await start_backups(
             self.config,
             self._lifetime,
             database=self.metadata.database,
@@ -245,7 +248,6 @@ class Platform:
             bridges=self.terminals.bridges,
             open_target=lambda name: open_target(self.config.backup, name),
         )
-        return runner.status
 
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
         folder, packet_bytes = self.config.data_dir / "bridges", self.config.limits.mqtt_packet_bytes

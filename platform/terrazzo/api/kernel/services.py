@@ -50,6 +50,7 @@ from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
+from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.terminals.presence_log import PresenceLog
 from terrazzo.terminals.search import TerminalSearch
 from terrazzo.terminals.unknown import UnknownTerminals
@@ -405,6 +406,7 @@ class Services:
     presence_log: PresenceLog
     search: NameSearch
     object_log: ObjectLog
+    rule_commands: RuleCommandRecords
     event_definitions: EventDefinitions
     variable_definitions: VariableDefinitions
     report_reader: ReportReader

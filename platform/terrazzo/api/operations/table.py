@@ -18,6 +18,7 @@ from terrazzo.api.operations import (
     messages,
     pusher,
     replay,
+    rule_commands,
     search,
     session,
     statistics,
@@ -84,5 +85,6 @@ TABLE = OperationTable(
         *bulk.OPERATIONS,
         *rules.OPERATIONS,
         *messages.OPERATIONS,
+        *rule_commands.OPERATIONS,
     )
 )

@@ -32,5 +32,6 @@ REVISIONS = (
     "0037",
     "0038",
     "0039",
+    "0040",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -113,16 +113,20 @@ RULE_COMMAND = sa.Table(
     sa.Column("object_id", BIG, nullable=False),  # that is commanded
     sa.Column("command", sa.String(64), nullable=False),
     sa.Column("value", sa.String(64), nullable=False),
-    sa.Column("state", sa.String(16), nullable=False),  # waiting | sent
+    sa.Column("state", sa.String(16), nullable=False),  # waiting | sent | refused
     sa.Column("noted_us", BIG, nullable=False),
     sa.Column("expires_us", BIG, nullable=False),
     sa.Column("run_us", BIG),  # of a schedule: the time that has come
     sa.Column("sent_us", BIG),
+    sa.Column("reason", sa.Text, nullable=False, server_default=""),  # of a refused one
+    sa.Column("refused_us", BIG),
     sa.Index(None, "state", "id"),
     sa.Index(None, "rule_id", "sent_us"),
     sa.Index(None, "run_us"),
+    sa.Index("ix_rule_command_company_id_noted_us_id", "company_id", "noted_us", "id"),
+    sa.Index("ix_rule_command_rule_id_state_id", "rule_id", "state", "id"),
     sqlite_autoincrement=True,
 )
-"""Commands that rules give: written with what they answer to, then handed over; refused ones are gone."""
+"""Commands that rules give: written with what they answer to, then handed over or refused, and kept for some days."""
 
 MESSAGES = (MESSAGE, MESSAGE_FILE, RULE_NOTICE, RULE_CONDITION, HEARTBEAT, RULE_COMMAND)

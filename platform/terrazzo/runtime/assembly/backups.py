@@ -6,30 +6,26 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from terrazzo.backup.key_sealing import PassphraseUnusable
-from terrazzo.backup.manifest import BackupDamaged, Manifest
+from terrazzo.backup.manifest import Manifest
 from terrazzo.backup.runner import LOOK_S, BackupRunner
 from terrazzo.backup.snapshot import Checkpointed
 from terrazzo.backup.status import BackupStatus
 from terrazzo.config.sections import Config
 from terrazzo.database.database import Database
 from terrazzo.embedded.bridges import load_broker_id
-from terrazzo.errors import BadParameter, OperationError
-from terrazzo.ports.backup_target import BackupTarget, TargetFailed
+from terrazzo.errors import BadParameter
+from terrazzo.ports.backup_target import BackupTarget
 from terrazzo.ports.bridge import Bridge
-from terrazzo.ports.store import StoreUnavailable, TimeSeriesStore
+from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.runtime.build_info import build_info
-from terrazzo.runtime.control_socket import ControlSocket, Say
+from terrazzo.runtime.control_socket import Answerer, Say
 from terrazzo.runtime.lifetime import Lifetime
 from terrazzo.times import now_us
 from terrazzo_broker.broker import Broker
-from terrazzo_broker.storage import StorageError
 
 OpenTarget = Callable[[str], BackupTarget]
 """Opens the target with a name as in ``backup.target``; raises ``TargetFailed``."""
-
-_EXPECTED = (OperationError, StoreUnavailable, StorageError, TargetFailed, BackupDamaged, PassphraseUnusable, OSError)
 
 
 def new_backup_runner(
@@ -64,7 +60,7 @@ async def start_backups(
     bridges: Sequence[Bridge],
     open_target: OpenTarget,
 ) -> BackupRunner:
-    """Starts the schedule, and the socket by which ``terrazzo backup`` asks."""
+    """Starts the schedule."""
     parts: dict[str, Checkpointed] = {"broker": broker}
     parts |= {f"bridges/{each.name}": each for each in bridges}
     parts[config.store_dir.name if config.store.kind == "embedded" else "spool"] = store
@@ -72,14 +68,16 @@ async def start_backups(
     await runner.clear()
     looking = lifetime.tasks.repeat("backup", LOOK_S, runner.look, OnFailure.RESTART)
     lifetime.push_async_callback(looking.stop)
+    return runner
+
+
+def backup_answerer(runner: BackupRunner, config: Config) -> Answerer:
+    """Makes a backup when ``terrazzo backup`` asks for it."""
 
     async def answer(question: dict[str, Any], say: Say) -> dict[str, Any]:
         return await _make(runner, config.backup.target, question, say)
 
-    control = ControlSocket(config.data_dir, {"backup": answer}, expected=_EXPECTED)
-    await control.start()
-    lifetime.push_async_callback(control.stop)
-    return runner
+    return answer
 
 
 async def _make(runner: BackupRunner, configured: str, question: dict[str, Any], say: Say) -> dict[str, Any]:

@@ -34,6 +34,7 @@ from terrazzo.metadata.name_search import NameSearch
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.variable_definitions import VariableDefinitions
 from terrazzo.ports.store import TimeSeriesStore
+from terrazzo.rules.command_store import RuleCommandRecords
 from terrazzo.runtime.assembly.backup_metrics import BACKUPS
 from terrazzo.runtime.assembly.bridge_metrics import bridge_metrics
 from terrazzo.runtime.assembly.certificates import Tls
@@ -214,6 +215,7 @@ class GatewayServers:
             "attention": self._parts.views.attention,
             "presence_log": self._parts.messaging.presence_log,
             "object_log": ObjectLog(metadata.database),
+            "rule_commands": RuleCommandRecords(metadata.database, zone=self._config.zone),
             "search": NameSearch(metadata.database, metadata.registry),
             "variable_definitions": VariableDefinitions(metadata.entities.mappings),
         }

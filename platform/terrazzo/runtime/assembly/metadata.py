@@ -32,12 +32,10 @@ from terrazzo.metadata.sealed_columns import seal_clear
 from terrazzo.ports.tasks import OnFailure
 from terrazzo.retry import Retry
 from terrazzo.runtime.lifetime import Lifetime
-from terrazzo.times import DAY_US
 
 _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5  # between looks at what other processes changed: a second at most until it is in force
-_RETENTION_S = 3_600.0
 _CHANGES = Retry(first_s=0.2, most_s=5.0, attempts=10)  # then others' changes have been ignored for too long
 
 
@@ -95,7 +93,7 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     poll = partial(_poll, changes, lifetime, partial(token_key.follow, tokens))
     following = lifetime.tasks.repeat("changes", _POLL_S, poll, OnFailure.RESTART, retry=_CHANGES)
     lifetime.push_async_callback(following.stop)
-    audit = _open_audit(config, database, lifetime, clock=clock)
+    audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
     return Metadata(
         database=database,
         registry=registry,
@@ -115,25 +113,10 @@ async def open_metadata(config: Config, lifetime: Lifetime, *, clock: Callable[[
     )
 
 
-def _open_audit(config: Config, database: Database, lifetime: Lifetime, *, clock: Callable[[], int]) -> AuditLog:
-    """The audit log; entries older than ``audit.retention_days`` are forgotten each hour."""
-    audit = AuditLog(database, zone=config.zone, clock=clock, secret_columns=secret_columns(ENTITIES))
-    days = config.audit.retention_days
-    if days:
-        forgetting = lifetime.tasks.repeat(
-            "audit retention",
-            _RETENTION_S,
-            lambda: audit.forget_before(clock() - days * DAY_US),
-            OnFailure.RESTART,
-        )
-        lifetime.push_async_callback(forgetting.stop)
-    return audit
-
-
 def _start_retention(
     config: Config, database: Database, quotas: EventQuotas, lifetime: Lifetime, *, clock: Callable[[], int]
 ) -> RetentionStats:
-    retention = Retention(database, config.retention, quotas=quotas, clock=clock)
+    retention = Retention(database, config.kept_days, quotas=quotas, clock=clock)
     deleting = lifetime.tasks.repeat("retention of records", LOOK_S, retention.run, OnFailure.RESTART)
     lifetime.push_async_callback(deleting.stop)
     return retention.stats

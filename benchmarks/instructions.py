@@ -249,9 +249,11 @@ async def logins(found: Counter[str], *, protocol: int, rounds: int = 100) -> in
     from mqtt_bytes import login
 
     async with _platform() as (reader, writer, token, port):
-        config = json.loads(await _call(reader, writer, {"action": "create_terminal_config", "name": "c"}, token))
-        of_terminal = {"uid": "t", "name": "t", "type": "Other", "mode": "pwd", "config_id": config["result"]["uid"]}
-        request = {"action": "create_terminal", **of_terminal, "username": "u-t", "pin": "pin-of-terminal"}
+        made = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+        config = await _call(reader, writer, {"action": "create_terminal_config", "name": "c", **made}, token)
+        made |= {"config_id": json.loads(config)["result"]["uid"], "access": "all", "topic": "all", "type": "Other"}
+        made |= {"uid": "t", "name": "t", "mode": "pwd", "username": "u-t", "pin": "pin-of-terminal"}
+        request = {"action": "create_terminal", **made}
         assert b'"code":200' in await _call(reader, writer, request, token)
         packet = login("t", "u-t", "pin-of-terminal", protocol=protocol)
 

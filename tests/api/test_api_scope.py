@@ -166,6 +166,7 @@ SPECIAL: dict[str, Special] = {
     "create_campaign": Special(fields={"unit": "LUA"}),
     "get_campaign_terminal_list": Special(fields={"uid": "@campaign"}, unmarked="uids and states of terminals only"),
     **dict.fromkeys(("pause_campaign", "resume_campaign", "abort_campaign"), Special(fields={"uid": "@campaign"})),
+    "get_rule_command_list": Special(unmarked="no rule has commanded here"),
     "get_audit_list": Special(fields={"username": None, "start_time": None}),
     **{
         f"{verb}_{name}": Special(fields={"script": rows})

@@ -99,6 +99,12 @@ class Device:
         ]
         return known[::-1]
 
+    def curves(self, **asked: Any) -> dict[str, list[float]]:
+        """The values of the chart by name, the oldest first."""
+        span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "points": 100_000}
+        found = self.platform.call("get_grid_chart", terminal_id=self.uid, **span, **asked)["data"]
+        return {name: curve["values"] for name, curve in found.items()}
+
     def rejects(self) -> list[tuple[str, bytes]]:
         found = self.platform.call("get_reject_list", terminal_id=self.uid)["data"]
         return [(each["reason"], base64.b64decode(each["payload"])) for each in reversed(found)]
@@ -124,6 +130,8 @@ def test_arrays_from_end_to_end(platform: Platform) -> None:
         {"T": 1},
     ]
     assert [each["payload"] for each in device.exported(keys="T")] == [{"T": 21.5}, {"T": 90}, {"T": 1}]
+    assert device.curves() == {"DOOR": [1], "T": [21.5, 90, 1], "Time": [1700000000]}
+    assert device.curves(keys=["T", "none"]) == {"T": [21.5, 90, 1], "none": []}
     assert device.report(b'{"T": 5}', topic="p") == [0], "what the platform reads itself are objects"
 
 
@@ -137,6 +145,7 @@ def test_the_documents_decoder_from_end_to_end(platform: Platform) -> None:
     assert device.rejects() == [("the decoder refuses it: ValueError: a frame has 4 bytes, this one 3", b"abc")]
     exported = [each["payload"] for each in device.exported()]
     assert exported[0] == {"Temperature": 21.5, "Humidity": 48, "Rain": True}
+    assert device.curves() == {"Humidity": [48, 123], "Rain": [1, 1], "Temperature": [21.5, 21.5]}
     metrics = fetch(platform, "/metrics")
     assert "terrazzo_decoder_payloads_total" in metrics
     assert 'terrazzo_ingest_rejects_total{kind="decoder"} 1.0' in metrics

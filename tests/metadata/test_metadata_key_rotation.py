@@ -214,8 +214,6 @@ LATER_INDEXES = (
     "ix_event_object_id_code_state",
     "ix_event_clear_at_id",
     "ix_user_sso_hash",
-    "ix_rule_command_company_id_noted_us_id",
-    "ix_rule_command_rule_id_state_id",
 )
 LATER_COLUMNS = (
     ("terminal", "series"),

@@ -191,7 +191,7 @@ def _nobody(uid: str) -> ConfigError:
 def _lines(status: Status) -> Iterator[str]:
     yield visible(f"{status['terminal_id']}{_connection(status)}" if "terminal_id" in status else status["address"])
     for each in status["refusals"]:
-        yield from _entry(each, of_whom="" if "address" in status else ", unproven")
+        yield from _entry(each, of_whom=", unproven" if "terminal_id" in status else "")
     if not status["refusals"]:
         yield "  nothing was refused"
     if status.get("address_refusals"):

@@ -51,6 +51,10 @@ class ReportReader:
         await self._decode(waiting, found)
         return found
 
+    def reads(self, series: str) -> bool:
+        """Whether reports of a series may be stored as something else than objects of points."""
+        return self._form_of(series) is not None
+
     async def points(self, form: PayloadForm, topic: str, payload: bytes) -> bytes:
         """The points of one payload under a form, as a JSON object; raises ``Reject`` and ``OSError``."""
         if form.decoder:
@@ -73,12 +77,16 @@ class ReportReader:
         if not self._registry.forms:
             return forms
         for series in {record.series for record in records}:
-            if not channel_of(series):
-                continue
-            terminal = self._registry.terminal_of_series(series_name_in(series))
-            if terminal is not None and terminal.form is not None and channel_of(series) in terminal.form.channels:
-                forms[series] = terminal.form
+            form = self._form_of(series)
+            if form is not None:
+                forms[series] = form
         return forms
+
+    def _form_of(self, series: str) -> PayloadForm | None:
+        channel = channel_of(series)
+        terminal = self._registry.terminal_of_series(series_name_in(series)) if channel else None
+        form = None if terminal is None else terminal.form
+        return form if form is not None and channel in form.channels else None
 
 
 def _read_array(form: PayloadForm, body: bytes) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 import msgspec
@@ -15,6 +15,7 @@ from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.api.operations.history.mosaic import Keys
+from terrazzo.api.operations.history.read_curves import read_curves
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
@@ -85,24 +86,32 @@ def _doubles(numbers: Sequence[float]) -> bytes:
 async def handle_get_mosaic_chart(services: Services, actor: Actor, request: MosaicChart) -> Chart:
     """The curves of an object's variables."""
     series = f"m/{await find_object(services, actor, request.object_id)}"
-    return await _chart(services.store, [series], request)
+    return await _chart(services, [series], request)
 
 
 async def handle_get_grid_chart(services: Services, actor: Actor, request: GridChart) -> Chart:
     """The curves of a terminal's points; one that comes on several topics is one curve."""
-    return await _chart(services.store, await grid_series(services, actor, request), request)
+    return await _chart(services, await grid_series(services, actor, request), request)
 
 
-async def _chart(store: TimeSeriesStore, series: Sequence[str], request: ChartRequest) -> Chart:
+async def _chart(services: Services, series: Sequence[str], request: ChartRequest) -> Chart:
     start_us, end_us = request.start_time.time_us, request.end_time.time_us
     if start_us > end_us:
         raise BadParameter("start_time", "is after end_time")
-    keys = request.keys.names or await _names(store, series, start_us, end_us)
     buckets = max(1, request.points // _A_BUCKET // max(1, len(series)))
     bucket_us = (end_us - start_us) // buckets + 1
-    each = [
-        await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=start_us) for name in series
+    wanted, store = request.keys.names, services.store
+    plain = [name for name in series if not services.report_reader.reads(name)]
+    each: list[Mapping[str, Curve]] = [
+        await read_curves(services, name, wanted, start_us, end_us, bucket_us=bucket_us)
+        for name in series
+        if name not in plain
     ]
+    keys = wanted or sorted(
+        {*await _names(store, plain, start_us, end_us), *(name for found in each for name in found)}
+    )
+    for name in plain:
+        each.append(await store.extremes(name, keys, start_us, end_us, bucket_us=bucket_us, origin_us=start_us))
     found, pauses = {}, LoopPauses()
     for key in keys:
         found[key] = _joined([curves[key] for curves in each if key in curves])

@@ -1,0 +1,51 @@
+"""Curves of reports that aren't stored as objects of points: read as their configuration says, and thinned out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+
+import msgspec
+
+from terrazzo.api.kernel.services import Services
+from terrazzo.domain.payload import Points, Reject, decode, flatten
+from terrazzo.domain.thin_curve import ThinCurve
+from terrazzo.errors import BadParameter
+from terrazzo.loop_pauses import LoopPauses
+from terrazzo.ports.store import Curve
+
+MOST_READ = 20_000  # reports of a series, each of which is read anew: a decoder takes some thousands a second for all
+
+
+async def read_curves(
+    services: Services, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int
+) -> Mapping[str, Curve]:
+    """The curves of a series by name; of all names where ``keys`` is empty.
+
+    Raises:
+        BadParameter: there are more reports than are read for one chart.
+    """
+    curves: dict[str, ThinCurve] = {key: ThinCurve(bucket_us=bucket_us, origin_us=start_us) for key in keys}
+    count, pauses = 0, LoopPauses()
+    async for records in services.store.scan([series], start_us, end_us):
+        count += len(records)
+        if count > MOST_READ:
+            raise BadParameter(
+                "start_time", f"more than {MOST_READ} reports that a decoder or a list of names reads; ask for less"
+            )
+        for record in await services.report_reader.read(records):
+            for name, value in _points(record.body).items():
+                if name not in curves and not keys:
+                    curves[name] = ThinCurve(bucket_us=bucket_us, origin_us=start_us)
+                if name in curves and isinstance(value, bool | int | float) and isfinite(value):
+                    curves[name].add(record.time_us, float(value))
+            await pauses.pause()
+    return {name: Curve(*curve.finish()) for name, curve in curves.items()}
+
+
+def _points(body: bytes) -> Points:
+    """The points of a report by their dotted names; none where it can't be read."""
+    try:
+        return flatten(decode(body))
+    except (Reject, msgspec.MsgspecError):
+        return {}

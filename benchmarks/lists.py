@@ -1,7 +1,8 @@
 """Pages of a list of 100,000 terminals, through the running platform, on SQLite or on PostgreSQL.
 
-``python benchmarks/lists.py [--terminals N] [--postgresql URL] [--repeats N]`` fills an empty database, starts Terrazzo
-on it and asks for pages over HTTP: early and late, filtered and sorted, by a super user and a company admin.
+``python benchmarks/lists.py [--terminals N] [--postgresql URL] [--repeats N] [--only TEXT]`` fills an empty database,
+starts Terrazzo on it and asks for pages over HTTP: early and late, filtered and sorted, by a super user and a company
+admin. Of the terminals' configurations nine in ten are confirmed, the others differ or were not reported.
 Prints the median and the worst time of each, and the CPU time of the platform, which hardly suffers from neighbours.
 ``URL`` is of an empty PostgreSQL database; without it, SQLite.
 """
@@ -27,6 +28,7 @@ from cpu_clock import cpu_seconds
 from running import PASSWORD, Platform
 from terrazzo.crypto.secrets import Secrets
 from terrazzo.database.database import Database
+from terrazzo.database.tables.configurations import TERMINAL_CONFIGURATION
 from terrazzo.metadata.definitions.registry import CONFIGURATION, TERMINAL
 
 _CHUNK = 5_000
@@ -62,6 +64,9 @@ REQUESTS: dict[str, dict[str, Any]] = {
     },
     "order_by username, middle page": {"page_index": 2_500, "order_by": ["username", "asc"]},
     "order_by activated (no index), middle page": {"page_index": 2_500, "order_by": ["activated", "asc"]},
+    "configuration agrees, middle page": {"page_index": 2_500, "configuration": "agrees"},
+    "configuration differs": {"configuration": "differs"},
+    "configuration unreported, order_by name": {"configuration": "unreported", "order_by": ["name", "asc"]},
     "name or username like %77%": {"where_or": [["name", "like", "%77%"], ["username", "like", "%77%"]]},
 }
 
@@ -91,6 +96,18 @@ def rows(start: int, company: int, config: int, pin: str) -> list[dict[str, Any]
     ]
 
 
+def states(company: int) -> sa.Insert:
+    """How far each terminal is with its configuration."""
+    columns, number = TERMINAL.table.c, TERMINAL.table.c.id % 20
+    state = sa.case((number == 0, "differs"), (number == 1, "sent"), else_="confirmed")
+    reported = sa.case((number == 1, sa.null()), else_=columns.last_modified)
+    found = sa.select(
+        columns.id, sa.literal(company), sa.literal("v"), state, columns.created, reported, sa.literal("[]")
+    )
+    names = ["terminal_id", "company_id", "version", "state", "since_us", "reported_us", "difference"]
+    return TERMINAL_CONFIGURATION.insert().from_select(names, found)
+
+
 async def fill(folder: Path, url: str, count: int, company: int) -> None:
     """Straight into the table: how fast records are made is measured elsewhere."""
     database = await Database.open(url, data_dir=folder, upgrade=False)
@@ -100,6 +117,7 @@ async def fill(folder: Path, url: str, count: int, company: int) -> None:
         config = (await connection.execute(query)).scalars().first()
         for start in range(0, count, _CHUNK):
             await connection.execute(TERMINAL.table.insert(), rows(start, company, int(config or 0), pin))
+        await connection.execute(states(company))
     if url:  # PostgreSQL does it by itself a minute later
         async with database.engine.connect() as connection:
             await connection.execution_options(isolation_level="AUTOCOMMIT")
@@ -150,6 +168,8 @@ def run(name: str, url: str, arguments: argparse.Namespace) -> None:
         with platform.again() as again:
             clients = {"super": Client(again, "admin"), "admin": Client(again, "fleet-admin")}
             for title, request in REQUESTS.items():
+                if arguments.only not in title:
+                    continue
                 for who, client in clients.items():
                     figures = measure(client, request, arguments.terminals, arguments.repeats, again.pid)
                     print(f"| {name} | {title} | {who} |", *(f"{each:.1f} |" for each in figures), flush=True)
@@ -160,6 +180,7 @@ def main() -> None:
     parser.add_argument("--terminals", type=int, default=100_000)
     parser.add_argument("--postgresql", metavar="URL", default="")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", default="", help="pages with this in their names")
     arguments = parser.parse_args()
     print("| database | page | who | median ms | worst ms | CPU ms |\n| --- | --- | --- | ---: | ---: | ---: |")
     if not arguments.postgresql:

@@ -6,7 +6,7 @@ The long form (``make long``) has 1,000 terminals with pins and 100 with certifi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,7 +61,9 @@ async def factory(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Fac
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("mode", ["pwd", "auto", "cert"])
 @pytest.mark.parametrize("protocol", ["3.1.1", "5.0"])
-async def test_a_fleet_comes_in_and_reports(factory: Factory, protocol: str, mode: str) -> None:
+async def test_a_fleet_comes_in_and_reports(
+    factory: Factory, protocol: str, mode: str, record_property: Callable[[str, object], None]
+) -> None:
     site, count = factory.site, CERTIFICATES if mode == "cert" else PINS
     company = await site.company(f"{protocol}-{mode}")
     values = {"name": "k", "uses": count, "prefix": f"{mode}-{protocol}-", "config_id": company.config, "mode": mode}
@@ -73,7 +75,7 @@ async def test_a_fleet_comes_in_and_reports(factory: Factory, protocol: str, mod
     async with CuttingProxy(target, cuts=count * CUTS, steps=STEPS).running() as proxy:
         options = FleetOptions(
             link=LinkOptions(port=proxy.port, tls=tls),
-            habits=Habits(interval_s=0.5, backoff_s=0.02, backoff_most_s=0.5),
+            habits=Habits(interval_s=rounds(1, 10) / 2, backoff_s=0.02, backoff_most_s=0.5),
             connect_rate=0,
             claim_key=f"{protocol} {mode}",
         )
@@ -85,6 +87,8 @@ async def test_a_fleet_comes_in_and_reports(factory: Factory, protocol: str, mod
                 device.cut()
             await until(lambda: fleet.statistics.acknowledged > 3 * count, timeout_s=LONGEST_S)
         assert proxy.cut > count * CUTS / 2  # the others ended by themselves before
+    for name, value in (("connections", proxy.made), ("cut", proxy.cut), ("claims", fleet.statistics.claims)):
+        record_property(name, value)  # --junitxml has them
     await _has_come_in(factory, company, fleet, key["uid"])
 
 

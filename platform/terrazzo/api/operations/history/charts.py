@@ -15,7 +15,7 @@ from terrazzo.api.kernel.scope import find_object
 from terrazzo.api.kernel.services import Services
 from terrazzo.api.operations.history.grid import grid_series
 from terrazzo.api.operations.history.mosaic import Keys
-from terrazzo.api.operations.history.read_curves import read_curves
+from terrazzo.api.operations.history.read_curves import curves_of_reports
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
@@ -103,7 +103,7 @@ async def _chart(services: Services, series: Sequence[str], request: ChartReques
     wanted, store = request.keys.names, services.store
     plain = [name for name in series if not services.report_reader.reads(name)]
     each: list[Mapping[str, Curve]] = [
-        await read_curves(services, name, wanted, start_us, end_us, bucket_us=bucket_us)
+        await curves_of_reports(services, name, wanted, start_us, end_us, bucket_us=bucket_us)
         for name in series
         if name not in plain
     ]

@@ -17,7 +17,7 @@ from terrazzo.ports.store import Curve
 MOST_READ = 20_000  # reports of a series, each of which is read anew: a decoder takes some thousands a second for all
 
 
-async def read_curves(
+async def curves_of_reports(
     services: Services, series: str, keys: Sequence[str], start_us: int, end_us: int, *, bucket_us: int
 ) -> Mapping[str, Curve]:
     """The curves of a series by name; of all names where ``keys`` is empty.

@@ -47,7 +47,12 @@ async def test_a_chart_of_arrays_reads_so_many_reports(tmp_path: Path, monkeypat
         await rig.platform.store.append(
             [Record(f"g/{series}/r", 1_700_000_000_000_000 + n, body) for n, body in enumerate(bodies)]
         )
-        asked = {"terminal_id": "t1", "start_time": "2023-11-14 00:00:00", "end_time": "2023-11-15 00:00:00"}
+        asked = {
+            "terminal_id": "t1",
+            "keys": [],
+            "start_time": "2023-11-14 00:00:00",
+            "end_time": "2023-11-15 00:00:00",
+        }
         chart = await rig.call("get_grid_chart", points=4, **asked)
         assert {name: curve["values"] for name, curve in chart["data"].items()} == {"T": [0, 49], "W": [50, 1]}
         monkeypatch.setattr(read_curves, "MOST_READ", 49)

@@ -49,7 +49,7 @@ async def test_a_chart_of_arrays_reads_so_many_reports(tmp_path: Path, monkeypat
         )
         asked = {
             "terminal_id": "t1",
-            "keys": [],
+            "keys": "*",
             "start_time": "2023-11-14 00:00:00",
             "end_time": "2023-11-15 00:00:00",
         }

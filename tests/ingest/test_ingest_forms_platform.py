@@ -102,7 +102,7 @@ class Device:
     def curves(self, **asked: Any) -> dict[str, list[float]]:
         """The values of the chart by name, the oldest first."""
         span = {"start_time": "2000-01-01 00:00:00", "end_time": "2100-01-01 00:00:00", "points": 100_000}
-        found = self.platform.call("get_grid_chart", terminal_id=self.uid, **span, **{"keys": [], **asked})["data"]
+        found = self.platform.call("get_grid_chart", terminal_id=self.uid, **span, **{"keys": "*", **asked})["data"]
         return {name: curve["values"] for name, curve in found.items()}
 
     def rejects(self) -> list[tuple[str, bytes]]:

@@ -14,7 +14,6 @@ MOST = {
     "ingest, one by one": 480,
     "mapping, one by one": 1_100,
     "live, WebSocket, 1 subscriber": 390,
-    "login, MQTT 5": 4_000,
     "gateway, ping": 800,
     "gateway, a page by key": 2_050,
 }

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from terrazzo.api.operations.history import read_curves
-from terrazzo.domain.thin_curve import ThinCurve
+from terrazzo.api.operations.history.thin_curve import ThinCurve
 from terrazzo.ports.store import Record
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.extremes import Extremes

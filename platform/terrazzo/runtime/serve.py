@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from terrazzo.backup.runner import BackupRunner
+from terrazzo.backup.status import BackupStatus
 from terrazzo.campaigns.runner import CampaignRunner
 from terrazzo.config.backup import S3, BackupSection
 from terrazzo.config.bridge import BridgeSection, bridge_settings
@@ -143,7 +143,6 @@ class Platform:
         replays = start_replays(
             config, lifetime, store=store, metadata=metadata, objects=objects, messaging=messaging, clock=clock
         )
-        backups = await self._start_backups()
         self.parts = parts = GatewayParts(
             store=store,
             metadata=metadata,
@@ -160,15 +159,16 @@ class Platform:
             tasks=self.tasks,
             former=former,
             watch=self.watch,
-            backups=backups.status,
+            backups=await self._start_backups(),
             memory=MemoryShares(memory_ceiling(config.limits.memory_mib)),
             tls=open_tls(config, self.terminals.broker),
         )
         self.gateway = GatewayServers(config, parts, clock=clock)
-        await start_control(config, lifetime, self.gateway.services, {"backup": backup_answerer(backups, config)})
         return await self._listen(campaigns)
 
     async def _listen(self, campaigns: CampaignRunner) -> ListenAddresses:
+        asked = {"backup": backup_answerer(self._backups, self.config)}
+        await start_control(self.config, self._lifetime, self.gateway.services, asked)
         share_memory(
             self.parts.memory,
             self._lifetime,
@@ -238,8 +238,8 @@ class Platform:
         self._lifetime.push_async_callback(messenger.stop)
         return messenger
 
-    async def _start_backups(self) -> BackupRunner:
-        return await start_backups(
+    async def _start_backups(self) -> BackupStatus:
+        self._backups = await start_backups(
             self.config,
             self._lifetime,
             database=self.metadata.database,
@@ -248,6 +248,7 @@ class Platform:
             bridges=self.terminals.bridges,
             open_target=lambda name: open_target(self.config.backup, name),
         )
+        return self._backups.status
 
     def _new_bridges(self, local: EmbeddedBridges) -> Sequence[Bridge]:
         folder, packet_bytes = self.config.data_dir / "bridges", self.config.limits.mqtt_packet_bytes

@@ -18,7 +18,6 @@ from terrazzo.api.operations import (
     messages,
     pusher,
     replay,
-    rule_commands,
     search,
     session,
     statistics,
@@ -36,7 +35,16 @@ from terrazzo.api.operations.entities import (
     variable_definitions,
 )
 from terrazzo.api.operations.event_handling import batches
-from terrazzo.api.operations.history import charts, former_terminals, grid, mosaic, object_log, presence, rejects
+from terrazzo.api.operations.history import (
+    charts,
+    former_terminals,
+    grid,
+    mosaic,
+    object_log,
+    presence,
+    rejects,
+    rule_commands,
+)
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
 

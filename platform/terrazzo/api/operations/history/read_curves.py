@@ -8,8 +8,8 @@ from math import isfinite
 import msgspec
 
 from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.history.thin_curve import ThinCurve
 from terrazzo.domain.payload import Points, Reject, decode, flatten
-from terrazzo.domain.thin_curve import ThinCurve
 from terrazzo.errors import BadParameter
 from terrazzo.loop_pauses import LoopPauses
 from terrazzo.ports.store import Curve

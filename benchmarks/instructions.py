@@ -57,31 +57,36 @@ def counted(found: Counter[str]) -> Iterator[None]:
         sys.settrace(None)
 
 
-async def broker(found: Counter[str], *, qos: int, batch: int, rounds: int = 40) -> int:
-    """Publishes on two topics in turn, ``batch`` in a read, to one subscriber; how many."""
+async def broker(found: Counter[str], *, qos: int, batch: int, receivers: int = 1, rounds: int = 40) -> int:
+    """Publishes on two topics in turn, ``batch`` in a read, to so many subscribers; how many were published."""
     from mqtt_bytes import field, frame
     from terrazzo_broker.broker import Broker
     from terrazzo_broker.settings import BrokerSettings
     from terrazzo_broker.standalone import OpenHooks
 
+    with suppress(KeyError):
+        _take_time("terrazzo_broker.scheduling.turns", "SLICE_S")
     started = Broker(BrokerSettings(), OpenHooks(anonymous=True))
     port = getattr(listening := await started.listen_tcp("127.0.0.1", 0), "port", listening)
-    sides = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-    for (reader, writer), name in zip(sides, ("from", "to"), strict=True):
-        writer.write(frame(0x10, field("MQTT"), b"\x04\x02\0\0", field(name)))
+    sides = [await asyncio.open_connection("127.0.0.1", port) for _ in range(1 + receivers)]
+    for number, (reader, writer) in enumerate(sides):
+        writer.write(frame(0x10, field("MQTT"), b"\x04\x02\0\0", field(f"c{number}")))
         await reader.readexactly(4)
-    (answers, to_broker), (deliveries, acknowledging) = sides
-    acknowledging.write(frame(0x82, b"\0\1", field("f/#"), bytes((qos,))))
-    await deliveries.readexactly(5)
+    (answers, to_broker), *subscribers = sides
+    for deliveries, acknowledging in subscribers:
+        acknowledging.write(frame(0x82, b"\0\1", field("f/#"), bytes((qos,))))
+        await deliveries.readexactly(5)
     first, ids = 0x30 | qos << 1, [(n + 1).to_bytes(2, "big") if qos else b"" for n in range(batch)]
     load = b"".join(frame(first, field(f"f/{n % 2}"), identifier, bytes(64)) for n, identifier in enumerate(ids))
 
     async def go_round() -> None:
         to_broker.write(load)
-        got = await deliveries.readexactly(len(load))
+        for deliveries, acknowledging in subscribers:
+            got = await deliveries.readexactly(len(load))
+            if qos:
+                step = len(load) // batch
+                acknowledging.write(b"".join(b"\x40\x02" + got[n + 7 : n + 9] for n in range(0, len(load), step)))
         if qos:
-            step = len(load) // batch
-            acknowledging.write(b"".join(b"\x40\x02" + got[n + 7 : n + 9] for n in range(0, len(load), step)))
             await answers.readexactly(4 * batch)
 
     await _repeat(go_round, 5)
@@ -328,6 +333,8 @@ WAYS: dict[str, Callable[[Counter[str]], Awaitable[int]]] = {
     "broker, QoS 0, 16 in a read": lambda found: broker(found, qos=0, batch=16),
     "broker, QoS 1, one by one": lambda found: broker(found, qos=1, batch=1),
     "broker, QoS 1, 16 in a read": lambda found: broker(found, qos=1, batch=16),
+    "broker, QoS 0, to 200, 16 in a read": lambda found: broker(found, qos=0, batch=16, receivers=200),
+    "broker, QoS 1, to 200, 16 in a read": lambda found: broker(found, qos=1, batch=16, receivers=200),
     "ingest, one by one": lambda found: ingest(found, mapped=False, batch=1),
     "ingest, 20 in a read": lambda found: ingest(found, mapped=False, batch=20),
     "ingest, 200 in a read": lambda found: ingest(found, mapped=False, batch=200),

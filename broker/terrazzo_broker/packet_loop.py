@@ -54,6 +54,8 @@ def handle_packets(connection: Connection, data: bytes) -> None:
             run_end = handle_run(connection, data, position, now_us)
             if run_end:
                 position = run_end
+                if connection.steps is not None:
+                    break
                 if turns.is_inside and (is_late := turns.is_over):
                     break
                 continue

@@ -241,3 +241,51 @@ async def test_an_owners_subscriptions_cost_another_nothing(start: Any, dial: An
     await other.subscribe(("t", 0))
     other.publish("t", b"heard")
     assert (await other.receive()).payload == b"heard"
+
+
+def heard(packet: Any) -> tuple[bytes, int]:
+    """The payload and the QoS of a message on a topic of three characters, in either version."""
+    if isinstance(packet, tuple):
+        header, body = packet
+        return body[5 + 2 * bool(header & 6) :], header >> 1 & 3
+    return packet.payload, int(packet.qos)
+
+
+@pytest.mark.parametrize("qos", [0, 1, 2])
+async def test_runs_to_many_receivers_come_whole_to_each_of_them(start: Any, dial: Any, qos: int) -> None:
+    """Of both versions, each at the lower QoS, in order on two topics; answered when all have them."""
+    running = await start(inflight_to_client=200)
+    receivers = [await dial(f"r{number}", port=running.port, version=4 + number % 2) for number in range(120)]
+    for number, receiver in enumerate(receivers):
+        await receiver.subscribe(("t/#", number % 3))
+    sender = await dial("s", port=running.port)
+    for topic in ("t/0", "t/1"):
+        sender.publish(topic, b"known from now on")
+    for receiver in receivers:
+        for _ in range(2):
+            assert heard(await receiver.receive()) == (b"known from now on", 0)
+    ids = [(number + 2).to_bytes(2, "big") if qos else b"" for number in range(100)]
+    bodies = ((field(f"t/{n % 2}"), each, b"\0%d" % n) for n, each in enumerate(ids))
+    sender.send(*(frame(0x30 | qos << 1, *body) for body in bodies))
+    for number, receiver in enumerate(receivers):
+        messages = [heard(await receiver.receive()) for _ in range(100)]
+        assert messages == [(b"%d" % n, min(qos, number % 3)) for n in range(100)]
+    if qos:
+        assert [(await sender.receive()).packet_id for _ in range(100)] == list(range(2, 102))
+    await sender.silence()
+    assert running.broker.stats.internal_errors == 0
+
+
+async def test_an_identifier_of_zero_in_a_run_to_many_ends_its_sender_alone(start: Any, dial: Any) -> None:
+    running = await start()
+    receivers = [await dial(f"r{number}", port=running.port) for number in range(110)]
+    for receiver in receivers:
+        await receiver.subscribe(("t", 0))
+    sender = await dial("s", port=running.port)
+    sender.publish("t", b"known from now on", qos=1, packet_id=1)
+    await sender.receive()
+    sender.send(frame(0x32, field("t"), b"\0\2\0x"), frame(0x32, field("t"), b"\0\0\0x"))
+    await until(lambda: "s" not in running.broker.sessions)
+    assert (await receivers[-1].receive()).payload == b"known from now on"
+    await receivers[-1].receive()
+    await receivers[-1].silence()

@@ -153,7 +153,6 @@ class _Route:
     """A topic with receivers."""
 
     fan = "receivers"
-    is_wide = False
     run_messages = 17
 
 

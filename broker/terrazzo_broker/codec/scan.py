@@ -24,11 +24,6 @@ class TopicRoute(Protocol):
         ...
 
     @property
-    def is_wide(self) -> bool:
-        """Whether its publishes are taken one by one."""
-        ...
-
-    @property
     def run_messages(self) -> int:
         """How many publishes are taken at once."""
         ...
@@ -62,7 +57,7 @@ def scan_publishes(
     start, end = frame
     field = data[start : start + 2 + (data[start] << 8 | data[start + 1])]
     route = routes.get(field)
-    if route is None or route.is_wide:
+    if route is None:
         return None
     starts: list[int] = []
     ends: list[int] = []

@@ -64,6 +64,10 @@ _FANS = 1_000  # fan-outs of one owner cached at a time
 _MEMBERS = 16  # of a shared subscription that cost as much as one receiver
 WIDE = 100  # receivers of a message that is handed to them in steps
 RUN_UNITS = 500  # messages times receivers that are delivered without a look at the clock
+WIDE_RUN = 500  # messages that are handed to many receivers together, each receiver a step
+_STEP_MESSAGES = 50  # of them in one step, where each needs a packet identifier
+_STEP_RECEIVERS = 16  # in one step, of bytes that are sent as they came
+_FAN_RECEIVERS = 2_000  # of a fan-out that is compared with others: that is one step
 
 
 class Target:
@@ -89,8 +93,8 @@ class Route:
 
     ``owner``: whose messages they are. ``is_raw``: a QoS 0 publish can be sent as the bytes that came in.
     ``is_unheard``: there are no receivers. ``fan``: the same object in routes whose publishes can be delivered
-    together. ``width``: what a message costs, in receivers; ``is_wide``: they are delivered one by one, in
-    steps; ``run_messages``: how many are delivered at once.
+    together. ``width``: what a message costs, in receivers; ``is_wide``: they are delivered in steps;
+    ``run_messages``: how many are delivered together.
     """
 
     __slots__ = (
@@ -129,7 +133,7 @@ class Route:
         self.fan: object = self  # equal to no other's
         self.width = len(targets) + sum(1 + len(each.members) // _MEMBERS for each in groups)
         self.is_wide = self.width > WIDE
-        self.run_messages = RUN_UNITS // self.width if 0 < self.width <= WIDE else NO_LIMIT
+        self.run_messages = _run_messages(self.width)
 
     @property
     def is_stored(self) -> bool:
@@ -137,6 +141,12 @@ class Route:
         sessions = [target.session for target in self.targets if target.options[0]]
         sessions.extend(member for group in self.groups for member in group.members)
         return any(session.is_persistent for session in sessions)
+
+
+def _run_messages(width: int) -> int:
+    if width > WIDE:
+        return WIDE_RUN
+    return RUN_UNITS // width if width else NO_LIMIT
 
 
 class Router:
@@ -177,7 +187,7 @@ class Router:
             elif match is not None and allowed(match[0]):
                 plain.append(match)
         route = Route(grant, owner, sent_as, (yield from merging(plain, publisher)), groups)
-        if not groups and not route.is_wide:
+        if not groups and route.width <= _FAN_RECEIVERS:
             route.fan = self._fan(route)
         return route
 
@@ -189,10 +199,10 @@ class Router:
         fan = route.durable, route.is_raw, tuple((target.session, target.options) for target in route.targets)
         return fans.setdefault(fan, fan)
 
-    def forward(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> None:
+    def forward(self, targets: Iterable[Target], raw: bytes, count: int, *, version: int, now_us: int) -> None:
         """Sends ``count`` QoS 0 publishes on as the bytes that came; encodes anew for other protocol versions."""
         messages: list[ApplicationMessage] | None = None
-        for target in route.targets:
+        for target in targets:
             connection = target.session.connection
             if connection is not None and connection.version == version and connection.encoder.is_plain:
                 connection.send_raw(raw, count)
@@ -200,6 +210,25 @@ class Router:
             if messages is None:
                 messages = split_raw(raw, version)
             self._deliver(target, messages, {}, now_us, None)  # of QoS 0: nothing to store
+
+    def forwarding(self, route: Route, raw: bytes, count: int, *, version: int, now_us: int) -> Steps[None]:
+        """``forward`` in steps: first to those who get the bytes that came, then to the others. Receivers whose session
+        ends meanwhile are left out."""
+        others = []
+        for first in range(0, len(route.targets), _STEP_RECEIVERS):
+            for target in route.targets[first : first + _STEP_RECEIVERS]:
+                connection = target.session.connection
+                if connection is not None and connection.version == version and connection.encoder.is_plain:
+                    connection.send_raw(raw, count)
+                else:
+                    others.append(target)
+            yield
+        messages = split_raw(raw, version) if others else []
+        rendered: dict[tuple[DeliveryOptions, int], Rendered] = {}
+        for target in others:
+            if not target.session.has_ended:
+                self._deliver(target, messages, rendered, now_us, None)
+            yield
 
     def deliver(
         self, route: Route, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None
@@ -230,6 +259,17 @@ class Router:
         if not refusals or len(refusals) < len(results):
             return None
         return sorted(set(refusals[0]).intersection(*refusals[1:])) or None
+
+    def delivering_run(
+        self, route: Route, messages: Sequence[ApplicationMessage], now_us: int, origin: Origin | None
+    ) -> Steps[list[int] | None]:
+        """``delivering`` for many receivers and messages: so many at a time that a step stays short."""
+        refused: list[int] = []
+        for first in range(0, len(messages), _STEP_MESSAGES):
+            part = messages[first : first + _STEP_MESSAGES]
+            found = yield from self.delivering(route, part, now_us, origin)
+            refused.extend(first + index for index in found or ())
+        return refused or None
 
     def _deliver(
         self,

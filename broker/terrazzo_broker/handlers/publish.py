@@ -40,25 +40,66 @@ _CACHED_BYTES = 1024  # of the topic of one that is kept
 
 def handle_run(connection: Connection, data: bytes, position: int, now_us: int) -> int:
     """Handles the run of publishes whose first packet is at ``position``; returns where the run ends, or 0 where there
-    is none: its first packet isn't all there, say."""
+    is none: its first packet isn't all there, say. One for many receivers may be the connection's work for a while."""
     limit = connection.core.settings.packet_bytes
     run = scan_publishes(data, position, connection.routes, version=connection.version, limit=limit)
     if run is None or not run.ends:
         return 0
     route = run.routes[0]
+    header, end = data[position], run.ends[-1]
+    if route.is_wide:
+        return end if _begin_wide(connection, data[position:end], data, run, now_us) else 0
     if len(run.ends) == route.run_messages:  # the packet loop looks at the clock
         connection.core.turns.enter(connection.owner)
-    header, end = data[position], run.ends[-1]
     if header == QOS1:
         _take_qos1(connection, route, data, run, now_us)
     elif header == QOS0:
         _take_qos0(connection, route, data, run, now_us)
         if route.is_raw and route.targets:
             raw, version = data[position:end], connection.version
-            connection.core.router.forward(route, raw, len(run.ends), version=version, now_us=now_us)
+            connection.core.router.forward(route.targets, raw, len(run.ends), version=version, now_us=now_us)
     elif not _take_qos2(connection, route, data, run, now_us):
         return 0
     return end
+
+
+def _begin_wide(connection: Connection, raw: bytes, data: bytes, run: PublishRun[Route], now_us: int) -> bool:
+    """Begins to hand a run to many receivers; False, and nothing is done, where it has to be handled one by one."""
+    header, route = raw[0], run.routes[0]
+    identifiers = [] if header == QOS0 else _identifiers(connection, data, run)
+    if b"\0\0" in identifiers or (header == QOS2 and not _takes_qos2(connection, route, identifiers)):
+        return False
+    connection.core.turns.enter(connection.owner)
+    connection.work(_take_wide(connection, raw, _payloads(data, run), run.routes, identifiers, now_us))
+    return True
+
+
+def _take_wide(
+    connection: Connection,
+    raw: bytes,
+    payloads: list[bytes],
+    routes: list[Route],
+    identifiers: list[bytes],
+    now_us: int,
+) -> Steps[None]:
+    """Hands a run to its receivers, one after the other, and answers it then. ``identifiers``: none at QoS 0."""
+    route, qos, router, session = routes[0], raw[0] >> 1 & 3, connection.core.router, connection.session
+    assert session is not None
+    _count(connection, len(payloads), qos)
+    if qos == 0 and route.is_raw:
+        refused = None
+        yield from router.forwarding(route, raw, len(payloads), version=connection.version, now_us=now_us)
+    else:
+        messages = _messages(routes, payloads, qos)
+        refused = yield from router.delivering_run(route, messages, now_us, connection)
+    if qos == 2:
+        numbers = [int.from_bytes(each, "big") for each in identifiers]
+        _note_taken(session, numbers, refused if connection.version == 5 else None)
+    if route.durable:
+        acks = [_PUBACK + each for each in identifiers] or [b""] * len(payloads)
+        connection.open_batch(now_us).extend(_inbound(routes, payloads), acks)
+    elif qos:
+        _acknowledge(connection, route, qos, identifiers, refused)
 
 
 def _take_qos0(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> None:
@@ -89,17 +130,22 @@ def _take_qos1(connection: Connection, route: Route, data: bytes, run: PublishRu
 
 def _take_qos2(connection: Connection, route: Route, data: bytes, run: PublishRun[Route], now_us: int) -> bool:
     """Handles a QoS 2 run; False, and nothing is done, where its packets have to be handled one by one."""
-    session = connection.session
-    assert session is not None
-    identifiers = _identifiers(connection, data, run)
-    numbers = [int.from_bytes(each, "big") for each in identifiers]
-    if route.durable or 0 in numbers or not session.takes_as_new(numbers, version=connection.version):
+    session, identifiers = connection.session, _identifiers(connection, data, run)
+    if session is None or not _takes_qos2(connection, route, identifiers):
         return False
+    numbers = [int.from_bytes(each, "big") for each in identifiers]
     _count(connection, len(numbers), 2)
     refused = _deliver(connection, route, run, _payloads(data, run), 2, now_us)
     _note_taken(session, numbers, refused if connection.version == 5 else None)
     _acknowledge(connection, route, 2, identifiers, refused)
     return True
+
+
+def _takes_qos2(connection: Connection, route: Route, identifiers: Sequence[bytes]) -> bool:
+    """Whether a QoS 2 run may be taken as a whole: stored by nobody, all of it new."""
+    numbers, session = [int.from_bytes(each, "big") for each in identifiers], connection.session
+    assert session is not None
+    return not route.durable and 0 not in numbers and session.takes_as_new(numbers, version=connection.version)
 
 
 def _payloads(data: bytes, run: PublishRun[Route]) -> list[bytes]:
@@ -122,10 +168,11 @@ def _deliver(
     """Delivers the publishes of a run; returns the indexes of those that no receiver had room for, or None."""
     if route.is_unheard:
         return None
-    messages = [
-        ApplicationMessage(each.topic_bytes, payload, qos) for each, payload in zip(run.routes, payloads, strict=True)
-    ]
-    return connection.core.router.deliver(route, messages, now_us, connection)
+    return connection.core.router.deliver(route, _messages(run.routes, payloads, qos), now_us, connection)
+
+
+def _messages(routes: Sequence[Route], payloads: Sequence[bytes], qos: int) -> list[ApplicationMessage]:
+    return [ApplicationMessage(each.topic_bytes, payload, qos) for each, payload in zip(routes, payloads, strict=True)]
 
 
 # One

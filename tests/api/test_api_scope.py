@@ -141,6 +141,8 @@ SPECIAL: dict[str, Special] = {
         fields={"address": "10.0.0.1"}, unmarked="nobody was refused", code=10403, stranger=10403
     ),
     "get_broker_status": Special(unmarked="counters of all companies together"),
+    "get_platform_status": Special(unmarked="the machine is of all", code=10403, stranger=10403),
+    "get_retained_list": Special(fields={"filter": None}, unmarked="nothing is retained here"),
     "get_client_list": Special(unmarked=_NOBODY_CONNECTS),
     "get_subscription_list": Special(unmarked=_NOBODY_CONNECTS),
     "kick_client": Special(code=10404),
@@ -230,7 +232,7 @@ SPECIAL: dict[str, Special] = {
 """By the name of the operation, or by the path of a component."""
 
 ANYBODY = {"login", "logout", "request_password_reset", "reset_password"}
-ANYBODY |= {"begin_single_sign_on", "finish_single_sign_on"}
+ANYBODY |= {"begin_single_sign_on", "finish_single_sign_on", "get_login_options"}
 ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_factor", "renew_recovery_codes"}
 """Operations that need no token."""
 

@@ -44,6 +44,10 @@ CHANGING = {
     "messages_in",
     "messages_out",
     "counters",
+    "tasks",
+    "up_s",
+    "memory_bytes",
+    "memory_most_bytes",
     "seq",
     "elapsed",
 }

@@ -16,7 +16,7 @@ ALLOWED = {
     ("ingest/pipeline.py", 1): "one commit: it outlives a failure of the writer, which looks at what became of it",
     ("commands/dispatcher.py", 1): "one submission: whoever asked awaits it; given up, what it raises is logged",
     ("database/database.py", 1): "opens one connection: whoever needs it awaits that, and closing waits for it",
-    ("api/transports/readiness.py", 2): "one request to /readyz, which awaits the checks",
+    ("api/kernel/readiness.py", 2): "one request to /readyz, which awaits the checks",
     ("api/transports/websocket.py", 2): "the end of the server, which awaits each goodbye",
     ("api/transports/bulk_routes.py", 2): "one import: the request awaits it",
     ("api/transports/conversation.py", 2): "one connection: whoever reads from it gets what answering raised",

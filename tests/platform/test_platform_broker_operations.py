@@ -79,3 +79,15 @@ def test_kicking_ends_the_connection_and_says_why(platform: Platform) -> None:
 def test_an_unknown_client_is_named(platform: Platform) -> None:
     answer = platform.ask("kick_client", client_id="nobody")
     assert (answer["code"], answer["info"]) == (10404, "client_id: no record 'nobody'")
+
+
+def test_who_is_too_slow_stands_alone_and_first(platform: Platform) -> None:
+    with connected(platform, "ops-1", clean=False) as client:
+        client.subscribe([("p2p/ops-1", 1), ("g/ops-2/#", 1)])
+        wait_for(lambda: platform.call("get_subscription_list")["total_records"] >= 2, "both are listed")
+    wait_for(lambda: not platform.call("get_terminal_status", terminal_id="ops-1")["online"], "gone")
+    assert platform.call("get_subscription_list", slow=1)["total_records"] == 0
+    platform.call("publish_terminal_command", terminal_id="ops-1", command="Diag", value="")
+    with connected(platform, "ops-2") as other:
+        other.publish("p2p/ops-2", b"{}", qos=0)
+    assert platform.call("get_client_list", slow=1)["total_records"] == 0

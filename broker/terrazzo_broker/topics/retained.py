@@ -209,6 +209,10 @@ class RetainedMessages(Generic[M]):
 
     # Finding
 
+    def owners(self) -> list[str]:
+        """Whose messages there are."""
+        return list(self._roots)
+
     def walk(self, pattern: str, owner: str = "") -> Iterator[M | None]:
         """What a filter matches of an owner's messages and of those for everybody, in no particular order, and None for
         each place that was looked at in vain.

@@ -19,13 +19,16 @@ export class GatewayError extends Error {
   readonly code: number;
   readonly info: string;
   readonly status: number;
+  /** What is answered beside, such as the errors of a whole import. */
+  readonly result: unknown;
 
-  constructor(code: number, info: string, status: number) {
+  constructor(code: number, info: string, status: number, result?: unknown) {
     super(info);
     this.name = "GatewayError";
     this.code = code;
     this.info = info;
     this.status = status;
+    this.result = result;
   }
 }
 
@@ -123,7 +126,7 @@ export class Gateway {
       throw new Unreachable(error);
     }
     if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
-    if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status);
+    if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result);
     return envelope;
   }
 }

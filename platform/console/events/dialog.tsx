@@ -1,12 +1,12 @@
 /** One event: what it was, who did what about it, and doing something. */
 import { useState } from "preact/hooks";
-import { Age, Dialog, Field, Name, Problem, Tag } from "../parts/basics.tsx";
+import { Age, Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { call, may } from "../shell/api.ts";
 import { useDraft, useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
-import { nameOf, STATES } from "./events.tsx";
+import { nameOf, State } from "./events.tsx";
 import { w } from "./words.ts";
 
 type Handling = "acknowledge_event" | "clear_event" | "comment_event";
@@ -34,7 +34,7 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
           <dl class="facts">
             <dt>{t(common.state)}</dt>
             <dd>
-              <Tag kind={STATES[data.state]?.kind ?? ""}>{t(STATES[data.state]?.word ?? w.raised)}</Tag>
+              <State row={data} />
             </dd>
             <dt>{t(w.value)}</dt>
             <dd>
@@ -66,6 +66,11 @@ export function EventDialog({ id, onClose, onChange }: { id: number; onClose: ()
               </li>
             ))}
           </ul>
+          {may("admin") && (
+            <p>
+              <a href={link(["rules"], { new: "event", code: data.code, object: data.object_id, severity: data.severity })}>{t(w.makeRule)}</a>
+            </p>
+          )}
           {may("operator") && (
             <>
               <Field label={t(w.comment)} maxLength={1000} value={comment} onInput={(event) => setComment(event.currentTarget.value)} />

@@ -1,15 +1,18 @@
-/** Events: filtered by the server, handled one by one or many at once. */
+/** Events: counted by day, filtered by the server, handled one by one or many at once, taken away as a file. */
 import { useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "../client/gateway.ts";
 import { SEVERITIES } from "../overview/todo.tsx";
 import { Age, Card, Empty, type Meaning, Name, Tag } from "../parts/basics.tsx";
+import { ExportButton } from "../parts/export.tsx";
+import { Bars } from "../parts/forms.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
-import { useLive, useSeldom } from "../shell/hooks.ts";
+import { clock } from "../shell/clock.ts";
+import { useLive, useLoad, useSeldom } from "../shell/hooks.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
-import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
 import { language, type Pair, t } from "../words/words.ts";
+import { Chosen, MOST_CHOSEN } from "./chosen.tsx";
 import { EventDialog } from "./dialog.tsx";
 import { w } from "./words.ts";
 
@@ -28,45 +31,55 @@ export function nameOf(event: { label_en: string; label_cn: string; code: string
   return (language.value === "zh" ? event.label_cn : event.label_en) || event.code;
 }
 
-function fieldsOf(query: URLSearchParams): Fields<"get_event_list"> {
+const DAYS = 14;
+const DAY_MS = 86_400_000;
+const EXPORTED = ["id", "created", "severity", "code", "label_en", "label_cn", "value", "extension_key", "object_id", "terminal_id", "state", "acknowledged_at", "cleared_at", "shelved_until"] as const;
+
+function conditionsOf(query: URLSearchParams): string[][] {
   const state = query.get("state") ?? "raised";
   const severity = query.get("severity");
-  const order = orderOf(query, NEWEST);
-  const conditions = [...(state !== "all" ? [["state", "=", state]] : []), ...(severity ? [["severity", "=", severity]] : [])];
-  return { ...(conditions.length ? { where_and: conditions } : {}), order_by: [order.field, order.isDown ? "desc" : "asc"] };
+  return [...(state !== "all" ? [["state", "=", state]] : []), ...(severity ? [["severity", "=", severity]] : [])];
 }
+
+function fieldsOf(query: URLSearchParams): Fields<"get_event_list"> {
+  const order = orderOf(query, NEWEST);
+  const conditions = conditionsOf(query);
+  const day = query.get("day");
+  return {
+    ...(conditions.length ? { where_and: conditions } : {}),
+    ...(day ? { start_time: `${day} 00:00:00`, end_time: `${day} 23:59:59.999999` } : {}),
+    order_by: [order.field, order.isDown ? "desc" : "asc"],
+  };
+}
+
+const read = (index: number, size: number, abort: AbortSignal) =>
+  page("get_event_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort);
 
 export function Events() {
   const query = route.value.query;
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set());
+  const [shown, setShown] = useState<readonly Event[]>([]);
   const [turn, setTurn] = useState(0);
   const again = () => setTurn((n) => n + 1);
   const soon = useSeldom(again, SETTLE_MS);
   useLive({ kinds: ["event"] }, soon, soon);
   const opened = Number(query.get("event"));
+  const key = ["state", "severity", "sort", "down", "day"].map((name) => query.get(name) ?? "").join("\n");
   const toggle = (id: number) => {
     const next = new Set(chosen);
-    if (!next.delete(id)) next.add(id);
+    if (!next.delete(id) && next.size < MOST_CHOSEN) next.add(id);
     setChosen(next);
   };
-  const handle = async (action: "acknowledge_event" | "clear_event") => {
-    let n = 0;
-    try {
-      for (const id of chosen) {
-        await call(action, { id });
-        n += 1;
-      }
-      setChosen(new Set());
-    } catch (error) {
-      tellError(error);
-    }
-    if (n) tell(t(w.done, { n }));
-    again();
+  const readAndKeep = async (index: number, size: number, abort: AbortSignal) => {
+    const found = await read(index, size, abort);
+    if (index === 1) setShown(found.rows);
+    return found;
   };
   return (
     <Card>
+      <ByDay turn={turn} />
       <div class="tools">
-        <select aria-label={t(w.open)} value={query.get("state") ?? "raised"} onChange={(event) => replaceQuery({ state: event.currentTarget.value })}>
+        <select aria-label={t(common.state)} value={query.get("state") ?? "raised"} onChange={(event) => replaceQuery({ state: event.currentTarget.value })}>
           <option value="raised">{t(w.open)}</option>
           <option value="acknowledged">{t(w.acknowledged)}</option>
           <option value="cleared">{t(w.cleared)}</option>
@@ -80,19 +93,31 @@ export function Events() {
             </option>
           ))}
         </select>
-        {chosen.size > 0 && (
-          <>
-            <span class="dim">{t(w.chosen, { n: chosen.size })}</span>
-            <button onClick={() => void handle("acknowledge_event")}>{t(w.acknowledge)}</button>
-            <button onClick={() => void handle("clear_event")}>{t(w.clear)}</button>
-          </>
+        {query.get("day") && (
+          <button class="small" onClick={() => replaceQuery({ day: "" })}>
+            {`${query.get("day")} ✕`}
+          </button>
         )}
+        {may("operator") && (
+          <button onClick={() => setChosen(new Set(shown.slice(0, MOST_CHOSEN).map((each) => each.id)))} disabled={!shown.length}>
+            {t(w.chooseShown, { n: shown.length })}
+          </button>
+        )}
+        <ExportButton<Event> name={`events-${clock.format(clock.now.value).slice(0, 10)}.csv`} columns={EXPORTED} read={read} />
       </div>
+      <Chosen
+        ids={[...chosen]}
+        onNone={() => setChosen(new Set())}
+        onDone={() => {
+          setChosen(new Set());
+          again();
+        }}
+      />
       <Table
         label={t(w.events)}
         columns={columns(chosen, toggle)}
-        query={["state", "severity", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
-        read={(index, size, abort) => page("get_event_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort)}
+        query={key}
+        read={readAndKeep}
         rowKey={(row) => String(row.id)}
         order={orderOf(query, NEWEST)}
         onOrder={(order) => replaceQuery({ sort: order.field, down: order.isDown ? "1" : "" })}
@@ -102,6 +127,22 @@ export function Events() {
       {opened > 0 && <EventDialog id={opened} onClose={() => replaceQuery({ event: "" })} onChange={again} />}
     </Card>
   );
+}
+
+function ByDay({ turn }: { turn: number }) {
+  const query = route.value.query;
+  const severity = query.get("severity");
+  const { data } = useLoad(
+    (abort) => call("get_event_quantity_by_day", { day: DAYS, ...(severity ? { where_and: [["severity", "=", severity]] } : {}) }, abort),
+    [severity, turn],
+  );
+  if (!data) return <div class="columns" />;
+  const today = clock.parse(`${clock.format(clock.now.value).slice(0, 10)} 12:00:00`); // noon: days of 23 hours count too
+  const bars = data.date.map((day, i) => ({
+    key: clock.format(today - (data.date.length - 1 - i) * DAY_MS).slice(0, 10),
+    value: data.data[day] ?? 0,
+  }));
+  return <Bars label={t(w.byDay)} bars={bars} chosen={query.get("day") ?? ""} onChoose={(day) => replaceQuery({ day, state: day ? "all" : "" })} />;
 }
 
 function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Column<Event>[] {
@@ -137,7 +178,18 @@ function columns(chosen: ReadonlySet<number>, toggle: (id: number) => void): Col
     },
     { id: "value", title: t(w.value), width: 12, isNumber: true, render: (row) => <Name text={row.value} /> },
     { id: "terminal", title: t(common.terminal), width: 18, isMinor: true, render: (row) => <a href={link(["terminals", row.terminal_id])}><Name text={row.terminal_id} mono /></a> },
-    { id: "state", title: t(common.state), width: 12, render: (row) => <Tag kind={STATES[row.state]?.kind ?? ""}>{STATES[row.state] ? t((STATES[row.state] as { word: Pair }).word) : row.state}</Tag> },
+    { id: "state", title: t(common.state), width: 12, render: (row) => <State row={row} /> },
     { id: "created", title: t(w.when), sort: "created", isNumber: true, render: (row) => <Age at={row.created} /> },
   ];
+}
+
+/** A state that is shelved says until when. */
+export function State({ row }: { row: { state: string; shelved_until?: string | null | undefined } }) {
+  const isShelved = !!row.shelved_until && row.state !== "cleared" && clock.parse(row.shelved_until ?? "") > clock.now.value;
+  const state = STATES[row.state];
+  return (
+    <span title={isShelved ? t(w.shelvedUntil, { until: row.shelved_until ?? "" }) : undefined}>
+      <Tag kind={isShelved ? "" : (state?.kind ?? "")}>{isShelved ? t(w.shelved) : state ? t(state.word) : row.state}</Tag>
+    </span>
+  );
 }

@@ -2,8 +2,11 @@
 import { useState } from "preact/hooks";
 import type { Result, RowOf } from "../client/gateway.ts";
 import { Age, Card, Empty, Name } from "../parts/basics.tsx";
+import { ExportButton } from "../parts/export.tsx";
+import { Ask } from "../parts/forms.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 import { call, may, page } from "../shell/api.ts";
+import { clock } from "../shell/clock.ts";
 import { useLive, useSeldom } from "../shell/hooks.ts";
 import { tell, tellError } from "../shell/toasts.tsx";
 import { w as common } from "../words/common.ts";
@@ -13,22 +16,62 @@ import { w } from "./words.ts";
 
 type Label = RowOf<Result<"get_open_retainer_list">>;
 const SETTLE_MS = 2_000;
+const EXPORTED = ["id", "opened_at", "elapsed", "code", "label_en", "label_cn", "value", "object_id", "terminal_id"] as const;
+
+const read = (index: number, size: number, abort: AbortSignal) => page("get_open_retainer_list", { page_index: index, page_size: size }, abort);
+const closeOne = (label: Label) => call("close_retainer", { object_id: label.object_id, code: label.code, template_id: label.template_id });
 
 export function Labels() {
   const [turn, setTurn] = useState(0);
+  const [chosen, setChosen] = useState<ReadonlyMap<number, Label>>(new Map());
+  const [isAsking, setAsking] = useState(false);
+  const [closed, setClosed] = useState<number | null>(null);
   const again = () => setTurn((n) => n + 1);
   const soon = useSeldom(again, SETTLE_MS);
   useLive({ kinds: ["retainer"] }, soon, soon);
   const close = async (label: Label) => {
     try {
-      await call("close_retainer", { object_id: label.object_id, code: label.code, template_id: label.template_id });
+      await closeOne(label);
       tell(t(w.closed));
     } catch (error) {
       tellError(error);
     }
     again();
   };
+  const closeChosen = async () => {
+    let n = 0;
+    setClosed(0);
+    try {
+      for (const label of chosen.values()) {
+        await closeOne(label);
+        setClosed(++n);
+      }
+      setChosen(new Map());
+      setAsking(false);
+      tell(t(w.closing, { n, total: n }));
+    } finally {
+      setClosed(null);
+      again();
+    }
+  };
+  const toggle = (label: Label) => {
+    const next = new Map(chosen);
+    if (!next.delete(label.id)) next.set(label.id, label);
+    setChosen(next);
+  };
+  const choosing: Column<Label>[] = may("operator")
+    ? [
+        {
+          id: "choose",
+          title: t(w.chooseTitle),
+          isTitleHidden: true,
+          width: 4,
+          render: (row) => <input type="checkbox" aria-label={t(w.chooseLabel, { name: nameOf(row).slice(0, 80) })} checked={chosen.has(row.id)} onChange={() => toggle(row)} />,
+        },
+      ]
+    : [];
   const columns: Column<Label>[] = [
+    ...choosing,
     { id: "name", title: t(w.label), width: 40, render: (row) => <Name text={nameOf(row)} /> },
     { id: "value", title: t(w.value), width: 15, isNumber: true, render: (row) => <Name text={row.value} /> },
     { id: "object", title: t(common.object), width: 15, isMinor: true, render: (row) => <Name text={row.object_id} mono /> },
@@ -48,11 +91,24 @@ export function Labels() {
   ];
   return (
     <Card>
+      <div class="tools">
+        <ExportButton<Label> name={`labels-${clock.format(clock.now.value).slice(0, 10)}.csv`} columns={EXPORTED} read={read} />
+      </div>
+      {chosen.size > 0 && (
+        <div class="bulk" role="toolbar" aria-label={t(w.chosen, { n: chosen.size })}>
+          <span>{closed === null ? t(w.chosen, { n: chosen.size }) : t(w.closing, { n: closed, total: chosen.size })}</span>
+          <button onClick={() => setAsking(true)}>{t(w.closeIt)}</button>
+          <button class="plain" onClick={() => setChosen(new Map())}>
+            {t(w.chooseNone)}
+          </button>
+        </div>
+      )}
+      {isAsking && <Ask title={t(w.closeChosen, { n: chosen.size })} text={t(w.closeAsk)} action={t(w.closeIt)} onYes={closeChosen} onClose={() => setAsking(false)} />}
       <Table
         label={t(w.openLabels)}
         columns={columns}
         query=""
-        read={(index, size, abort) => page("get_open_retainer_list", { page_index: index, page_size: size }, abort)}
+        read={read}
         rowKey={(row) => String(row.id)}
         turn={turn}
         empty={<Empty title={t(w.noLabels)}>{t(w.noLabelsDo)}</Empty>}

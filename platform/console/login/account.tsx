@@ -1,6 +1,7 @@
 /** Who one is: role, language, theme, password, log out. */
 import { signal } from "@preact/signals";
-import { useState } from "preact/hooks";
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import { Dialog, Field, Name, Problem } from "../parts/basics.tsx";
 import { call, check, logout, session } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
@@ -18,12 +19,15 @@ const w = words({
   zone: ["Time zone", "时区"],
   zoneOf: ["{zone} ({offset}), as the platform has it", "{zone}（{offset}），由平台设定"],
   version: ["Version", "版本"],
+  docs: ["API documents", "API 文档"],
   theme: ["Theme", "主题"],
   system: ["as the system", "跟随系统"],
   light: ["light", "浅色"],
   dark: ["dark", "深色"],
   language: ["Language", "语言"],
   password: ["Change the password", "修改密码"],
+  factor: ["Second factor", "第二因素"],
+  factorOn: ["Second factor: on", "第二因素：已开启"],
   old: ["Present password", "当前密码"],
   fresh: ["New password (at least 8 characters)", "新密码（至少 8 个字符）"],
   repeat: ["New password again", "再次输入新密码"],
@@ -36,7 +40,7 @@ export const isAccountOpen = signal(false);
 
 export function Account() {
   const who = session.value;
-  const [isChanging, setChanging] = useState(false);
+  const [changing, setChanging] = useState<"password" | "factor" | null>(null);
   if (!who) return null;
   const close = () => (isAccountOpen.value = false);
   const role = { viewer: common.viewer, operator: common.operator, admin: common.admin }[who.role as "viewer"];
@@ -56,7 +60,9 @@ export function Account() {
         <dt>{t(w.zone)}</dt>
         <dd>{t(w.zoneOf, { zone: who.zone, offset: clock.offset.value })}</dd>
         <dt>{t(w.version)}</dt>
-        <dd>{who.version}</dd>
+        <dd>
+          {who.version} · <a href="docs">{t(w.docs)}</a>
+        </dd>
         <dt>{t(w.theme)}</dt>
         <dd>
           <select aria-label={t(w.theme)} value={theme.value} onChange={(event) => chooseTheme(event.currentTarget.value as Theme)}>
@@ -77,16 +83,24 @@ export function Account() {
           </select>
         </dd>
       </dl>
-      {isChanging ? (
-        <Password onDone={close} />
-      ) : (
+      {changing === "password" && <Password onDone={close} />}
+      {changing === "factor" && <Later onDone={close} />}
+      {!changing && (
         <footer>
-          <button onClick={() => setChanging(true)}>{t(w.password)}</button>
+          {!who.by_sso && <button onClick={() => setChanging("password")}>{t(w.password)}</button>}
+          {!who.by_sso && <button onClick={() => setChanging("factor")}>{t(who.has_second_factor ? w.factorOn : w.factor)}</button>}
           <button onClick={() => void logout()}>{t(w.logout)}</button>
         </footer>
       )}
     </Dialog>
   );
+}
+
+/** Loaded when it is opened. */
+function Later({ onDone }: { onDone: () => void }) {
+  const [Shown, setShown] = useState<ComponentType<{ onDone: () => void }> | null>(null);
+  useEffect(() => void import("./second-factor.tsx").then((module) => setShown(() => module.SecondFactor)), []);
+  return Shown && <Shown onDone={onDone} />;
 }
 
 function Password({ onDone }: { onDone: () => void }) {

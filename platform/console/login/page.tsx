@@ -1,8 +1,9 @@
 /** Logging in: the first page, and the dialog over any other where the session has ended. */
-import { useRef, useState } from "preact/hooks";
-import { GatewayError } from "../client/gateway.ts";
+import type { ComponentChildren, ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { GatewayError, type Result } from "../client/gateway.ts";
 import { Field, Problem } from "../parts/basics.tsx";
-import { isReachable, login, session } from "../shell/api.ts";
+import { call, isReachable, login, session } from "../shell/api.ts";
 import { chooseLanguage, chooseTheme, shownTheme } from "../shell/preferences.ts";
 import { language, t, words } from "../words/words.ts";
 
@@ -18,10 +19,58 @@ const w = words({
   lockedDo: ["Wait some minutes, or ask an administrator.", "请等待几分钟，或联系管理员。"],
   dark: ["Dark", "深色"],
   light: ["Light", "浅色"],
+  sso: ["Log in with single sign-on", "使用单点登录"],
+  forgot: ["Forgot the password?", "忘记密码？"],
   away: ["The platform does not answer; it is tried again by itself.", "平台没有响应；系统会自动重试。"],
 });
 
+/** Where a login at the provider keeps its ticket until the browser is back. */
+export const TICKET = "terrazzo-single-sign-on";
+
+/** What else a login may be; loaded when somebody needs it. */
+type Other = { kind: "reset"; code: string } | { kind: "enrol"; username: string; password: string } | { kind: "back" };
+export interface OtherProps {
+  other: Other;
+  onClose: () => void;
+}
+
+/** What the address says of how one has come: from the provider, or from the mail with a code (`#code`). */
+function arrival(): Other | null {
+  const query = new URLSearchParams(location.search);
+  if (query.has("state") && (query.has("code") || query.has("error"))) return { kind: "back" };
+  const code = /^#([\w-]{16,128})$/.exec(location.hash)?.[1];
+  return code ? { kind: "reset", code } : null;
+}
+
 export function Login({ isAgain = false }: { isAgain?: boolean }) {
+  const [other, setOther] = useState<Other | null>(isAgain ? null : arrival());
+  const [Shown, setShown] = useState<ComponentType<OtherProps> | null>(null);
+  useEffect(() => {
+    if (other) void import("./other.tsx").then((module) => setShown(() => module.OtherLogin));
+  }, [other]);
+  if (other) {
+    const shown = Shown && <Shown other={other} onClose={() => setOther(null)} />;
+    return isAgain ? shown : <Frame>{shown}</Frame>;
+  }
+  return <ByPassword isAgain={isAgain} onOther={setOther} />;
+}
+
+function Frame({ children }: { children: ComponentChildren }) {
+  return (
+    <main class="login">
+      <section class="card">
+        <h1>
+          <img src={document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href} alt="" />
+          {"Terrazzo"}
+        </h1>
+        {children}
+        <Choices />
+      </section>
+    </main>
+  );
+}
+
+function ByPassword({ isAgain, onOther }: { isAgain: boolean; onOther: (other: Other) => void }) {
   const known = session.value?.username ?? "";
   const [username, setUsername] = useState(known);
   const [password, setPassword] = useState("");
@@ -37,8 +86,11 @@ export function Login({ isAgain = false }: { isAgain?: boolean }) {
     try {
       await login(username, password, needsCode ? code : undefined);
     } catch (failure) {
-      if (failure instanceof GatewayError && /second factor|code:/i.test(failure.info)) setNeedsCode(true);
-      setError(failure);
+      const needed = failure instanceof GatewayError ? (failure.result as { second_factor?: string } | null)?.second_factor : undefined;
+      if (needed === "enrol") return onOther({ kind: "enrol", username, password });
+      const isFirst = needed === "code" && !needsCode;
+      if (needed === "code") setNeedsCode(true);
+      setError(isFirst ? undefined : failure);
     } finally {
       setBusy(false);
     }
@@ -75,6 +127,8 @@ export function Login({ isAgain = false }: { isAgain?: boolean }) {
           autocomplete="one-time-code"
           inputMode="numeric"
           maxLength={64}
+          autoFocus
+          required
           value={code}
           onInput={(event) => setCode(event.currentTarget.value)}
         />
@@ -88,16 +142,40 @@ export function Login({ isAgain = false }: { isAgain?: boolean }) {
   );
   if (isAgain) return form;
   return (
-    <main class="login">
-      <section class="card">
-        <h1>
-          <img src={document.querySelector<HTMLLinkElement>('link[rel="icon"]')?.href} alt="" />
-          {"Terrazzo"}
-        </h1>
-        {form}
-        <Choices />
-      </section>
-    </main>
+    <Frame>
+      {form}
+      <Ways onReset={() => onOther({ kind: "reset", code: "" })} />
+    </Frame>
+  );
+}
+
+/** What there is beside name and password, as the platform is configured. */
+function Ways({ onReset }: { onReset: () => void }) {
+  const [options, setOptions] = useState<Result<"get_login_options"> | null>(null);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    call("get_login_options", {}).then(setOptions, () => undefined); // who can't ask can't log in either, and is told so
+  }, []);
+  const go = async () => {
+    try {
+      const begun = await call("begin_single_sign_on", {});
+      sessionStorage.setItem(TICKET, begun.ticket);
+      location.assign(begun.url);
+    } catch (failure) {
+      setError(failure);
+    }
+  };
+  if (!options?.single_sign_on && !options?.password_reset) return null;
+  return (
+    <div class="form ways">
+      {error !== undefined && <Problem error={error} />}
+      {options.single_sign_on && <button onClick={() => void go()}>{t(w.sso)}</button>}
+      {options.password_reset && (
+        <button class="plain small" onClick={onReset}>
+          {t(w.forgot)}
+        </button>
+      )}
+    </div>
   );
 }
 
@@ -105,7 +183,7 @@ function Failure({ error }: { error: unknown }) {
   if (!error) return null;
   if (!(error instanceof GatewayError) || error.code !== 10402) return <Problem error={error} />;
   const isLocked = /too many|wait/i.test(error.info);
-  const isCode = /second factor|code/i.test(error.info);
+  const isCode = (error.result as { second_factor?: string } | null)?.second_factor === "code" || error.info.startsWith("code:");
   return (
     <div class="problem" role="alert">
       <strong>{isCode ? t(w.code) : t(isLocked ? w.locked : w.wrong)}</strong>

@@ -124,9 +124,10 @@ export async function logout(): Promise<void> {
   }
 }
 
-/** Whether the user's role reaches another. */
-export function may(role: Role): boolean {
+/** Whether the user's role reaches another; `super`: whether the user sees all companies and the machine. */
+export function may(role: Role | "super"): boolean {
   const who = session.value;
+  if (role === "super") return !!who?.is_super;
   return !!who && (!!who.is_super || RANKS[who.role as Role] >= RANKS[role]);
 }
 

@@ -19,7 +19,7 @@ const w = words({
   skip: ["To the content", "跳到内容"],
   menu: ["Main menu", "主菜单"],
   more: ["More", "更多"],
-  find: ["Find a terminal, object or page", "查找终端、对象或页面"],
+  find: ["Find anything by its name", "按名称查找任何内容"],
   live: ["live", "实时"],
   lost: ["no connection", "连接中断"],
   lostLong: [

@@ -10,8 +10,8 @@ export interface PageEntry {
   load: () => Promise<{ Page: ComponentType }>;
   /** Begins a new group of the menu. */
   group?: boolean;
-  /** Who sees it at all. */
-  role?: Role;
+  /** Who sees it at all; `super`: who sees the machine. */
+  role?: Role | "super";
   /** Stands in the bar of a phone. */
   first?: boolean;
 }
@@ -23,6 +23,13 @@ export const titles = words({
   objects: ["Objects", "对象"],
   dashboards: ["Dashboards", "仪表盘"],
   mapping: ["Mapping", "映射"],
+  statistics: ["Statistics", "统计"],
+  rules: ["Rules", "规则"],
+  campaigns: ["Campaigns", "升级活动"],
+  access: ["Access", "访问管理"],
+  audit: ["Audit", "审计"],
+  broker: ["Broker", "消息代理"],
+  machine: ["Machine", "本机"],
 });
 
 export const PAGES: readonly PageEntry[] = [
@@ -32,4 +39,11 @@ export const PAGES: readonly PageEntry[] = [
   { id: "objects", title: titles.objects, load: () => import("../objects/page.tsx"), first: true },
   { id: "dashboards", title: titles.dashboards, load: () => import("../dashboards/page.tsx") },
   { id: "mapping", title: titles.mapping, load: () => import("../mapping/page.tsx"), group: true },
+  { id: "statistics", title: titles.statistics, load: () => import("../statistics/page.tsx") },
+  { id: "rules", title: titles.rules, load: () => import("../rules/page.tsx"), group: true },
+  { id: "campaigns", title: titles.campaigns, load: () => import("../campaigns/page.tsx") },
+  { id: "broker", title: titles.broker, load: () => import("../broker/page.tsx") },
+  { id: "access", title: titles.access, load: () => import("../access/page.tsx") },
+  { id: "audit", title: titles.audit, load: () => import("../audit/page.tsx"), role: "admin" },
+  { id: "machine", title: titles.machine, load: () => import("../machine/page.tsx"), role: "super" },
 ];

@@ -1,5 +1,6 @@
 /** Theme and language: as the system has them, unless somebody chose; kept in this browser. */
 import { effect, signal } from "@preact/signals";
+import { followLanguage } from "../words/server-text.ts";
 import { type Language, language } from "../words/words.ts";
 
 export type Theme = "system" | "light" | "dark";
@@ -39,6 +40,7 @@ export function usePreferences(): void {
   dark.addEventListener("change", show);
   effect(show);
   effect(() => void (document.documentElement.dataset["theme"] = shownTheme.value));
+  followLanguage();
   effect(() => {
     document.documentElement.lang = language.value === "zh" ? "zh-CN" : "en";
   });

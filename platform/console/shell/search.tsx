@@ -1,15 +1,16 @@
-/** One search over everything: pages, terminals, objects. */
+/** One search over everything: pages, and whatever has a name. */
 import { signal } from "@preact/signals";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { w as common } from "../words/common.ts";
 import { t, words } from "../words/words.ts";
-import { may, page } from "./api.ts";
+import { call, may } from "./api.ts";
+import { kindsShown, kindWord, placeOf } from "./found.ts";
 import { useRested } from "./hooks.ts";
 import { PAGES } from "./pages.ts";
 import { go, link } from "./routes.ts";
 
 const w = words({
-  title: ["Find a terminal, object or page", "查找终端、对象或页面"],
+  title: ["Find anything by its name", "按名称查找任何内容"],
   page: ["page", "页面"],
   hint: ["↑ ↓ to choose, Enter to open, Esc to close", "↑ ↓ 选择，Enter 打开，Esc 关闭"],
 });
@@ -21,7 +22,7 @@ interface Found {
   to: string;
 }
 
-const MOST = 6;
+const MOST = 20;
 export const isSearching = signal(false);
 
 function pagesNamed(text: string): Found[] {
@@ -32,22 +33,12 @@ function pagesNamed(text: string): Found[] {
 }
 
 async function ask(text: string, abort: AbortSignal): Promise<Found[]> {
-  const like = `%${text}%`;
-  const both = [["uid", "like", like], ["name", "like", like]];
-  const [terminals, objects] = await Promise.all([
-    page("get_terminal_list", { where_or: both, page_size: MOST }, abort),
-    page("get_object_list", { where_or: both, page_size: MOST }, abort),
-  ]);
-  const hasObjects = PAGES.some((each) => each.id === "objects");
-  return [
-    ...terminals.rows.map((each) => ({ name: each.name, more: each.uid, kind: t(common.terminal), to: link(["terminals", each.uid]) })),
-    ...(hasObjects ? objects.rows : []).map((each) => ({
-      name: String(each["name"]),
-      more: "",
-      kind: t(common.object),
-      to: link(["objects", String(each["id"])]),
-    })),
-  ];
+  const pages = new Set(PAGES.filter((each) => !each.role || may(each.role)).map((each) => each.id));
+  const hits = await call("search", { text: text.slice(0, 64), kinds: kindsShown(pages), limit: MOST }, abort);
+  return hits.flatMap((hit) => {
+    const to = placeOf(hit, pages);
+    return to ? [{ name: hit.name || hit.uid, more: hit.text || (hit.uid === hit.name ? "" : hit.uid), kind: t(kindWord(hit.kind)), to }] : [];
+  });
 }
 
 export function Search() {

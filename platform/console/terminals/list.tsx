@@ -3,13 +3,17 @@ import { useEffect, useState } from "preact/hooks";
 import type { Fields, Result, RowOf } from "../client/gateway.ts";
 import { Age, Card, Empty, Head, Name, Tag } from "../parts/basics.tsx";
 import { type Column, type Order, orderOf, Table } from "../parts/table.tsx";
-import { page } from "../shell/api.ts";
+import { may, page } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLive, useRested, useSeldom } from "../shell/hooks.ts";
 import { titles } from "../shell/pages.ts";
 import { link, replaceQuery, route } from "../shell/routes.ts";
 import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
+import { words as bulk } from "./bulk-words.ts";
+import { Bulk, MOST_NAMED } from "./bulk.tsx";
+import { ImportDialog } from "./import.tsx";
+import { Register } from "./register.tsx";
 import { w } from "./words.ts";
 
 type Row = RowOf<Result<"get_terminal_list">>;
@@ -34,10 +38,17 @@ function fieldsOf(query: URLSearchParams): Fields<"get_terminal_list"> {
   };
 }
 
-function columns(): Column<Row>[] {
+function choosing(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Column<Row>[] {
+  if (!may("admin")) return [];
+  const render = (row: Row) => <input type="checkbox" aria-label={t(bulk.choose, { name: (row.name || row.uid).slice(0, 80) })} checked={chosen.has(row.uid)} onChange={() => toggle(row.uid)} />;
+  return [{ id: "choose", title: t(bulk.chooseTitle), isTitleHidden: true, width: 4, render }];
+}
+
+function columns(chosen: ReadonlySet<string>, toggle: (uid: string) => void): Column<Row>[] {
   return [
+    ...choosing(chosen, toggle),
     { id: "name", title: t(common.name), sort: "name", width: 26, render: (row) => <a href={link(["terminals", row.uid])}><Name text={row.name || row.uid} /></a> },
-    { id: "uid", title: t(w.uid), sort: "uid", width: 20, render: (row) => <Name text={row.uid} mono /> },
+    { id: "uid", title: t(w.uid), sort: "uid", width: 20, isMinor: true, render: (row) => <Name text={row.uid} mono /> },
     {
       id: "online",
       title: t(w.presence),
@@ -67,6 +78,18 @@ export function Terminals() {
   useEffect(() => {
     if (rested !== (query.get("search") ?? "")) replaceQuery({ search: rested });
   }, [rested]);
+  const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set());
+  const [dialog, setDialog] = useState<"import" | "add" | null>(null);
+  const toggle = (uid: string) => {
+    const next = new Set(chosen);
+    if (!next.delete(uid) && next.size < MOST_NAMED) next.add(uid);
+    setChosen(next);
+  };
+  const none = () => setChosen(new Set());
+  const done = () => {
+    none();
+    setTurn((n) => n + 1);
+  };
   const isFiltered = ["search", "online", "refused", "tag"].some((name) => query.get(name));
   return (
     <>
@@ -74,7 +97,23 @@ export function Terminals() {
         <a class="button" href={link(["terminals"], { unknown: "1" })}>
           {t(w.unknownOnes)}
         </a>
+        {may("admin") && (
+          <>
+            <button onClick={() => setDialog("import")}>{t(bulk.importButton)}</button>
+            <button onClick={() => setDialog("add")}>{t(bulk.create)}</button>
+          </>
+        )}
       </Head>
+      {dialog === "import" && (
+        <ImportDialog
+          onClose={() => setDialog(null)}
+          onDone={() => {
+            setDialog(null);
+            done();
+          }}
+        />
+      )}
+      {dialog === "add" && <Register onClose={() => setDialog(null)} />}
       <Card>
         <div class="tools" role="search">
           <label class="grow">
@@ -91,9 +130,10 @@ export function Terminals() {
             {t(w.refusedToday)}
           </label>
         </div>
+        <Bulk chosen={chosen} filter={fieldsOf(query)} total={total ?? 0} onNone={none} onDone={done} />
         <Table
           label={t(titles.terminals)}
-          columns={columns()}
+          columns={columns(chosen, toggle)}
           query={["search", "online", "refused", "tag", "sort", "down"].map((name) => query.get(name) ?? "").join("\n")}
           read={(index, size, abort) => page("get_terminal_list", { ...fieldsOf(route.value.query), page_index: index, page_size: size }, abort)}
           rowKey={(row) => row.uid}

@@ -1,10 +1,13 @@
-/** Client ids that tried to log in and are no terminal's. */
+/** Client ids that tried to log in and are no terminal's; each is registered in one step. */
+import { useState } from "preact/hooks";
 import { Age, Card, Empty, Head, Name, Problem } from "../parts/basics.tsx";
-import { page } from "../shell/api.ts";
+import { may, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
 import { adviceText, reasonText } from "../words/reasons.ts";
+import { words as bulk } from "./bulk-words.ts";
+import { Register } from "./register.tsx";
 import { w } from "./words.ts";
 
 const EVERY_MS = 30_000;
@@ -12,6 +15,7 @@ const MOST = 200;
 
 export function Unknown() {
   const { data, error, reload } = useLoad((abort) => page("get_unknown_terminal_list", { page_size: MOST }, abort), [], EVERY_MS);
+  const [uid, setUid] = useState<string | null>(null);
   return (
     <>
       <Head title={t(w.unknownOnes)} sub={t(w.unknownTitle)}>
@@ -36,6 +40,9 @@ export function Unknown() {
                   <th scope="col" class="num">
                     {t(w.last)}
                   </th>
+                  <th scope="col">
+                    <span class="sr">{t(bulk.register)}</span>
+                  </th>
                 </tr>
               </thead>
               <tbody>
@@ -52,6 +59,13 @@ export function Unknown() {
                     <td class="num nowrap">
                       <Age at={row.last_time} />
                     </td>
+                    <td class="num">
+                      {may("admin") && (
+                        <button class="small" aria-label={t(bulk.registerAsk, { uid: row.uid })} onClick={() => setUid(row.uid)}>
+                          {t(bulk.register)}
+                        </button>
+                      )}
+                    </td>
                   </tr>
                 ))}
               </tbody>
@@ -59,6 +73,15 @@ export function Unknown() {
           </div>
         )}
       </Card>
+      {uid !== null && (
+        <Register
+          uid={uid}
+          onClose={() => {
+            setUid(null);
+            reload();
+          }}
+        />
+      )}
     </>
   );
 }

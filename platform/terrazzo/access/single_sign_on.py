@@ -100,6 +100,11 @@ class SingleSignOn:
         self._turns = asyncio.Semaphore(AT_ONCE)
         self._waiting = 0
 
+    @property
+    def is_configured(self) -> bool:
+        """Whether there is a provider."""
+        return self._provider is not None
+
     async def begin(self, address: str) -> Begun:
         """Begins a login.
 

@@ -101,6 +101,16 @@ class CampaignTerminalRecords:
             for number in campaign_ids
         }
 
+    async def wave_counts(self, campaign_ids: Sequence[int]) -> dict[int, list[dict[str, int]]]:
+        """The number of terminals in each state of each wave, the first wave first, for each of these campaigns."""
+        of, wave, state = _columns.campaign_id, _columns.wave, _columns.state
+        query = sa.select(of, wave, state, sa.func.count()).where(one_of(of, campaign_ids)).group_by(of, wave, state)
+        found: dict[int, dict[int, list[tuple[str, int]]]] = {number: {} for number in campaign_ids}
+        async with self._database.reading() as connection:
+            for number, of_wave, in_state, count in (await connection.execute(query)).all():
+                found[number].setdefault(of_wave, []).append((in_state, count))
+        return {number: [count_states(waves[each]) for each in sorted(waves)] for number, waves in found.items()}
+
     async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
         """A page of a campaign's terminals, in the order of their waves, and how many there are in all."""
         query = sa.select(CAMPAIGN_TERMINAL).where(_columns.campaign_id == campaign_id)

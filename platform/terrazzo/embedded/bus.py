@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from terrazzo.domain.registry import Registry
 from terrazzo.domain.terminal import Terminal
 from terrazzo.ingest.report_tag import ANSWER_CHANNEL, Seals
-from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, DeliveryFate, Presence
+from terrazzo.ports.bus import BrokerSubscription, ConnectedClient, DeliveryFate, Presence, RetainedTopic
 from terrazzo.terminals.presence import PROTOCOLS, PresenceRegister
 from terrazzo_broker.broker import Broker
 from terrazzo_broker.hooks import Client, Outcome
+from terrazzo_broker.message import ApplicationMessage
+from terrazzo_broker.topics.names import is_topic_filter
+from terrazzo_broker.topics.owners import EVERYBODY
 
 ADMINISTRATIVE_ACTION = 0x98
+_LEVELS = 200  # of a topic filter
 
 
 class EmbeddedBus:
@@ -86,6 +90,12 @@ class EmbeddedBus:
             for subscription in session.subscriptions.values()
         ]
 
+    def retained(self, owner: str | None, pattern: str) -> Iterator[RetainedTopic | None]:
+        """The retained messages of an owner, of all for None, that a topic filter matches; None for what doesn't."""
+        if not is_topic_filter(pattern, levels=_LEVELS):
+            raise ValueError("is no topic filter")
+        return iter(()) if self._broker is None else _retained(self._broker, owner, pattern)
+
     def kick(self, client_id: str) -> bool:
         """Ends a live connection; the session stays."""
         return self._broker is not None and self._broker.disconnect(
@@ -119,6 +129,24 @@ class EmbeddedBus:
         self._holding.discard(holder)
         if self._broker is not None and not self._holding:
             self._broker.resume_intake()
+
+
+def _retained(broker: Broker, owner: str | None, pattern: str) -> Iterator[RetainedTopic | None]:
+    owners = broker.retained.owners() if owner is None else [owner]
+    for each in owners:
+        for message in broker.retained.walk(pattern, each):
+            yield None if message is None or message.owner != each else _topic(message)
+
+
+def _topic(message: ApplicationMessage) -> RetainedTopic:
+    return RetainedTopic(
+        topic=message.topic.decode(),
+        size=len(message.payload) + message.disk_bytes,
+        qos=message.qos,
+        publisher=message.publisher or "",
+        owner="" if message.owner == EVERYBODY else message.owner,
+        expires_us=message.expires_us,
+    )
 
 
 def _is_of(client: Client, terminal: Terminal) -> bool:

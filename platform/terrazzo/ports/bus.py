@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -74,6 +74,18 @@ class BrokerSubscription(msgspec.Struct, frozen=True, kw_only=True):
     queued: int  # messages that wait for the client
 
 
+class RetainedTopic(NamedTuple):
+    """A retained message, without its payload. ``owner``: the company's id; empty: everybody's. ``expires_us``: 0 is
+    never."""
+
+    topic: str
+    size: int
+    qos: int
+    publisher: str
+    owner: str
+    expires_us: int
+
+
 class BrokerView(Protocol):
     """What operators can see of the broker, and do to its clients."""
 
@@ -85,6 +97,14 @@ class BrokerView(Protocol):
 
     def subscriptions(self) -> Iterable[BrokerSubscription]:
         """All subscriptions of all sessions."""
+
+    def retained(self, owner: str | None, pattern: str) -> Iterator[RetainedTopic | None]:
+        """The retained messages of an owner, of all for None, that a topic filter matches; None for each place that was
+        looked at in vain. They may come and go while it is iterated over.
+
+        Raises:
+            ValueError: ``pattern`` is no topic filter.
+        """
 
     def kick(self, client_id: str) -> bool:
         """Closes a connection (MQTT 5 reason code 0x98); False if there is none with this client id."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from terrazzo.retry import Retry
 
@@ -62,8 +62,22 @@ class Tasks(Protocol):
         ...
 
 
+class TaskStatus(NamedTuple):
+    """A task; ``last_error`` is the class of its last error, empty where it never failed."""
+
+    name: str
+    state: str
+    restarts: int
+    failures: int
+    last_error: str
+
+
 class TaskHealth(Protocol):
     """How the long-lived tasks are; what each maps to is the class of its last error."""
+
+    def all_tasks(self) -> Sequence[TaskStatus]:
+        """Every task so far, by name."""
+        ...
 
     def degraded(self) -> dict[str, str]:
         """The tasks that are down, or failed a moment ago."""

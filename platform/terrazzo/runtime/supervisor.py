@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from terrazzo.errors import Unavailable
 from terrazzo.ports.store import StoreUnavailable
-from terrazzo.ports.tasks import RESTART, OnFailure, Work
+from terrazzo.ports.tasks import RESTART, OnFailure, TaskStatus, Work
 from terrazzo.retry import Attempts, Retry
 from terrazzo.sparse_log import SparseLog
 
@@ -116,6 +116,13 @@ class Supervisor:
         """Stops the tasks that still run; parts have stopped their own before."""
         for task in self._tasks.values():
             await task.stop()
+
+    def all_tasks(self) -> list[TaskStatus]:
+        """Every task so far, by name."""
+        return [
+            TaskStatus(name, task.state.value, task.restarts, task.failures, task.last_error)
+            for name, task in sorted(self._tasks.items())
+        ]
 
     def degraded(self) -> dict[str, str]:
         """The tasks that are down, or failed less than ``HEALTHY_AFTER_S`` ago, with the class of their last error."""

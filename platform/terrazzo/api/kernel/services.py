@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
@@ -18,6 +19,7 @@ from terrazzo.access.tokens import HeldToken
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
+from terrazzo.backup.status import BackupStatus
 from terrazzo.campaigns.download_links import Ticket
 from terrazzo.commands.pusher import ObjectRequest
 from terrazzo.company_turns import CompanyTurns
@@ -47,6 +49,7 @@ from terrazzo.metadata.repositories.claim_keys import ClaimKeyRepository
 from terrazzo.metadata.repositories.terminal_batches import TerminalBatches
 from terrazzo.objects.flags import FlagSource
 from terrazzo.objects.variable_definitions import VariableDefinitions
+from terrazzo.ports.bridge import Bridge
 from terrazzo.ports.bus import BrokerView, MessageBus
 from terrazzo.ports.store import TimeSeriesStore
 from terrazzo.ports.tasks import TaskHealth
@@ -295,6 +298,9 @@ class CampaignProgress(Protocol):
     async def counts(self, campaign_ids: Sequence[int]) -> Mapping[int, dict[str, int]]:
         """How many terminals are in each state, by the campaign's id."""
 
+    async def wave_counts(self, campaign_ids: Sequence[int]) -> Mapping[int, list[dict[str, int]]]:
+        """The same by wave, the first wave first."""
+
     async def page(self, campaign_id: int, *, state: str | None, page_index: int, page_size: int) -> Rows:
         """Terminals in the order of their waves."""
 
@@ -442,4 +448,7 @@ class Services:
     proxies: TrustedProxies = field(default_factory=TrustedProxies)  # whose X-Forwarded-For is believed
     allowed_origins: Sequence[str] = ()  # whose pages may ask, beside those of the server itself
     memory: MemoryShares = field(default_factory=MemoryShares)
+    backups: BackupStatus | None = None
+    bridges: Sequence[Bridge] = ()
+    began_s: float = field(default_factory=time.monotonic)
     metrics_token: str = ""  # what ``/metrics`` asks for; empty: nothing

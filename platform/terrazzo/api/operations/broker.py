@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from terrazzo.api.kernel.fields import Key
+from terrazzo.api.kernel.fields import Flag, Key
 from terrazzo.api.kernel.operation import Operation
 from terrazzo.api.kernel.paging import Paged, PageRequest, page_offset, paged
 from terrazzo.api.kernel.scope import find_terminal, sees
@@ -33,9 +33,13 @@ class BrokerStatus(msgspec.Struct):
 
 
 class ClientList(PageRequest):
-    """Connected clients; ``terminal_id`` restricts to one."""
+    """Connected clients; ``terminal_id`` restricts to one, ``slow`` 1 to those that are too slow: the worst come first.
+
+    Slow is a client that messages were dropped for, and a subscription of a session in which some wait.
+    """
 
     terminal_id: Key | None = None
+    slow: Flag = 0
 
 
 class ClientRecord(msgspec.Struct):
@@ -75,7 +79,11 @@ async def handle_get_broker_status(services: Services, actor: Actor, request: Br
 async def handle_get_client_list(services: Services, actor: Actor, request: ClientList) -> Paged[ClientRecord]:
     """A page of the connected clients that the actor may see, by client id."""
     found = await _seen(services, actor, request.terminal_id, services.broker.clients())
-    return _page(request, sorted(found, key=lambda each: each.client_id), lambda each: _shown(each, services.zone))
+    found.sort(key=lambda each: each.client_id)
+    if request.slow:
+        found = [each for each in found if each.messages_dropped]
+        found.sort(key=lambda each: -each.messages_dropped)
+    return _page(request, found, lambda each: _shown(each, services.zone))
 
 
 async def handle_get_subscription_list(
@@ -83,7 +91,11 @@ async def handle_get_subscription_list(
 ) -> Paged[BrokerSubscription]:
     """A page of subscriptions by client id and filter, those of absent clients included."""
     found = await _seen(services, actor, request.terminal_id, services.broker.subscriptions())
-    return _page(request, sorted(found, key=lambda each: (each.client_id, each.filter)), lambda each: each)
+    found.sort(key=lambda each: (each.client_id, each.filter))
+    if request.slow:
+        found = [each for each in found if each.queued]
+        found.sort(key=lambda each: -each.queued)
+    return _page(request, found, lambda each: each)
 
 
 async def handle_kick_client(services: Services, actor: Actor, request: KickRequest) -> KickResult:

@@ -45,6 +45,7 @@ from terrazzo.api.operations.history import (
     rejects,
     rule_commands,
 )
+from terrazzo.api.operations.machine import retained, status
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
 from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
 
@@ -88,6 +89,8 @@ TABLE = OperationTable(
         *pusher.OPERATIONS,
         *campaigns.OPERATIONS,
         *broker.OPERATIONS,
+        *retained.OPERATIONS,
+        *status.OPERATIONS,
         *audit.OPERATIONS,
         *lockouts.OPERATIONS,
         *bulk.OPERATIONS,

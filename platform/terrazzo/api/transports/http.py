@@ -19,6 +19,7 @@ from terrazzo.api.kernel.components import Components, query_values
 from terrazzo.api.kernel.dispatch import Gateway, Performer, bearer_token
 from terrazzo.api.kernel.envelope import BAD_PARAMETER, FAILURE, NOT_PERMITTED, UNREAD, Answer, Failure, explain
 from terrazzo.api.kernel.operation import Caller, Operation, as_it_is
+from terrazzo.api.kernel.readiness import check_readiness
 from terrazzo.api.kernel.services import ApiLimits, Services
 from terrazzo.api.kernel.traffic import Traffic
 from terrazzo.api.kernel.validation import Validator
@@ -46,7 +47,6 @@ from terrazzo.api.transports.known_heads import HEADS, KnownHeads
 from terrazzo.api.transports.metrics_page import metrics_handler
 from terrazzo.api.transports.peers.client_address import PROXIES, client_address
 from terrazzo.api.transports.peers.origins import Origins
-from terrazzo.api.transports.readiness import check_readiness
 from terrazzo.api.transports.streaming import StreamReply, send_stream
 from terrazzo.api.transports.websocket import GatewaySockets
 from terrazzo.campaigns.download_links import FIRMWARE_PATH

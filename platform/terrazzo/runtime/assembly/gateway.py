@@ -218,6 +218,8 @@ class GatewayServers:
             "rule_commands": RuleCommandRecords(metadata.database, zone=self._config.zone),
             "search": NameSearch(metadata.database, metadata.registry),
             "variable_definitions": VariableDefinitions(metadata.entities.mappings),
+            "backups": self._parts.backups,
+            "bridges": self._parts.terminals.bridges,
         }
 
     def _collectors(self) -> Sequence[Collector]:

@@ -49,8 +49,9 @@ class CampaignTerminal(msgspec.Struct):
 
 
 async def _with_progress(services: Services, request: Any, rows: Sequence[Row]) -> list[Mapping[str, Any]]:
-    counts = await services.campaigns.counts([row["id"] for row in rows])
-    return [{"progress": counts[row["id"]]} for row in rows]
+    numbers = [row["id"] for row in rows]
+    counts, waves = await services.campaigns.counts(numbers), await services.campaigns.wave_counts(numbers)
+    return [{"progress": counts[number], "wave_progress": waves[number]} for number in numbers]
 
 
 CAMPAIGNS = EntityActions(
@@ -63,7 +64,7 @@ CAMPAIGNS = EntityActions(
     get_list="get_campaign_list",
     entity=CAMPAIGN,
     repository=lambda services: services.entities.campaigns,
-    more={"progress": dict[str, int]},
+    more={"progress": dict[str, int], "wave_progress": list[dict[str, int]]},
     extend=_with_progress,
 )
 

@@ -119,6 +119,7 @@ OPERATIONS = (
         result=SecondFactorConfirmed,
         permission=None,
         handler=handle_confirm,
+        gives_token=True,
     ),
     Operation(
         name="renew_recovery_codes",

@@ -1,0 +1,205 @@
+/** Records that people write: a dialog of fields, what is asked before something ends, what is shown once. */
+import { useState } from "preact/hooks";
+import { GatewayError } from "../client/gateway.ts";
+import { w as common } from "../words/common.ts";
+import { t, words } from "../words/words.ts";
+import { Code, Dialog, Field, Problem } from "./basics.tsx";
+
+const w = words({
+  once: ["This is shown once, now: keep it where it is safe.", "仅显示这一次：请妥善保存。"],
+  kept: ["I have kept it", "我已保存"],
+});
+
+export type Values = Record<string, string>;
+
+export interface FormField {
+  name: string;
+  label: string;
+  kind?: "text" | "password" | "number" | "email" | "url" | "choice" | "switch" | "long";
+  options?: readonly (readonly [value: string, label: string])[];
+  isRequired?: boolean;
+  most?: number;
+  least?: number;
+  hint?: string;
+}
+
+interface Props {
+  title: string;
+  fields: readonly FormField[];
+  initial?: Values;
+  submit: string;
+  onSubmit: (values: Values) => Promise<void>;
+  onClose: () => void;
+}
+
+/** Fields in a dialog; what is wrong stands at the field that the platform names. */
+export function FormDialog({ title, fields, initial = {}, submit, onSubmit, onClose }: Props) {
+  const [values, setValues] = useState<Values>(() => Object.fromEntries(fields.map((each) => [each.name, initial[each.name] ?? firstOf(each)])));
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const send = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await onSubmit(values);
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const change = (name: string, value: string) => setValues((before) => ({ ...before, [name]: value }));
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form class="form" onSubmit={(event) => void send(event)}>
+        {fields.map((each) => (
+          <OneField key={each.name} field={each} value={values[each.name] ?? ""} isWrong={isNamed(error, each.name)} onChange={(value) => change(each.name, value)} />
+        ))}
+        {error !== undefined && <Problem error={error} />}
+        <footer>
+          <button type="button" onClick={onClose}>
+            {t(common.cancel)}
+          </button>
+          <button class="primary" disabled={isBusy}>
+            {submit}
+          </button>
+        </footer>
+      </form>
+    </Dialog>
+  );
+}
+
+function firstOf(field: FormField): string {
+  if (field.kind === "switch") return "0";
+  return field.kind === "choice" ? (field.options?.[0]?.[0] ?? "") : "";
+}
+
+/** Whether a refusal is about a field. */
+export function isNamed(error: unknown, name: string): boolean {
+  return error instanceof GatewayError && error.info.split("; ").some((each) => each.startsWith(`${name}:`));
+}
+
+function OneField({ field, value, isWrong, onChange }: { field: FormField; value: string; isWrong: boolean; onChange: (value: string) => void }) {
+  if (field.kind === "switch") {
+    return (
+      <label class="line">
+        <input type="checkbox" checked={value === "1"} onChange={(event) => onChange(event.currentTarget.checked ? "1" : "0")} />
+        {field.label}
+        {field.hint && <span class="dim">{field.hint}</span>}
+      </label>
+    );
+  }
+  if (field.kind === "choice") {
+    return (
+      <Field label={field.label} hint={field.hint ?? ""}>
+        <select value={value} aria-invalid={isWrong || undefined} onChange={(event) => onChange(event.currentTarget.value)}>
+          {field.options?.map(([key, label]) => (
+            <option key={key} value={key}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </Field>
+    );
+  }
+  if (field.kind === "long") {
+    return (
+      <Field label={field.label} hint={field.hint ?? ""}>
+        <textarea rows={4} value={value} maxLength={field.most ?? 4_096} required={!!field.isRequired} aria-invalid={isWrong || undefined} onInput={(event) => onChange(event.currentTarget.value)} />
+      </Field>
+    );
+  }
+  const isNumber = field.kind === "number";
+  return (
+    <Field
+      label={field.label}
+      hint={field.hint ?? ""}
+      type={field.kind ?? "text"}
+      autocomplete={field.kind === "password" ? "new-password" : "off"}
+      required={!!field.isRequired}
+      value={value}
+      onInput={(event) => onChange(event.currentTarget.value)}
+      {...(isNumber
+        ? { ...(field.least === undefined ? {} : { min: String(field.least) }), ...(field.most === undefined ? {} : { max: String(field.most) }) }
+        : { ...(field.least === undefined ? {} : { minLength: field.least }), maxLength: field.most ?? 255 })}
+    />
+  );
+}
+
+interface AskProps {
+  title: string;
+  text: string;
+  action: string;
+  isDangerous?: boolean;
+  onYes: () => Promise<void>;
+  onClose: () => void;
+}
+
+/** Asks before something is done that can't be taken back. */
+export function Ask({ title, text, action, isDangerous = false, onYes, onClose }: AskProps) {
+  const [error, setError] = useState<unknown>();
+  const [isBusy, setBusy] = useState(false);
+  const go = async () => {
+    setBusy(true);
+    try {
+      await onYes();
+    } catch (failure) {
+      setError(failure);
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{text}</p>
+      {error !== undefined && <Problem error={error} />}
+      <footer>
+        <button onClick={onClose}>{t(common.cancel)}</button>
+        <button class={isDangerous ? "danger" : "primary"} disabled={isBusy} onClick={() => void go()}>
+          {action}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+/** A secret that there is no second look at. */
+export function ShownOnce({ title, text, onClose }: { title: string; text: string; onClose: () => void }) {
+  return (
+    <Dialog title={title} onClose={onClose} fixed>
+      <p>{t(w.once)}</p>
+      <Code text={text} label={title} />
+      <footer>
+        <button class="primary" onClick={onClose}>
+          {t(w.kept)}
+        </button>
+      </footer>
+    </Dialog>
+  );
+}
+
+/** Columns of days or hours; pointing at one says what it is. */
+export function Bars({ label, bars, chosen, onChoose }: { label: string; bars: readonly { key: string; value: number }[]; chosen?: string; onChoose?: (key: string) => void }) {
+  const most = Math.max(1, ...bars.map((each) => each.value));
+  return (
+    <div class="columns" role="group" aria-label={label}>
+      {bars.map((each) => (
+        <button
+          key={each.key}
+          type="button"
+          aria-pressed={chosen === each.key}
+          aria-label={`${each.key}: ${each.value.toLocaleString()}`}
+          title={`${each.key}: ${each.value.toLocaleString()}`}
+          onClick={() => onChoose?.(chosen === each.key ? "" : each.key)}
+        >
+          <svg viewBox="0 0 10 60" preserveAspectRatio="none" aria-hidden="true">
+            <rect x={1} width={8} y={60 - (58 * each.value) / most} height={(58 * each.value) / most} />
+          </svg>
+          <span class="narrow-hide">{each.key.slice(5)}</span>
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+/** What came of one script: curves of its variables by period, on one object. */
+import { useMemo } from "preact/hooks";
+import { Chart } from "../charts/chart.tsx";
+import { type ChartView, HOUR_MS, readView, writeView } from "../charts/link.ts";
+import { Card, Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
+import { call, page } from "../shell/api.ts";
+import { useLoad } from "../shell/hooks.ts";
+import { link, replaceQuery, route } from "../shell/routes.ts";
+import { t } from "../words/words.ts";
+import { item, KINDS, resultsOf, type Script } from "./scripts.ts";
+import { w } from "./words.ts";
+
+const TYPES = [
+  { id: 1, title: w.hour, spanMs: 7 * 24 * HOUR_MS },
+  { id: 2, title: w.day, spanMs: 30 * 24 * HOUR_MS },
+  { id: 3, title: w.month, spanMs: 365 * 24 * HOUR_MS },
+  { id: 4, title: w.year, spanMs: 10 * 365 * 24 * HOUR_MS },
+];
+const MOST_OBJECTS = 1_000;
+
+interface Props {
+  kind: "statistics" | "calculate";
+  uid: string;
+}
+
+export function Results({ kind, uid }: Props) {
+  const { data, error, reload } = useLoad((abort) => item(kind, uid, abort), [kind, uid]);
+  const objects = useLoad((abort) => (data ? namesOf(data, abort) : Promise.resolve([])), [data?.uid]);
+  const chosen = route.value.query.get("object") ?? objects.data?.[0]?.id ?? "";
+  return (
+    <>
+      <Head name title={data?.name ?? ""} sub={data && <Tag kind={data.is_active ? "good" : ""}>{t(data.is_active ? w.running : w.stopped)}</Tag>}>
+        <a class="button" href={link(["statistics", kind])}>
+          {t(KINDS.find((each) => each.id === kind)?.title ?? w.all)}
+        </a>
+      </Head>
+      {!!error && <Problem error={error} retry={reload} />}
+      {data && (
+        <div class="stack">
+          <Choice objects={objects.data ?? []} chosen={chosen} />
+          {chosen ? (
+            <Curves kind={kind} script={data} objectId={chosen} />
+          ) : (
+            !objects.isLoading && (
+              <Card>
+                <Empty title={t(w.noResults)}>{t(w.noResultsDo)}</Empty>
+              </Card>
+            )
+          )}
+          <Rows script={data} />
+        </div>
+      )}
+    </>
+  );
+}
+
+function Choice({ objects, chosen }: { objects: readonly { id: string; name: string }[]; chosen: string }) {
+  const type = route.value.query.get("type") ?? "1";
+  return (
+    <div class="tools">
+      <select aria-label={t(w.object)} value={chosen} onChange={(event) => replaceQuery({ object: event.currentTarget.value })}>
+        {objects.map((each) => (
+          <option key={each.id} value={each.id}>
+            {each.name.slice(0, 100)}
+          </option>
+        ))}
+      </select>
+      <select aria-label={t(w.period)} value={type} onChange={(event) => replaceQuery({ type: event.currentTarget.value, span: "", from: "", to: "" })}>
+        {TYPES.map((each) => (
+          <option key={each.id} value={String(each.id)}>
+            {t(each.title)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+function Curves({ kind, script, objectId }: { kind: Props["kind"]; script: Script; objectId: string }) {
+  const query = route.value.query;
+  const type = Number(query.get("type") ?? 1);
+  const source = useMemo(() => resultsOf(kind, script.uid, objectId, type), [kind, script.uid, objectId, type]);
+  const names = [...new Set(script.rows.map((row) => row[0] ?? ""))].filter(Boolean);
+  const read = readView(query);
+  const spanMs = TYPES.find((each) => each.id === type)?.spanMs ?? 7 * 24 * HOUR_MS;
+  const view: ChartView = { ...read, keys: names, ...(query.has("span") || query.has("from") ? {} : { spanMs }) };
+  const variables = names.map((name) => ({ key: name, name, unit: name, decimals: null }));
+  const keep = (next: ChartView) => {
+    const written = writeView({ ...next, keys: [] });
+    replaceQuery({ span: "", from: "", to: "", hide: "", compare: "", as: "", ...Object.fromEntries(written) });
+  };
+  return (
+    <Card title={t(w.results)}>
+      <Chart key={`${objectId} ${type}`} title={script.name} source={source} variables={variables} view={view} onView={keep} />
+    </Card>
+  );
+}
+
+function Rows({ script }: { script: Script }) {
+  return (
+    <Card title={t(w.rows)}>
+      <div class="scroll" tabIndex={0} role="region" aria-label={t(w.rows)}>
+        <table>
+          <tbody>
+            {script.rows.map((row, i) => (
+              <tr key={i}>
+                {row.map((cell, j) => (
+                  <td key={j} class="mono">
+                    <Name text={cell} />
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </Card>
+  );
+}
+
+/** The script's objects by name; of one that is for all objects, those that have results. */
+export async function namesOf(script: Script, abort: AbortSignal): Promise<{ id: string; name: string }[]> {
+  const wanted = script.object_list.length ? { where_in: ["id", script.object_list.slice(0, MOST_OBJECTS)] as unknown[] } : {};
+  const found = await page("get_object_list", { page_size: MOST_OBJECTS, order_by: ["name", "asc"], ...wanted } as Parameters<typeof call<"get_object_list">>[1], abort);
+  return found.rows.map((each) => ({ id: String(each["id"]), name: String(each["name"]) }));
+}

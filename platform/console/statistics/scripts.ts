@@ -1,0 +1,96 @@
+/** The three kinds of scripts, and the actions of each. */
+import type { ChartSource } from "../charts/data.ts";
+import type { Curve } from "../charts/curve.ts";
+import { call, page } from "../shell/api.ts";
+import { clock } from "../shell/clock.ts";
+import type { Pair } from "../words/words.ts";
+import { w } from "./words.ts";
+
+export type Kind = "statistics" | "calculate" | "balance";
+
+export const KINDS: readonly { id: Kind; title: Pair }[] = [
+  { id: "statistics", title: w.statistics },
+  { id: "calculate", title: w.calculate },
+  { id: "balance", title: w.balance },
+];
+
+/** What the three kinds of records have in common. */
+export interface Script {
+  id: number;
+  uid: string;
+  name: string;
+  description: string;
+  is_active: number;
+  object_list: string[];
+  /** Rows of a statistics or calculation script; empty for balances. */
+  rows: string[][];
+  target: string;
+  inputs: string[];
+  windowS: number;
+}
+
+type Raw = Record<string, unknown>;
+
+function script(raw: Raw): Script {
+  const texts = (value: unknown): string[] => (Array.isArray(value) ? value.map(String) : []);
+  return {
+    id: Number(raw["id"]),
+    uid: String(raw["uid"]),
+    name: String(raw["name"]),
+    description: String(raw["description"] ?? ""),
+    is_active: Number(raw["is_active"]),
+    object_list: texts(raw["object_list"]),
+    rows: Array.isArray(raw["script"]) ? (raw["script"] as unknown[]).map(texts) : [],
+    target: String(raw["target_code"] ?? ""),
+    inputs: texts(raw["input_codes"]),
+    windowS: Number(raw["window"] ?? 0),
+  };
+}
+
+const LISTS = { statistics: "get_statistics_script_list", calculate: "get_calculate_script_list", balance: "get_balance_list" } as const;
+const ITEMS = { statistics: "get_statistics_item", calculate: "get_calculate_item", balance: "get_balance_item" } as const;
+const STARTS = { statistics: "start_statistics", calculate: "start_calculate", balance: "start_balance" } as const;
+const STOPS = { statistics: "stop_statistics", calculate: "stop_calculate", balance: "stop_balance" } as const;
+const RESULTS = { statistics: "get_statistics_list", calculate: "get_calculate_list" } as const;
+
+export async function scripts(kind: Kind, index: number, size: number, abort: AbortSignal): Promise<{ rows: Script[]; total: number }> {
+  const found = await page(LISTS[kind], { page_index: index, page_size: size, order_by: ["name", "asc"] }, abort);
+  return { rows: found.rows.map((each) => script(each as Raw)), total: found.total };
+}
+
+export async function item(kind: Kind, uid: string, abort: AbortSignal): Promise<Script> {
+  return script((await call(ITEMS[kind], { uid }, abort)) as Raw);
+}
+
+export async function setActive(kind: Kind, uid: string, isActive: boolean): Promise<void> {
+  await call((isActive ? STARTS : STOPS)[kind], { uid });
+}
+
+const PAGE = 1_000;
+const MOST_PAGES = 10;
+
+/** Curves of a script's variables on one object, a point each period, at its beginning. */
+export function resultsOf(kind: "statistics" | "calculate", uid: string, objectId: string, type: number): ChartSource {
+  return {
+    load: async (keys, range, signal) => {
+      const curves: Record<string, Curve> = Object.fromEntries(keys.map((key) => [key, { times: [] as number[], values: [] as number[] }]));
+      const where = [
+        ["object_id", "=", objectId],
+        ["start_time", ">=", clock.format(range.from)],
+        ["start_time", "<=", clock.format(range.to)],
+      ];
+      for (let index = 1; index <= MOST_PAGES; index += 1) {
+        const found = await page(RESULTS[kind], { script_uid: uid, type, where_and: where, order_by: ["start_time", "asc"], page_index: index, page_size: PAGE }, signal);
+        for (const each of found.rows) {
+          const curve = curves[each.var_name] as { times: number[]; values: number[] } | undefined;
+          const value = each.data === "" ? NaN : Number(each.data);
+          if (!curve || Number.isNaN(value)) continue;
+          curve.times.push(clock.parse(each.start_time));
+          curve.values.push(value);
+        }
+        if (found.rows.length < PAGE) break;
+      }
+      return curves;
+    },
+  };
+}

@@ -1,0 +1,1 @@
+"""The platform itself, for who runs it."""

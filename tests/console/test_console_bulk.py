@@ -1,0 +1,147 @@
+"""Many at once: events, labels, terminals; importing, registering, finding anything by its name."""
+
+from __future__ import annotations
+
+import re
+
+from browser import Tab
+from demo_plant import DemoPlant
+from playwright.sync_api import expect
+
+
+def _raised(plant: DemoPlant) -> list[dict[str, object]]:
+    found = plant.call("get_event_list", where_and=[["state", "=", "raised"]], page_size=100)["data"]
+    return list(found)
+
+
+def test_events_are_shelved_commented_and_acknowledged_together(admin: Tab, plant: DemoPlant) -> None:
+    raised = {each["id"] for each in _raised(plant)}
+    assert len(raised) > 1
+    admin.open("#/events")
+    boxes = admin.page.get_by_role("checkbox", name="Choose ")
+    boxes.nth(0).check()
+    boxes.nth(1).check()
+    bar = admin.page.get_by_role("toolbar")
+    expect(bar).to_contain_text("2 chosen")
+    bar.get_by_role("button", name="Shelve").click()
+    dialog = admin.page.get_by_role("dialog")
+    dialog.get_by_label("For").select_option("8")
+    dialog.get_by_label("Comment").fill("until the <b>fitter</b> is there")
+    dialog.get_by_role("button", name="Shelve").click()
+    expect(dialog).to_have_count(0)
+    shelved = [each for each in plant.call("get_event_list", page_size=100)["data"] if each["shelved_until"]]
+    assert len(shelved) == 2
+    assert all(each["comments"][-1]["text"] == "until the <b>fitter</b> is there" for each in shelved)
+    expect(admin.page.get_by_role("row").filter(has_text="shelved")).to_have_count(2)
+    boxes.nth(0).check()
+    admin.page.get_by_role("toolbar").get_by_role("button", name="Acknowledge").click()
+    dialog.get_by_role("button", name="Acknowledge").click()
+    expect(dialog).to_have_count(0)
+    assert len(_raised(plant)) < len(raised)
+
+
+def test_an_event_leads_to_a_rule_of_it(admin: Tab, plant: DemoPlant) -> None:
+    event = plant.call("get_event_list", page_size=1)["data"][0]
+    admin.open(f"#/events?state=all&event={event['id']}")
+    admin.page.get_by_role("link", name="Make a rule of it").click()
+    dialog = admin.page.get_by_role("dialog", name="New rule")
+    expect(dialog.get_by_label("Codes")).to_have_value(event["code"])
+    dialog.get_by_label("Name").fill("Of what I saw")
+    dialog.get_by_label("Channel").select_option("webhook")
+    dialog.get_by_label("Address of the webhook").fill("https://hooks.example/x")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog).to_have_count(0)
+    rule = next(each for each in plant.call("get_rule_list")["data"] if each["name"] == "Of what I saw")
+    assert (rule["codes"], rule["kinds"]) == ([event["code"]], ["event"])
+
+
+def test_events_are_counted_by_day_and_taken_away_as_a_file(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/events?state=all")
+    counts = plant.call("get_event_quantity_by_day", day=14)
+    day = next(each for each in counts["date"] if counts["data"].get(each))
+    column = admin.page.get_by_role("button", name=re.compile(rf"^\d{{4}}-{day.replace('/', '-')}: [1-9]"))
+    column.click()
+    admin.page.wait_for_url(re.compile(f"day=.{{4}}-{day.replace('/', '-')}"))
+    expect(admin.page.get_by_role("table", name="Events")).to_have_attribute(
+        "aria-rowcount", str(counts["data"][day] + 1)
+    )
+    with admin.page.expect_download() as started:
+        admin.page.get_by_role("button", name="CSV").click()
+    lines = started.value.path().read_text("utf-8-sig").splitlines()
+    assert lines[0].startswith("id,created,severity")
+    assert len(lines) == counts["data"][day] + 1
+
+
+def test_a_label_is_closed_with_others(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/events/labels")
+    boxes = admin.page.get_by_role("checkbox", name="Choose ")
+    expect(boxes).not_to_have_count(0)
+    closed = len(plant.call("get_audit_list", entity="label")["data"])
+    boxes.first.check()
+    admin.page.get_by_role("toolbar").get_by_role("button", name="Close").click()
+    dialog = admin.page.get_by_role("dialog", name="Close 1 label")
+    dialog.get_by_role("button", name="Close", exact=True).last.click()
+    expect(dialog).to_have_count(0)
+    assert len(plant.call("get_audit_list", entity="label")["data"]) == closed + 1
+
+
+def test_terminals_are_tagged_together_and_by_what_the_filter_finds(admin: Tab, plant: DemoPlant) -> None:
+    admin.open("#/terminals?search=demo-meter")
+    expect(admin.page.get_by_role("row")).to_have_count(5)
+    admin.page.get_by_role("checkbox", name="Choose ").first.check()
+    bar = admin.page.get_by_role("toolbar")
+    bar.get_by_label("all 4 that the filter finds").check()
+    bar.get_by_role("button", name="Tags").click()
+    dialog = admin.page.get_by_role("dialog", name="Tags: 4 terminals")
+    dialog.get_by_label("Tags").fill("metering, hall")
+    dialog.get_by_role("button", name="Tags").click()
+    expect(dialog).to_have_count(0)
+    tagged = [each["uid"] for each in plant.call("get_terminal_list", tags=["metering"], page_size=100)]
+    assert len(tagged) == 4
+    assert all(each.startswith("demo-meter") for each in tagged)
+
+
+def test_an_import_is_tried_first_and_says_which_cell_is_wrong(admin: Tab, plant: DemoPlant) -> None:
+    config = plant.call("get_terminal_config_list")[0]["uid"]
+    head = "uid,name,type,config_id,mode,username,pin,access,created_by"
+    good = f"import-1,Pump one,Other,{config},pwd,import-1,pin-of-one-1,all,1"
+    bad = f"import-2,Pump two,Other,{config},sideways,import-2,pin-of-two-2,all,1"
+    admin.open("#/terminals")
+    admin.page.get_by_role("button", name="Import").click()
+    dialog = admin.page.get_by_role("dialog", name="Import terminals")
+    dialog.get_by_label("Rows").fill(f"{head}\n{good}\n{bad}")
+    dialog.get_by_role("button", name="Try").click()
+    row = dialog.get_by_role("row").nth(1)
+    expect(row).to_contain_text("mode")
+    expect(row).to_contain_text("sideways")
+    expect(row.get_by_role("cell").first).to_have_text("3")
+    dialog.get_by_label("Rows").fill(f"{head}\n{good}")
+    dialog.get_by_role("button", name="Try").click()
+    expect(dialog.get_by_role("status")).to_contain_text("1 row: 1 new")
+    assert plant.ask("get_terminal_item", uid="import-1")["code"] == 10404
+    dialog.get_by_role("button", name="Import 1 row").click()
+    expect(dialog).to_have_count(0)
+    assert plant.call("get_terminal_item", uid="import-1")["name"] == "Pump one"
+
+
+def test_an_unknown_terminal_is_registered_in_one_step(admin: Tab) -> None:
+    admin.open("#/terminals")
+    admin.page.get_by_role("button", name="Add a terminal").click()
+    dialog = admin.page.get_by_role("dialog", name="Add a terminal")
+    dialog.get_by_label("Uid").fill("fresh-1")
+    dialog.get_by_role("button", name="Register").click()
+    once = admin.page.get_by_role("dialog", name="How fresh-1 logs in")
+    expect(once.locator("pre")).to_contain_text("client id: fresh-1")
+    once.get_by_role("button", name="I have kept it").click()
+    admin.page.wait_for_url(re.compile("#/terminals/fresh-1"))
+
+
+def test_anything_that_has_a_name_is_found(admin: Tab, plant: DemoPlant) -> None:
+    found = plant.call("search", text="chiller", kinds=["object"])[0]
+    admin.page.keyboard.press("Control+k")
+    admin.page.keyboard.type("chiller")
+    expect(admin.page.get_by_role("option").filter(has_text="object").first).to_contain_text(
+        re.compile("chiller", re.IGNORECASE)
+    )
+    admin.page.get_by_role("option").filter(has_text=found["name"]).filter(has_text="object").first.click()
+    admin.page.wait_for_url(re.compile("#/objects/"))

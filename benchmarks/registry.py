@@ -111,6 +111,11 @@ class Server:
         """What it has resident, in millions of bytes."""
         return float(self.process.memory_info().rss) / 1e6
 
+    @property
+    def cpu_s(self) -> float:
+        """The processor's seconds that it has used."""
+        return cpu_seconds(self.process.pid)
+
     def client(self) -> Client:
         """The administrator's."""
         return Client(self.url, username="admin", password=PASSWORD, timeout_s=IMPORT_S)
@@ -187,9 +192,10 @@ def fill(server: Server, terminals: int, objects: int) -> Figures:
         client.call("import_customers", rows=[{"name": "Waterworks"}])
         for name, data in (("terminals", terminals_file(terminals)), ("objects", objects_file(objects, terminals))):
             with highest_memory(server, found, f"memory while {name} are imported, MB"):
-                began_s = time.monotonic()
+                began_s, before_s = time.monotonic(), server.cpu_s
                 client.import_records(name, data)
                 found[f"import of {name}, s"] = time.monotonic() - began_s
+                found[f"CPU of the import of {name}, s"] = server.cpu_s - before_s
     found["both imports, s"] = found["import of terminals, s"] + found["import of objects, s"]
     return found
 
@@ -244,8 +250,11 @@ def ask(server: Server, terminals: int, objects: int, repeats: int) -> Figures:
     with server.client() as client:
         client.login()
         for name, (action, fields) in requests(terminals, objects).items():
+            before_s = server.cpu_s
             took = [_took_ms(client, action, _numbered(fields, 100 + number)) for number in range(repeats)]
             found[f"p95 of {name}, ms"] = statistics.quantiles(took, n=20)[-1]
+            found[f"median of {name}, ms"] = statistics.median(took)
+            found[f"CPU of {name}, ms"] = (server.cpu_s - before_s) / repeats * 1e3
     return found
 
 
@@ -288,10 +297,10 @@ async def come_back(server: Server, count: int, addresses: int) -> Figures:
         fleet.forget()
         began_s = time.monotonic()
         ready_s = await asyncio.to_thread(server.start)
-        had, cpu_s = len(fleet.connected), cpu_seconds(server.process.pid)
+        had, before_s = len(fleet.connected), server.cpu_s
         if not await fleet.all_in(BACK_S):
             print(f"after {BACK_S:.0f} s {len(fleet.connected):,} of {count:,} are back", file=sys.stderr)
-        used_s = cpu_seconds(server.process.pid) - cpu_s
+        used_s = server.cpu_s - before_s
     finally:
         await fleet.stop()
     refusals = fleet.refusals()
@@ -318,6 +327,7 @@ def measure(python: str, arguments: argparse.Namespace) -> Figures:
             found |= fill(server, arguments.terminals, arguments.objects)
             server.stop()
             found["ready after a restart, s"] = server.start()
+            found["CPU of a start, s"] = server.cpu_s
             found["memory once ready, MB"] = server.memory_mb
             found |= ask(server, arguments.terminals, arguments.objects, arguments.repeats)
             found["memory after the requests, MB"] = server.memory_mb

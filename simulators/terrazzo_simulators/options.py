@@ -35,7 +35,7 @@ class Run:
 
 def parse_run(arguments: list[str]) -> Run:
     """Parses the command line of ``run``. Ends the process with status 2 and a message that names a bad option."""
-    parser = make_parser()
+    parser = make_parser("simulate" if arguments[:1] == ["simulate"] else "run")
     given = parser.parse_args(arguments)
     try:
         specs = _specs(given)
@@ -59,13 +59,15 @@ def parse_run(arguments: list[str]) -> Run:
     )
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of ``python -m terrazzo_simulators``."""
-    parser = argparse.ArgumentParser(prog="terrazzo_simulators", description="Simulated terminals over real sockets.")
+def make_parser(command: str = "run") -> argparse.ArgumentParser:
+    """The parser of ``python -m terrazzo_simulators run``, or, as ``simulate``, of ``terrazzo simulate``."""
+    program = "terrazzo" if command == "simulate" else "python -m terrazzo_simulators"
+    parser = argparse.ArgumentParser(prog=program, description="Simulated terminals over real sockets.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser(
-        "run",
+        command,
         help="connect a fleet and let it report",
+        description="Connects a fleet of simulated terminals, which report until SIGTERM or Ctrl-C.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         allow_abbrev=False,
     )

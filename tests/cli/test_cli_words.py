@@ -6,7 +6,9 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_command
@@ -14,6 +16,7 @@ from typer.main import get_command
 from running import Platform
 from support import free_port
 from terrazzo.cli import make_app
+from terrazzo.cli.start_checks import OTHER_FOLDER
 from terrazzo.config.sections import ConfigError, load_config
 
 ROOT = Path(__file__).parents[2]
@@ -77,3 +80,52 @@ def test_a_bad_token_and_a_platform_that_is_away(tmp_path: Path) -> None:
         assert refused.endswith("; give a token that is good with --token, or a user with --user")
         greeting = platform.log.read_text()
     assert f"  documents  {platform.url}/docs\n" in greeting
+
+
+def refusal(*arguments: str) -> str:
+    """The one line of a command that can't do what it is asked."""
+    command = [sys.executable, "-m", "terrazzo", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2, done.stderr
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("terrazzo: ")]
+    return line
+
+
+def test_a_folder_that_cannot_be_made() -> None:
+    """Root may write everywhere, says the system, and then it can't."""
+    line = refusal("serve", "--data", "/proc/terrazzo-data", "--http-port", "0", "--mqtt-port", "0")
+    assert line.startswith("terrazzo: data.dir: /proc/")
+    assert line.endswith(f"; {OTHER_FOLDER}")
+
+
+def test_a_configuration_that_is_away_or_no_toml(tmp_path: Path) -> None:
+    away, broken = tmp_path / "none.toml", tmp_path / "broken.toml"
+    broken.write_text("[http\n")
+    with pytest.raises(ConfigError, match="No such file or directory; name a file that can be read, or leave it out"):
+        load_config(away, {})
+    with pytest.raises(ConfigError, match=r"line 1, column 6\); docs/configuration.md shows how keys are written"):
+        load_config(broken, {})
+
+
+def every_command(command: Any, path: str = "terrazzo") -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, child in getattr(command, "commands", {}).items():
+        yield from every_command(child, f"{path} {name}")
+
+
+def test_each_command_and_option_says_what_it_does() -> None:
+    found = dict(every_command(get_command(make_app())))
+    assert len(found) > 15
+    for path, command in found.items():
+        assert re.match(r"[A-Z].*\.$", (command.help or "").strip().splitlines()[0]) or ";" in command.help, path
+        for each in command.params:
+            assert path == "terrazzo simulate" or (each.help or "").strip(), f"{path} {each.opts}"
+
+
+def test_help_of_simulated_terminals_names_the_command_that_was_given() -> None:
+    command = [sys.executable, "-m", "terrazzo", "simulate"]
+    shown = subprocess.run([*command, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert shown.startswith("usage: terrazzo simulate [-h] ")
+    assert "report until SIGTERM or Ctrl-C." in shown
+    wrong = subprocess.run([*command, "--qos", "7"], capture_output=True, text=True, timeout=60)
+    assert (wrong.returncode, "terrazzo simulate: error: argument --qos: invalid choice" in wrong.stderr) == (2, True)

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from registry_stand import Stand, terminal_values
 
+from query_plans import asked
 from terrazzo.bulk.columns import Columns
 from terrazzo.bulk.importing import Importer
 from terrazzo.bulk.report import ImportRefused, Report
 from terrazzo.bulk.rows import read_objects
+from terrazzo.database.tables.registry import OBJECT_TERMINAL
 from terrazzo.errors import Conflict
 from terrazzo.metadata.repositories.repository import EntityRepository
 
@@ -46,6 +48,34 @@ async def test_terminals_are_made_and_changed_and_the_registry_knows(stand: Stan
     known = stand.registry.terminal("t699")
     assert known is not None
     assert known.keep_alive_s == 699
+
+
+async def test_objects_with_terminals_take_no_statements_of_their_own(stand: Stand) -> None:
+    """A hundred objects more cost the statements of a piece, not some of each: fifty thousand take seconds."""
+    rows = [terminal_values(f"t{n}", config_id="config of one") for n in range(1_300)]
+    await run(stand, stand.entities.terminals, rows)
+    ids = {row["uid"]: row["id"] async for row in stand.entities.terminals.every()}
+    objects, told = stand.entities.objects, {}
+    for count in (10, 1_200):
+        with asked(once=False) as statements:
+            listed = ({"terminal_list": [f"t{n}", ids[f"t{n + 1}"]]} for n in range(count))
+            made = await run(stand, objects, [{"name": f"{count} {n}", **lists} for n, lists in enumerate(listed)])
+        told[count] = len(statements)
+        assert made.created == count
+    assert told[1_200] < 10 * told[10]
+    page = await objects.page(stand.first, page_size=1_000, page_index=2)
+    assert [row["terminal_list"] for row in page.rows][-1] == ["t1199", "t1200"]
+    async with stand.database.reading() as connection:
+        links = (await connection.execute(OBJECT_TERMINAL.select())).all()
+    assert len(links) == 2 * 1_210
+    changed = [{"uid": page.rows[0]["uid"], "terminal_list": ["t7"]}, {"uid": page.rows[1]["uid"], "terminal_list": []}]
+    assert (await run(stand, objects, changed, mode="upsert")).updated == 2
+    lists = [(await objects.item(stand.first, row["uid"]))["terminal_list"] for row in page.rows[:2]]
+    assert lists == [["t7"], []]
+    with pytest.raises(ImportRefused):
+        await run(stand, objects, [{"name": "x", "terminal_list": ["t1", str(ids["t1"])]}])
+    with pytest.raises(ImportRefused):
+        await run(stand, objects, [{"name": "x", "terminal_list": "t1,nobody"}])
 
 
 async def test_numbers_of_a_file_are_kept_and_counting_goes_on_after_them(stand: Stand) -> None:

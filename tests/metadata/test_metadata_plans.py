@@ -1,29 +1,27 @@
-"""What the repositories ask of long tables for one record: no statement reads what grows with the others' number.
+"""What repositories ask of long tables for what is named: no statement reads what grows with the number of others.
 
-Each statement of creating, reading, changing and deleting one record of each entity is explained, on both databases,
-with tables that have thousands of rows.
+Each statement of creating, reading, changing and deleting one record of each entity, and of lists by key and by what
+they refer to, is explained, on both databases, with tables that have thousands of rows.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from registry_stand import Stand, make_stand
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from query_plans import Asked, asked, expected, scanned, scans
 from terrazzo.database.database import Database
-from terrazzo.database.entity import Entity
+from terrazzo.database.entity import Entity, Uid
+from terrazzo.database.port import Conditions
 from terrazzo.database.tables.registry import OBJECT_TERMINAL
+from terrazzo.metadata.entities import Entities
 
 MANY = 3_000
-FEW = 300  # rows that a plan may expect to read of a long table
 ROW = ["TEMP", "T", "T", "STA", "$AdapterID-1.T", ""]
 KNOWN = {
     ("objects", "delete", "retainer"): "lists of objects are texts of scripts; there are few scripts",
@@ -34,52 +32,12 @@ KNOWN = {
 }
 """Scans that there are, by repository, what is done and table, and why they are put up with."""
 
-
-class Asked(list[tuple[str, Any]]):
-    """Statements with their parameters, as the driver gets them."""
-
-
-@contextmanager
-def asked(database: Database) -> Iterator[Asked]:
-    """All statements of the block."""
-    found = Asked()
-
-    def note(connection: Any, cursor: Any, statement: str, parameters: Any, context: Any, many: bool) -> None:
-        if re.match(r"\s*(SELECT|UPDATE|DELETE|WITH)\b", statement):
-            found.append((statement, parameters[0] if many and parameters else parameters))
-
-    sa.event.listen(sa.engine.Engine, "before_cursor_execute", note)
-    try:
-        yield found
-    finally:
-        sa.event.remove(sa.engine.Engine, "before_cursor_execute", note)
-
-
-async def scans(connection: AsyncConnection, kind: str, statement: str, parameters: Any) -> set[str]:
-    """The long tables that a statement reads far more of than it asks for."""
-    if kind == "sqlite":
-        rows = (await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)).all()
-        return {table for row in rows if (table := scanned(str(row[-1])))}
-    plan = (await connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters)).scalar()
-    return set(expected((json.loads(plan) if isinstance(plan, str) else plan)[0]["Plan"]))
-
-
-def scanned(line: str) -> str:
-    """The table of a line of SQLite's plan that reads a whole table, or all of a company; empty for any other."""
-    whole = re.fullmatch(r"SCAN (\w+)(?! VIRTUAL)(?: USING .*INDEX.*)?", line)
-    company = re.fullmatch(r"SEARCH (\w+) USING .*INDEX \w+ \(permission_company_id=\?\)", line)
-    found = whole or company
-    return found[1] if found and found[1] not in ("json_each", "CONSTANT") else ""
-
-
-def expected(node: dict[str, Any]) -> Iterator[str]:
-    """The tables of which a plan of PostgreSQL expects to read more than a few rows."""
-    if "Relation Name" in node and (node["Plan Rows"] > FEW or node["Node Type"] == "Seq Scan"):
-        yield node["Relation Name"]
-    for child in node.get("Plans", ()):
-        yield from expected(child)
-
-
+NOT_LOOKED_AT = {
+    "companies": "there are few, and each has many records",
+    "authorities": "a company has at most limits.company_authorities",
+    "api_keys": "a company has at most limits.company_api_keys",
+}
+HASHED = ("users", "claim_keys")
 SAMPLES: dict[str, dict[str, Any]] = {
     "mappings": {"name": "m", "script": [ROW]},
     "controls": {"name": "c", "script": [["On", "On", "On", "OBJ", "$AdapterID-1.ON", "1"]]},
@@ -99,6 +57,11 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "collects": {"name": "c"},
     "collected": {"name": "c", "value": "1"},
     "files": {"name": "f"},
+    "uploads": {"name": "f", "type": "text/plain", "size": 1, "sha256": "0" * 64},
+    "projects": {"name": "p"},
+    "campaigns": {"name": "c", "unit": "MCU", "version": "2"},
+    "claim_keys": {"name": "k"},
+    "users": {"role": "viewer"},
     "rules": {
         "name": "r",
         "kinds": ["offline"],
@@ -130,6 +93,14 @@ class Filled:
     async def create(self, name: str, number: int) -> Any:
         """One more record."""
         stand, values = self.stand, dict(SAMPLES[name])
+        if name in HASHED:
+            return await self._create_hashed(name, number, values)
+        if name == "uploads":
+            values["uid"] = f"new-{number}"
+        if name == "campaigns":
+            file = {"mcu_file": "https://files.example/2"}
+            await stand.entities.configurations.update(stand.first, stand.config, file)
+            values |= {"config_id": stand.config, "terminal_list": ["t-2" if number else "new-0"]}
         if name == "terminals":
             return await stand.terminal(f"new-{number}")
         if name == "objects":
@@ -147,6 +118,14 @@ class Filled:
         values |= {"collected": {"project_id": self.ids.get("collects")}}.get(name, {})
         return await getattr(stand.entities, name).create(stand.first, values)
 
+    async def _create_hashed(self, name: str, number: int, values: dict[str, Any]) -> Any:
+        """What shows nobody what it is known by."""
+        stand, key = self.stand, f"{number:064}"
+        if name == "users":
+            return await stand.entities.users.create_hashed(stand.first, values | {"username": f"new-{number}"}, key)
+        given = values | {"config_id": stand.config}
+        return await stand.entities.claim_keys.create_hashed(stand.first, given, key)
+
     async def _copy(self, entity: Entity, record_id: int) -> None:
         """Thousands of records like one, each with records of its own where it refers to some."""
         table = entity.table
@@ -155,7 +134,7 @@ class Filled:
             rows = []
             for number in range(MANY):
                 own = {"id": 1_000 + number}
-                own |= {"uid": str(1_000 + number) if entity.name == "object" else f"t-{number}"}
+                own |= {entity.uid_name: str(1_000 + number) if entity.name == "object" else f"t-{number}"}
                 own |= {each.name: 1_000 + number for each in entity.references if sample[each.name] is not None}
                 rows.append({**sample, **{key: value for key, value in own.items() if key in table.c}})
             await connection.execute(table.insert(), rows)
@@ -176,18 +155,20 @@ async def test_one_record_is_found_among_thousands(filled: Filled, kind: str) ->
     for name in SAMPLES:
         repository: Any = getattr(stand.entities, name)
         statements: dict[str, Asked] = {}
-        with asked(stand.database) as statements["create"]:
+        with asked() as statements["create"]:
             row = await filled.create(name, 1)
         changed: dict[str, Any] = {"description": "x"} if "description" in repository.table.c else {"reference": "x"}
         if name == "objects":
             changed["terminal_list"] = ["t-5", 1_006]
         if "description" in repository.table.c or "reference" in repository.table.c:
-            with asked(stand.database) as statements["update"]:
-                await repository.update(stand.first, row["uid"], changed)
-        with asked(stand.database) as statements["item"]:
+            with asked() as statements["update"]:
+                await repository.update(stand.first, row["id"], changed)
+        with asked() as statements["item"]:
             await repository.item(stand.first, "t-9" if name != "objects" else "1009")
             await repository.item(stand.first, 1_010)
-        with asked(stand.database) as statements["delete"]:
+        with asked() as statements["list"]:
+            await by_keys(repository, stand)
+        with asked() as statements["delete"]:
             await repository.delete(stand.first, row["id"])
         assert all(statements.values()), name
         async with stand.database.reading() as connection:
@@ -198,6 +179,24 @@ async def test_one_record_is_found_among_thousands(filled: Filled, kind: str) ->
     long = {getattr(stand.entities, name).table.name for name in SAMPLES} | {"object_terminal"}
     wrong = {key: text for key, text in found.items() if key[2] in long and key not in KNOWN}
     assert wrong == {}
+
+
+async def by_keys(repository: Any, stand: Stand) -> None:
+    """Lists of what is named, and of what refers to one record; a page beyond them asks for their number as well."""
+    entity = repository.entity
+    uids = ["1007", "1008"] if entity.uid is Uid.FROM_ID else ["t-7", "t-8"]
+    for within in ((entity.uid_name, uids), ("id", [1_007, 1_008])):
+        for index in (1, 2):
+            found = await repository.page(stand.first, conditions=Conditions([], [], [within]), page_index=index)
+            assert found.total == 2, (entity.name, within)
+    for key, value in ((entity.uid_name, uids[0]), ("id", 1_007)):
+        await repository.page(stand.first, conditions=Conditions([(key, "=", value)], [], []), page_index=2)
+    for each in entity.references:
+        await repository.page(stand.first, conditions=Conditions([(each.name, "=", 1_007)], [], []), page_index=2)
+
+
+def test_every_entity_is_looked_at() -> None:
+    assert {each.name for each in fields(Entities)} - set(SAMPLES) == set(NOT_LOOKED_AT)
 
 
 def test_a_scan_is_seen() -> None:

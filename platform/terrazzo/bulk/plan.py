@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.bulk.columns import Columns
@@ -19,8 +21,11 @@ from terrazzo.database.port import Row
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, OperationError
 from terrazzo.loop_pauses import LoopPauses
+from terrazzo.metadata.definitions.registry import read_key_list
+from terrazzo.metadata.repositories.company_terminals import NamedTerminals
 from terrazzo.metadata.repositories.repository import Draft, EntityRepository
 
+_TERMINALS = "terminal_list"
 AT_ONCE = 500  # records that one statement looks up or writes
 
 T = TypeVar("T")
@@ -67,6 +72,7 @@ class Planner:
         self._issues = issues
         self._upserts = upserts
         self._references = References(connection)
+        self._terminals = NamedTerminals(connection)
 
     async def plan(self, sources: Sequence[SourceRow], on_row: OnRow) -> list[Planned]:
         """The records of all rows without faults; the faults of the others become issues."""
@@ -76,6 +82,8 @@ class Planner:
         self._last_id = await last_id(self._connection, self._repository.table)
         pauses, planned = LoopPauses(), []
         for done, source in enumerate(sources, 1):
+            if done % AT_ONCE == 1:
+                await self._terminals.look_up(_named_terminals(sources[done - 1 : done - 1 + AT_ONCE]))
             uid = uids.get(source.number)
             if source.number in uids:
                 each = await self._row(source, uid, existing.get(uid or ""))
@@ -199,11 +207,25 @@ class Planner:
         named = [str(key) for key in listed or [] if str(key) in self._new_ids]
         if named:
             draft["object_list"] = [key for key in listed or [] if str(key) not in self._new_ids]
+        terminals = draft.pop(_TERMINALS, None)
         await self._repository._guard(self._connection, self._actor, draft, before)
         await self._repository._resolve(self._connection, draft, company)
+        if terminals is not None:
+            draft[_TERMINALS] = await self._terminals.uids(terminals, company)
         if named:
             others = iter(draft["object_list"])
             draft["object_list"] = [str(key) if str(key) in self._new_ids else next(others) for key in listed or []]
+
+
+def _named_terminals(sources: Sequence[SourceRow]) -> Iterator[int | str]:
+    """What the rows' lists of terminals name, as far as they read as lists."""
+    for source in sources:
+        keys = read_key_list(source.values.get(_TERMINALS))
+        if isinstance(keys, str):
+            with suppress(msgspec.DecodeError):
+                keys = msgspec.json.decode(keys)
+        if isinstance(keys, list):
+            yield from (key for key in keys if isinstance(key, str | int) and not isinstance(key, bool))
 
 
 def chunks(values: Sequence[T], size: int = AT_ONCE) -> Iterator[Sequence[T]]:

@@ -98,8 +98,7 @@ class ImportWriter:
         if self._entity.uid is Uid.FROM_ID:
             await self._name_by_id(connection, [(each, ids[each.uid or ""]) for each, _ in some])
             ids = {str(id_): id_ for id_ in ids.values()}
-        for each, _ in some:
-            await self._repository._written(connection, ids[each.uid or ""], each.draft)
+        await self._repository._written_all(connection, [(ids[each.uid or ""], each.draft) for each, _ in some])
         await self._repository._added(connection, list(ids.values()))
         return list(ids.values())
 
@@ -125,8 +124,7 @@ class ImportWriter:
         statement = self._table.update().where(self._table.c.id == sa.bindparam("_id")).values(columns)
         rows = [{name if name == "_id" else f"v_{name}": value for name, value in stored.items()} for _, stored in some]
         await connection.execute(statement, rows)
-        for each, stored in some:
-            await self._repository._written(connection, stored["_id"], each.draft)
+        await self._repository._written_all(connection, [(stored["_id"], each.draft) for each, stored in some])
 
     async def _tell(self, connection: AsyncConnection, some: Sequence[Planned]) -> list[RowChange]:
         """Reads the records as they are now; other processes, the audit log and listeners hear of them."""

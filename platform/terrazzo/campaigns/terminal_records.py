@@ -91,6 +91,8 @@ class CampaignTerminalRecords:
 
     async def counts(self, campaign_ids: Sequence[int]) -> dict[int, dict[str, int]]:
         """The number of terminals in each state, for each of these campaigns: campaign id to state to count."""
+        if not campaign_ids:
+            return {}
         query = sa.select(_columns.campaign_id, _columns.state, sa.func.count()).where(
             one_of(_columns.campaign_id, campaign_ids)
         )

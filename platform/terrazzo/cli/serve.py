@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,7 +15,7 @@ import typer
 from terrazzo.cli.json_log import JsonFormatter
 from terrazzo.cli.options import ConfigOption, DataOption, read_config
 from terrazzo.cli.shown import PRIVATE_UMASK
-from terrazzo.cli.start_checks import check_start
+from terrazzo.cli.start_checks import OTHER_FOLDER, check_start
 from terrazzo.config.sections import Config, ConfigError, LoggingSection
 from terrazzo_broker.log_text import log_to
 
@@ -35,10 +36,10 @@ def serve(
     config: ConfigOption = None,
     data: DataOption = None,
     http_port: Annotated[
-        int | None, typer.Option(help="Instead of http.port.", min=0, max=65_535, show_default=False)
+        int | None, typer.Option(help="Instead of http.port; 0: any free one.", min=0, max=65_535, show_default=False)
     ] = None,
     mqtt_port: Annotated[
-        int | None, typer.Option(help="Instead of mqtt.port.", min=0, max=65_535, show_default=False)
+        int | None, typer.Option(help="Instead of mqtt.port; 0: any free one.", min=0, max=65_535, show_default=False)
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="With demo data and a small simulated fleet.")] = False,
     log_level: Annotated[
@@ -74,7 +75,15 @@ def _run(config: Config, *, demo: bool) -> int:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(run(config, started=_start_demo if demo else _greet))
     except (DatabaseUnusable, StoreUnavailable, OSError, ValueError) as error:
-        raise ConfigError(str(error)) from error
+        raise ConfigError(_explained(error, config.data_dir)) from error
+
+
+def _explained(error: Exception, folder: Path) -> str:
+    """What ended a start; of the data folder also what to do."""
+    at = getattr(error, "filename", None)
+    if not isinstance(error, OSError) or not at or not Path(str(at)).absolute().is_relative_to(folder.absolute()):
+        return str(error)
+    return f"data.dir: {at}: {error.strerror}; {OTHER_FOLDER}"
 
 
 async def _greet(platform: Platform, addresses: ListenAddresses) -> None:

@@ -16,5 +16,5 @@ def register(app: typer.Typer) -> None:
 
 def simulate(context: typer.Context) -> None:
     """Run simulated terminals; its --help lists the options, and docs/simulators.md."""
-    command = [sys.executable, "-m", "terrazzo_simulators", "run", *context.args]
+    command = [sys.executable, "-m", "terrazzo_simulators", "simulate", *context.args]
     os.execv(sys.executable, command)  # our own program, without a shell  # nosec B606

@@ -31,7 +31,7 @@ FREE_FAIL = 100 * MIB
 FREE_WARN = 1024 * MIB
 SQLITE_NEEDED = (3, 35, 0)  # INSERT ... RETURNING
 
-_OTHER_FOLDER = "set data.dir (--data DIR, TERRAZZO_DATA__DIR) to another folder, or change its owner or mode"
+OTHER_FOLDER = "set data.dir (--data DIR, TERRAZZO_DATA__DIR) to another folder, or change its owner or mode"
 
 _log = logging.getLogger(__name__)
 
@@ -101,11 +101,11 @@ def check_data_dir(folder: Path) -> Iterator[Finding]:
         if os.access(parent, os.W_OK | os.X_OK):
             yield Finding(Level.OK, "data.dir", f"{folder} will be made at the first start")
         else:
-            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", _OTHER_FOLDER)
+            yield Finding(Level.FAIL, "data.dir", f"{parent} is not writable", OTHER_FOLDER)
         return
     if not folder.is_dir() or not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         what = "is not writable" if folder.is_dir() else "is not a folder"
-        yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", _OTHER_FOLDER)
+        yield Finding(Level.FAIL, "data.dir", f"{folder} {what}", OTHER_FOLDER)
         return
     if (folder / RESTORING).exists():
         advice = "remove the folder and restore again: what is there is not complete"

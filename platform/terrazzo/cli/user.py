@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from terrazzo.database.port import Row
     from terrazzo.metadata.repositories.users import UserRepository
 
-Username = Annotated[str, typer.Argument(metavar="USERNAME", show_default=False)]
+Username = Annotated[str, typer.Argument(metavar="USERNAME", help="The name to log in with.", show_default=False)]
 PasswordStdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 Generate = Annotated[bool, typer.Option("--generate", help="Make a random password and print it.")]
 

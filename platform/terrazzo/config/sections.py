@@ -312,9 +312,11 @@ def _read_file(path: Path, tables: Tables) -> dict[tuple[str, str], Given]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"--config: {path}: {error.strerror}") from None
+        advice = "name a file that can be read, or leave it out"
+        raise ConfigError(f"--config: {path}: {error.strerror}; {advice}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--config: {path}: {error}") from None
+        advice = "docs/configuration.md shows how keys are written in TOML"
+        raise ConfigError(f"--config: {path}: {error}; {advice}") from None
     given = {}
     for section, keys in document.items():
         if section in ARRAYS:

@@ -14,6 +14,7 @@ from terrazzo.database.database import Database
 from terrazzo.database.entity import past
 from terrazzo.database.field import MAX_INTEGER, Field
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.unindexed import beside
 from terrazzo.domain.actor import Actor
 from terrazzo.domain.calendar_days import Days, tally_by_day
 from terrazzo.errors import NotFound
@@ -43,6 +44,8 @@ class CompanyRecords:
         self.zone = zone
         self._database = database
         self._moment = moment
+        firsts = {next(iter(index.columns)).name for index in table.indexes}
+        self._narrow = {"id", *(name for name in firsts if name.endswith("_id") and name != "company_id")}
         self._selection = Selection(past(table, fields, moment=moment), {}, zone, derived=derived)
 
     async def page(
@@ -104,10 +107,12 @@ class CompanyRecords:
         return list(rows)
 
     def _where(self, actor: Actor, conditions: Conditions) -> list[sa.ColumnElement[bool]]:
-        return [*self._visible(actor), *self._selection.where(conditions)]
+        return [*self._visible(actor, conditions), *self._selection.where(conditions)]
 
-    def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
-        return [] if actor.is_super else [self.table.c.company_id == actor.company_id]
+    def _visible(self, actor: Actor, conditions: Conditions = EVERYTHING) -> list[sa.ColumnElement[bool]]:
+        if actor.is_super:
+            return []
+        return [beside(self.table.c.company_id, conditions, self._narrow) == actor.company_id]
 
     def _count(self, where: list[sa.ColumnElement[bool]]) -> sa.Select[Any]:
         return sa.select(sa.func.count()).select_from(self.table).where(*where)

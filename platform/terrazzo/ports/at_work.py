@@ -53,6 +53,12 @@ def company_id() -> int:
     return 0 if work is None else work.company_id
 
 
+def operation() -> str:
+    """The operation that the current task does; empty where it does none."""
+    work = _noted.get(_current_task())
+    return "" if work is None else work.operation
+
+
 def noted(task: asyncio.Task[Any]) -> str:
     """What a task does: what it has noted, and its name."""
     work = _noted.get(task)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from terrazzo.database.entity import COMPANY
-from terrazzo.database.port import Row
+from terrazzo.database.port import EVERYTHING, Conditions, Row
 from terrazzo.domain.actor import Actor, Role
 from terrazzo.errors import QuotaExceeded
 from terrazzo.metadata.definitions.access import API_KEY
@@ -60,8 +60,8 @@ class ApiKeyRepository(EntityRepository):
             if has >= limit:
                 raise QuotaExceeded("api_key", has + 1, limit, "API keys", key)
 
-    def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
-        seen = super()._visible(actor)
+    def _visible(self, actor: Actor, beside: Conditions = EVERYTHING) -> list[sa.ColumnElement[bool]]:
+        seen = super()._visible(actor, beside)
         return seen if actor.may(Role.ADMIN) else [*seen, self.table.c.user_id == actor.user_id]
 
     def _sees(self, actor: Actor, row: Row) -> bool:

@@ -26,6 +26,7 @@ from terrazzo.database.one_of import one_of
 from terrazzo.database.own_changes import MetadataChange
 from terrazzo.database.pages import OrderBy, PageStatements, read_page
 from terrazzo.database.port import EVERYTHING, Conditions, Row, Rows
+from terrazzo.database.unindexed import beside as find_beside
 from terrazzo.domain.actor import Actor
 from terrazzo.errors import BadParameter, Conflict, NotFound, NotPermitted
 from terrazzo.listeners import Listeners
@@ -96,6 +97,7 @@ class EntityRepository:
         self._referenced = {each.name: self._entities[each.references or ""] for each in entity.references}
         self._selection = Selection(entity, {name: other.table for name, other in self._referenced.items()}, zone)
         referenced = tuple((name, other.table, other.uid_name) for name, other in self._referenced.items())
+        self._narrow = {"id", entity.uid_name, *self._referenced} - {entity.company}
         self._rows = _rows_query(entity.table, referenced)
         self._lists: dict[tuple[bool, OrderBy], PageStatements] = {}  # of all companies or one, by order
         self._is_narrow = type(self)._visible is not EntityRepository._visible  # a company's users see parts of it
@@ -146,15 +148,21 @@ class EntityRepository:
     ) -> Rows:
         """One page of records, by default in order of creation, and the exact total."""
         where = self._selection.where(conditions) if any(conditions) else ()
-        return await self._read_page(actor, where, page_index, page_size, order_by)
+        return await self._read_page(actor, where, page_index, page_size, order_by, conditions)
 
     async def _read_page(
-        self, actor: Actor, where: Sequence[Column], page_index: int, page_size: int, order_by: OrderBy
+        self,
+        actor: Actor,
+        where: Sequence[Column],
+        page_index: int,
+        page_size: int,
+        order_by: OrderBy,
+        conditions: Conditions = EVERYTHING,
     ) -> Rows:
         _check_page(page_index, page_size)
         offset = min((page_index - 1) * page_size, MAX_INTEGER)
         if where or self._is_narrow:
-            own, visible = None, [*self._visible(actor), *where]
+            own, visible = None, [*self._visible(actor, conditions), *where]
             statements = PageStatements(self._rows, self._selection, visible, order_by)
         else:
             own = None if actor.is_super else {_COMPANY: actor.company_id}
@@ -220,6 +228,11 @@ class EntityRepository:
 
     async def _written(self, connection: AsyncConnection, record_id: int, draft: Draft) -> None:
         """Hook: writes what belongs to a record in other tables, after its row."""
+
+    async def _written_all(self, connection: AsyncConnection, written: Sequence[tuple[int, Draft]]) -> None:
+        """Hook: the same for many records, in as few statements as it can; imports ask it too."""
+        for record_id, draft in written:
+            await self._written(connection, record_id, draft)
 
     async def _added(self, connection: AsyncConnection, ids: Sequence[int]) -> None:
         """Hook: completes new records after their insertion."""
@@ -294,7 +307,7 @@ class EntityRepository:
             stored = {**self._codec.encode(draft), self.entity.modified: self._clock()}
             await unit.use.take(unit.connection, [before["id"]])
             await unit.connection.execute(self.table.update().where(self.table.c.id == before["id"]).values(**stored))
-            await self._written(unit.connection, before["id"], draft)
+            await self._written_all(unit.connection, [(before["id"], draft)])
             await unit.use.add(unit.connection, [before["id"]])
             row = await self._require(unit.connection, before["id"])
             await self._record(unit, before, row)
@@ -365,7 +378,7 @@ class EntityRepository:
             named = self.table.update().where(self.table.c.id == record_id)
             await connection.execute(named.values(**{self.entity.uid_name: str(record_id)}))
         await self._added(connection, [record_id])
-        await self._written(connection, record_id, draft)
+        await self._written_all(connection, [(record_id, draft)])
         return await self._require(connection, record_id)
 
     async def _record(self, unit: Unit, before: Row | None, after: Row | None) -> None:
@@ -384,8 +397,10 @@ class EntityRepository:
 
     # Reading
 
-    def _visible(self, actor: Actor) -> list[sa.ColumnElement[bool]]:
-        return [] if actor.is_super else [self.table.c[self.entity.company] == actor.company_id]
+    def _visible(self, actor: Actor, beside: Conditions = EVERYTHING) -> list[sa.ColumnElement[bool]]:
+        if actor.is_super:
+            return []
+        return [find_beside(self.table.c[self.entity.company], beside, self._narrow) == actor.company_id]
 
     def _sees(self, actor: Actor, row: Row) -> bool:
         return actor.is_super or row[self.entity.company] == actor.company_id

@@ -27,7 +27,7 @@ class StampedRepository(EntityRepository):
         Returns:
             ``(day, value)`` to count; ``day`` is a place in ``days``.
         """
-        where = [*self._visible(actor), *self._selection.where(conditions)]
+        where = [*self._visible(actor, conditions), *self._selection.where(conditions)]
         async with self._database.reading() as connection:
             return await tally_by_day(connection, self.table.c[self._stamp], days, where, self.table.c[by])
 

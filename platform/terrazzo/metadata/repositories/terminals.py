@@ -93,7 +93,7 @@ class TerminalRepository(EntityRepository):
         ``configured``: those alone whose configuration is delivered, and is so far.
         """
         where = self._where(actor, conditions, tags, configured) if tags or configured or any(conditions) else ()
-        return await self._read_page(actor, where, page_index, page_size, order_by)
+        return await self._read_page(actor, where, page_index, page_size, order_by, conditions)
 
     async def keys(
         self,
@@ -106,7 +106,7 @@ class TerminalRepository(EntityRepository):
     ) -> list[tuple[int, str]]:
         """Id and uid of all terminals that ``page`` would have, in its order."""
         table, pauses = self.table, LoopPauses()
-        where = [*self._visible(actor), *self._where(actor, conditions, tags, configured)]
+        where = [*self._visible(actor, conditions), *self._where(actor, conditions, tags, configured)]
         query = sa.select(table.c.id, table.c.uid).where(*where)
         async with self._database.reading() as connection:
             found = await connection.execute(query.order_by(*self._selection.order(order_by)))

@@ -1,0 +1,148 @@
+"""Every list of the gateway with each of its filters and orders: no plan reads what other companies have.
+
+One company has thousands of rows in each table, another asks. Its statements are explained, on both databases.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from api_rig import Rig, open_rig
+
+from query_plans import asked, scans
+from terrazzo.api.kernel.conditions import Filter, ListRequest
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.operations.table import TABLE
+from terrazzo.database.database import Database
+from terrazzo.database.entity import METADATA
+from terrazzo.ports import at_work
+
+MANY = 2_000
+FIRST_ID = 100_000  # of the rows that another company has
+NOT_FILLED = ("change", "company_usage", "effect_mark", "revoked_token", "user", "company")
+"""Tables that a running platform reads by itself, or that have few rows."""
+
+EXCUSED: dict[tuple[str, str], str] = {}
+"""Scans that there are, by action and table, and why they are put up with."""
+
+READING = [each for each in TABLE if each.name.startswith("get_") or each.name == "search"]
+LISTS = [each for each in TABLE if isinstance(each.request, type) and issubclass(each.request, ListRequest | Filter)]
+FIELDS: dict[str, Any] = {
+    "action": None,
+    "actionid": None,
+    "username": "stranger",
+    "id": 100_001,
+    "terminal_id": "own",
+    "topic": ["r"],
+    "keys": ["A"],
+    "items": 10,
+    "fn": "avg",
+    "resample": "1min",
+    "text": "x1",
+    "kinds": None,
+    "state": "failed",
+    "address": "127.0.0.9",
+    "type": "avg",
+    "before": None,
+    "time": "2026-01-02 03:04:05",
+    "start_time": "2026-01-02 03:04:05",
+    "end_time": "2026-01-03 03:04:05",
+}
+"""What other requests may have; keys of other records are those of the one that asks."""
+VALUES = ("7", "2026-01-02 03:04:05", "info", "true")
+"""Of conditions; one of them fits a field."""
+
+
+PAGES = ("page_index", "page_size", "limit", "entries", "points")
+
+
+async def fill(database: Database, company: int) -> None:
+    """Thousands of rows of another company in each table, each row with texts and numbers of its own."""
+    tables = [each for each in METADATA.sorted_tables if each.name not in NOT_FILLED]
+    async with database.writing() as connection:
+        for table in tables:
+            rows = [{each.name: _value(each, number, company) for each in table.c} for number in range(MANY)]
+            await connection.execute(table.insert(), rows)
+    if database.engine.dialect.name == "postgresql":  # it does so by itself; SQLite plans without figures
+        async with database.writing() as connection:
+            await connection.execute(sa.text("ANALYZE"))
+
+
+def _value(column: sa.Column[Any], number: int, company: int) -> Any:
+    if column.name in ("company_id", "permission_company_id"):
+        return company
+    if isinstance(column.type, sa.String):
+        return f"{'[' if column.type.length is None else ''}x{number}"[: column.type.length or 64]
+    if isinstance(column.type, sa.SmallInteger):
+        return number % 2
+    if column.foreign_keys and column.nullable and next(iter(column.foreign_keys)).column.table.name in NOT_FILLED:
+        return None
+    return b"x" if isinstance(column.type, sa.LargeBinary) else FIRST_ID + number
+
+
+class Asking:
+    """Asks lists as a company that has next to nothing."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.refused: list[str] = []
+
+    async def ask(self, name: str) -> None:
+        """A list as it is, and with each of its fields as a filter and in both orders."""
+        await self._rig.ask(name, "stranger")
+        await self._rig.ask(name, "stranger", page_index=2)
+        told = (await self._rig.ask(name, "stranger", where_and=[["?", "=", "1"]]))["info"]
+        fields = re.findall(r"\w+", told.partition("there are ")[2])
+        assert fields, (name, told)
+        for field in fields:
+            await self._filtered(name, field)
+            if "order_by" in fields_of(name):
+                for direction in ("asc", "desc"):
+                    await self._rig.ask(name, "stranger", order_by=[field, direction])
+
+    async def _filtered(self, name: str, field: str) -> None:
+        for value in VALUES:
+            answer = await self._rig.ask(name, "stranger", where_and=[[field, "=", value]])
+            if answer["code"] == 200:
+                break
+        else:
+            self.refused.append(f"{name} {field}: {answer['info']}")
+            return
+        await self._rig.ask(name, "stranger", where_in=[[field, [value, value]]])
+        await self._rig.ask(name, "stranger", where_and=[[field, ">", value]])
+        await self._rig.ask(name, "stranger", where_and=[[field, "like", "%7%"]])
+
+    async def look(self, operation: Operation) -> None:
+        """What is no list of conditions: with what it needs, and with all that it takes."""
+        fields = msgspec.structs.fields(operation.request)
+        for taken in ([each for each in fields if each.required], fields):
+            given = {each.name: FIELDS.get(each.name, 100_001) for each in taken if each.name not in PAGES}
+            await self._rig.ask(operation.name, "stranger", **{key: value for key, value in given.items() if value})
+
+
+def fields_of(name: str) -> set[str]:
+    """The fields of an action's request."""
+    return {each.name for each in msgspec.structs.fields(next(op.request for op in LISTS if op.name == name))}
+
+
+async def test_no_list_reads_what_others_have(tmp_path: Path, each_database: str) -> None:
+    async with open_rig(tmp_path) as rig:
+        database = rig.platform.metadata.database
+        await fill(database, 1)
+        asking, wrong = Asking(rig), {}
+        await rig.add_terminal("own", "stranger")
+        for operation in READING:
+            with asked(lambda name=operation.name: at_work.operation() == name) as statements:
+                await (asking.ask(operation.name) if operation in LISTS else asking.look(operation))
+            assert statements or operation not in LISTS, operation.name
+            async with database.reading() as connection:
+                for statement, parameters in statements:
+                    for table in await scans(connection, each_database, statement, parameters, by_company=True):
+                        if table not in NOT_FILLED and (operation.name, table) not in EXCUSED:
+                            wrong.setdefault((operation.name, table), " ".join(statement.split()))
+        assert asking.refused == []
+        assert not wrong, "\n".join(f"{action} reads all of {table}: {text}" for (action, table), text in wrong.items())

@@ -30,7 +30,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import psutil
 from cpu_clock import cpu_seconds
@@ -73,20 +73,20 @@ class Told(dict[str, float]):
 class Server:
     """``terrazzo serve`` of an interpreter on a data folder; its ports stay the same over restarts."""
 
-    def __init__(self, python: str, data: Path) -> None:
-        self._python, self._data = python, data
+    def __init__(self, python: str, data: Path, options: tuple[str, ...] = ()) -> None:
+        self._python, self._data, self._options = python, data, options
         self._http, self.mqtt, *_ = ports = [_free_port() for _ in range(4)]
         names = ("HTTP__PORT", "MQTT__PORT", "WEBSOCKET__PORT", "MQTT__WEBSOCKET_PORT")
         self._environment = {f"TERRAZZO_{name}": str(port) for name, port in zip(names, ports, strict=True)}
         self._environment["TERRAZZO_ADMIN__PASSWORD"] = PASSWORD
         self.url = f"http://127.0.0.1:{self._http}"
 
-    def start(self) -> float:
+    def start(self, output: IO[bytes] | int = subprocess.DEVNULL) -> float:
         """Starts it; after how many seconds it was ready."""
         began_s = time.monotonic()
         command = [self._python, "-m", "terrazzo", "serve", "--data", str(self._data), "--log-level", "error"]
         environment = {**os.environ, **self._environment}
-        self.process = psutil.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+        self.process = psutil.Popen([*command, *self._options], env=environment, stdout=output)
         while not self._is_ready():
             if time.monotonic() > began_s + START_S or self.process.poll() is not None:
                 raise SystemExit(f"{self._python}: not ready within {START_S:.0f} s")

@@ -6,9 +6,11 @@ One company has thousands of rows in each table, another asks. Its statements ar
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import sqlalchemy as sa
 from api_rig import Rig, open_rig
@@ -21,7 +23,7 @@ from terrazzo.database.database import Database
 from terrazzo.database.entity import METADATA
 from terrazzo.ports import at_work
 
-MANY = 2_000
+MANY = 1_000
 FIRST_ID = 100_000  # of the rows that another company has
 NOT_FILLED = ("change", "company_usage", "effect_mark", "revoked_token", "user", "company")
 """Tables that a running platform reads by itself, or that have few rows."""
@@ -92,7 +94,7 @@ class Asking:
         self.refused: list[str] = []
 
     async def ask(self, name: str) -> None:
-        """A list as it is, and with each of its fields as a filter and in both orders."""
+        """A list as it is, and with each of its fields as a filter, and in the order of each."""
         await self._rig.ask(name, "stranger")
         await self._rig.ask(name, "stranger", page_index=2)
         told = (await self._rig.ask(name, "stranger", where_and=[["?", "=", "1"]]))["info"]
@@ -100,9 +102,9 @@ class Asking:
         assert fields, (name, told)
         for field in fields:
             await self._filtered(name, field)
-            if "order_by" in fields_of(name):
-                for direction in ("asc", "desc"):
-                    await self._rig.ask(name, "stranger", order_by=[field, direction])
+        if "order_by" in fields_of(name):
+            for number, field in enumerate(fields):
+                await self._rig.ask(name, "stranger", order_by=[field, "desc" if number % 2 else "asc"])
 
     async def _filtered(self, name: str, field: str) -> None:
         for value in VALUES:
@@ -113,8 +115,6 @@ class Asking:
             self.refused.append(f"{name} {field}: {answer['info']}")
             return
         await self._rig.ask(name, "stranger", where_in=[[field, [value, value]]])
-        await self._rig.ask(name, "stranger", where_and=[[field, ">", value]])
-        await self._rig.ask(name, "stranger", where_and=[[field, "like", "%7%"]])
 
     async def look(self, operation: Operation) -> None:
         """What is no list of conditions: with what it needs, and with all that it takes."""
@@ -130,7 +130,8 @@ def fields_of(name: str) -> set[str]:
 
 
 async def test_no_list_reads_what_others_have(tmp_path: Path, each_database: str) -> None:
-    async with open_rig(tmp_path) as rig:
+    async with open_rig(tmp_path) as opened, aiohttp.ClientSession(opened.addresses.http) as http:
+        rig = replace(opened, http=http)  # which keeps its connection
         database = rig.platform.metadata.database
         await fill(database, 1)
         asking, wrong = Asking(rig), {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from terrazzo.domain.certificates.authorities import Authorities
@@ -11,6 +10,7 @@ from terrazzo.domain.payloads.form import PayloadForm
 from terrazzo.domain.report_topic import uid_of
 from terrazzo.domain.terminal import Terminal
 from terrazzo.listeners import Listeners
+from terrazzo.member_sets import MemberSets
 
 
 class Registry:
@@ -26,7 +26,7 @@ class Registry:
         self._terminals: dict[str, Terminal] = {}
         self._uids: dict[int, str] = {}
         self._terminals_of: dict[int, tuple[str, ...]] = {}  # object id -> its terminal_list
-        self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._objects_of = MemberSets()
         self._company_of: dict[int, int] = {}  # object id -> company id
         self._closed_companies: set[int] = set()
         self.claim_keys = ClaimKeys()
@@ -99,7 +99,7 @@ class Registry:
         self._company_of[object_id] = company_id
         self._terminals_of[object_id] = uids
         for uid in uids:
-            self._objects_of[uid].add(object_id)
+            self._objects_of.add(uid, object_id)
         if before != uids:
             self._tell_sharing(frozenset((*before, *uids)))
 
@@ -121,18 +121,17 @@ class Registry:
 
     def terminal_objects(self, uid: str) -> frozenset[int]:
         """The ids of the objects that list a terminal."""
-        return frozenset(self._objects_of.get(uid, ()))
+        return frozenset(self._objects_of.of(uid))
 
     def share_object(self, uid: str, other: str) -> bool:
         """Whether an object lists both terminals (a terminal with ``is_route`` may then publish for the other one)."""
-        objects = self._objects_of
-        return not objects.get(uid, set()).isdisjoint(objects.get(other, ()))
+        return not set(self._objects_of.of(uid)).isdisjoint(self._objects_of.of(other))
 
     def _forget_object(self, object_id: int) -> tuple[str, ...]:
         uids = self._terminals_of.pop(object_id, ())
         self._company_of.pop(object_id, None)
         for uid in uids:
-            self._objects_of[uid].discard(object_id)
+            self._objects_of.discard(uid, object_id)
         return uids
 
     def _tell_sharing(self, uids: frozenset[str]) -> None:

@@ -24,6 +24,7 @@ from terrazzo.expressions.functions import Value
 from terrazzo.mapping.labels import LabelRule, Labels, label_rules_of
 from terrazzo.mapping.plan import PlanSteps, Run, derived_steps, made_at_once, plan_steps
 from terrazzo.mapping.state import ObjectState, StateNote, StepNote
+from terrazzo.member_sets import MemberSets
 from terrazzo.ports.store import Record
 
 _log = logging.getLogger(__name__)
@@ -130,7 +131,7 @@ class MappingCatalogue:
         self._events: defaultdict[int, dict[str, EventDefinition]] = defaultdict(dict)  # mapping -> code
         self._runs: dict[int, dict[tuple[tuple[int, str], ...], Run]] = {}
         self._objects: dict[int, ObjectSpec] = {}
-        self._objects_of: defaultdict[str, set[int]] = defaultdict(set)
+        self._objects_of = MemberSets()
         self._mapped: defaultdict[int, set[int]] = defaultdict(set)  # mapping -> objects
         self._retainers: dict[int, RetainerSpec] = {}
         self._rules: defaultdict[int, dict[int, list[LabelRule]]] = defaultdict(dict)  # object -> retainer -> its rules
@@ -188,7 +189,7 @@ class MappingCatalogue:
         self._lanes.clear()
         self._objects[spec.id] = spec
         for uid in spec.terminals:
-            self._objects_of[uid].add(spec.id)
+            self._objects_of.add(uid, spec.id)
         if spec.mapping_id is not None:
             self._mapped[spec.mapping_id].add(spec.id)
         self._unbind(spec.id)
@@ -230,7 +231,7 @@ class MappingCatalogue:
         objects: set[int] = set()
         found, waiting = {uid}, [uid]
         while waiting:
-            for object_id in self._objects_of.get(waiting.pop(), set()) - objects:
+            for object_id in set(self._objects_of.of(waiting.pop())) - objects:
                 objects.add(object_id)
                 new = set(self._objects[object_id].terminals) - found
                 found |= new
@@ -241,29 +242,29 @@ class MappingCatalogue:
         """The plans that a terminal's messages run, one for each object that it feeds; empty for most terminals."""
         plans = self.made.get(uid)
         if plans is None:
-            objects = sorted(self._objects_of.get(uid, ()))
+            objects = sorted(self._objects_of.of(uid))
             plans = self.made[uid] = tuple(plan for each in objects for plan in self._sound_plan(each, uid))
         return plans
 
     def is_ready(self, uid: str) -> bool:
         """Whether ``plans`` of a terminal are there, or none to be made."""
-        return uid in self.made or not self._objects_of.get(uid)
+        return uid in self.made or not self._objects_of.of(uid)
 
     def company_of(self, uid: str) -> int:
         """Whose the objects are that a terminal feeds; 0 where it feeds none."""
-        for object_id in self._objects_of.get(uid, ()):
+        for object_id in self._objects_of.of(uid):
             return self._objects[object_id].company_id
         return 0
 
     def preparation(self, uid: str) -> PlanSteps[None]:
         """The steps that make the plans of a terminal; something changed meanwhile where they aren't there then."""
         failed = set()
-        for object_id in sorted(self._objects_of.get(uid, ())):
+        for object_id in sorted(self._objects_of.of(uid)):
             try:
                 yield from self._prepare(object_id, uid)
             except Exception:  # noqa: BLE001 - ``plans`` finds it again, and says so
                 failed.add(object_id)
-        if all(each in failed or self._is_prepared(each, uid) for each in self._objects_of.get(uid, ())):
+        if all(each in failed or self._is_prepared(each, uid) for each in self._objects_of.of(uid)):
             self.plans(uid)
 
     def _is_prepared(self, object_id: int, uid: str) -> bool:
@@ -439,7 +440,7 @@ class MappingCatalogue:
             return
         self._unbind(object_id)
         for uid in before.terminals:
-            self._objects_of[uid].discard(object_id)
+            self._objects_of.discard(uid, object_id)
         if before.mapping_id is not None:
             self._mapped[before.mapping_id].discard(object_id)
 

@@ -78,6 +78,9 @@ def test_a_row_is_typed_by_keys_with_points_of_real_messages_and_saved(admin: Ta
     expect(dialog.locator("tr", has_text="B")).to_contain_text("42")
     dialog.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".toasts")).to_contain_text("Saved")
+    expect(page.locator(".banner").get_by_role("link", name="Replay")).to_have_attribute(
+        "href", re.compile("tab=replay")
+    )
     added = ["B", "", "", "STA", "Changed", f"$AdapterID-1.{name}", "", "x * 0 + 42"]
     assert script(plant, uid)[1] == added
     assert script(plant, uid)[0] == ["A", "First", "甲", "STA", f"$AdapterID-1.{name}", ""]

@@ -34,14 +34,14 @@ const isExpression = (row: Row): "expression" | "none" =>
   partText(row, "kind") === "STT" || ["@Compare", "=="].includes(partText(row, "function")) ? "none" : "expression";
 
 export const MAPPING_COLUMNS: readonly GridColumn[] = [
-  of("code", w.code, 150),
-  of("english", w.english, 170),
+  of("code", w.code, 160),
+  of("english", w.english, 160),
   of("chinese", w.chinese, 110),
-  of("kind", w.kind, 150, { options: () => KINDS.map((value) => ({ value, text: t(w[value]) })) }),
+  of("kind", w.kind, 130, { options: () => KINDS.map((value) => ({ value, text: t(w[value]) })) }),
   of("trigger", w.trigger, 140, { options: () => TRIGGERS.map((value) => ({ value, text: t(w[value]) })) }),
-  of("source", w.source, 190, { complete: isSource }),
+  of("source", w.source, 215, { complete: isSource }),
   of("function", w.function, 110, { options: (row) => functionsOf(row).map((value) => ({ value, text: value || "–" })) }),
-  of("argument", w.argument, 220, { complete: isExpression }),
+  of("argument", w.argument, 210, { complete: isExpression }),
   of("condition", w.condition, 150, { complete: () => "expression" }),
 ];
 

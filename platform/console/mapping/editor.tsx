@@ -44,13 +44,16 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
   const using = useUsing(kind, read.id);
   const [refused, setRefused] = useState<{ rows: readonly Row[]; wrong: Wrong } | null>(null);
   const [asked, setAsked] = useState<"save" | "discard" | null>(null);
+  const [isOffered, setOffered] = useState(false);
   const tab = route.value.query.get("tab") ?? "rows";
   const isAdmin = may("admin");
   const save = async (isOver: boolean): Promise<void> => {
     setAsked(null);
+    const isMade = kind === "mapping" && editing.draft.rows !== editing.base.draft.rows;
     try {
       if (!(await editing.save(isOver))) return;
       setRefused(null);
+      setOffered(isMade);
       tell(t(w.saved));
     } catch (error) {
       const wrong = error instanceof GatewayError ? wrongOf(error.info) : null;
@@ -71,6 +74,17 @@ function Shown({ kind, read }: { kind: TableKind; read: Stored }) {
     <div onKeyDown={onKey}>
       <Top kind={kind} editing={editing} isAdmin={isAdmin} onAsk={setAsked} />
       {editing.theirs && <Others editing={editing} onMine={() => void save(true)} />}
+      {isOffered && !editing.isChanged && tab !== "replay" && !!using.data?.rows.length && (
+        <p class="banner">
+          <span>{t(w.offerReplay)}</span>
+          <a class="button" href={link([route.value.page, ...route.value.path], { tab: "replay" })}>
+            {t(w.history)}
+          </a>
+          <button class="plain small" aria-label={t(common.close)} onClick={() => setOffered(false)}>
+            {"✕"}
+          </button>
+        </p>
+      )}
       {!isAdmin && <p class="dim">{t(w.onlyLook)}</p>}
       <Tabs kind={kind} shown={tab} isAdmin={isAdmin} />
       {tab === "variables" ? (

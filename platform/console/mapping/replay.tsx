@@ -30,6 +30,7 @@ export function Replay({ using }: { using: Using | undefined }) {
       </Card>
       <Card class="span8" title={t(w.replayLast)}>
         {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
+        {!found.data && found.error === undefined && <p class="dim" aria-busy="true">{t(common.loading)}</p>}
         {found.data && !mine.length && <p class="dim">{t(w.replayNone)}</p>}
         {mine.length > 0 && <Replays rows={mine} using={using} onChanged={found.reload} />}
       </Card>

@@ -74,11 +74,11 @@ function Line({ code, label, said, isFixed, onSet }: LineProps) {
   );
   return (
     <tr>
-      <td>
+      <td class="plain">
         <Name mono text={code} />
       </td>
-      <td>
-        <Name text={label} />
+      <td class="plain">
+        <Name text={label.length > 60 ? `${label.slice(0, 60)}…` : label} />
       </td>
       <td>
         <input

@@ -88,7 +88,7 @@ export function Logbook({ id }: { id: string }) {
 function Chosen({ shown }: { shown: string }) {
   const names: [string, Pair][] = [["", common.all], ["events", w.events], ["labels", w.labels], ["commands", w.commands], ...(may("admin") ? [["changes", w.changes] as [string, Pair]] : [])];
   return (
-    <div class="line" role="group" aria-label={t(common.filter)}>
+    <div class="line log-kinds" role="group" aria-label={t(common.filter)}>
       {names.map(([name, word]) => (
         <button key={name} class="small" aria-pressed={shown === name} onClick={() => replaceQuery({ kind: name || undefined })}>
           {t(word)}

@@ -109,9 +109,9 @@ function Days({ rows }: { rows: LogEntry[] }) {
     <>
       {[...days].map(([day, entries]) => (
         <section key={day} class="log-day">
-          <h3>
+          <h2>
             {day} <span class="dim">{clock.offset.value}</span>
-          </h3>
+          </h2>
           <ul class="log">
             {entries.map((each) => (
               <Entry key={keyOf(each)} row={each} />

@@ -21,6 +21,8 @@ from support import free_port, require_program
 from terrazzo.database.database import Database
 
 _TEMPLATE = "migrated"
+_HASTY = {"fsync": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": 0, "autovacuum": "off"}
+"""What only a power failure or a replica would miss; whoever kills the server finds all that was committed."""
 
 
 class PostgreSQL:
@@ -41,8 +43,9 @@ class PostgreSQL:
 
     def start(self) -> None:
         """Returns when it takes connections."""
-        options = f"-p {self._port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={self._folder}"
-        self._run("pg_ctl", *self._control, "-o", f"{options} -c fsync=off -c autovacuum=off", "start")
+        settings = {"listen_addresses": "127.0.0.1", "unix_socket_directories": self._folder, **_HASTY}
+        options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+        self._run("pg_ctl", *self._control, "-o", f"-p {self._port} {options}", "start")
 
     def stop(self, mode: str = "fast") -> None:
         """Ends its connections and itself; ``immediate`` as in a crash."""
@@ -52,7 +55,7 @@ class PostgreSQL:
         """The address of a new database, an empty one unless it is a copy, as in ``database.url``."""
         self._made += 1
         name = f"t{self._made}"
-        self.psql(f"CREATE DATABASE {name} TEMPLATE {template}")
+        self.psql(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY")
         return self._address(name)
 
     def migrated_database(self) -> str:

@@ -65,6 +65,7 @@ class Stand:
         self.section = MessengerSection(allow_private=("127.0.0.0/8",))
         self.clients: dict[str, Client] = {}
         self.presence = PresenceRegister()
+        self._due: dict[str, int | None] = {}  # when each part works next, if nothing happens before
 
     def clock(self) -> int:
         return self.now
@@ -107,7 +108,7 @@ class Stand:
             self.database,
             self.registry,
             self.presence,  # type: ignore[arg-type] - it is asked for presences alone
-            on_notices=lambda: None,
+            on_notices=self._on_notices,
             tasks=_NoTasks(),
             most_of_company=self.most_of_company,
             clock=self.clock,
@@ -127,7 +128,7 @@ class Stand:
             tasks=_NoTasks(),
             zone=self.zone,
             of_company=self.commands_of_company,
-            on_notices=lambda: None,
+            on_notices=self._on_notices,
             clock=self.clock,
         )
         self.entities.rules.changes.listen(self.watch.on_rule)
@@ -154,16 +155,30 @@ class Stand:
     async def pass_minutes(self, minutes: float) -> None:
         """Time passes, and everything happens when it is due; the heart beats, and is written at the end."""
         end_us = self.now + int(minutes * MINUTE_US)
+        await self.settle()
         while self.now < end_us:
-            self.now = min(max(await self.settle() or end_us, self.now + 1), end_us)
+            next_us = min((each for each in self._due.values() if each is not None), default=end_us)
+            self.now = min(max(next_us, self.now + 1), end_us)
             self.watch._ran_us = self.now
+            await self._work_due()
         await self.settle()
         await self.watch._beat()
 
-    async def settle(self) -> int | None:
-        """All that is due now is done; when the next is due."""
-        due = [await self.watch.work(), await self.commander.work(), await self.notifier.tell()]
-        return min((each for each in due if each is not None), default=None)
+    async def settle(self) -> None:
+        """All that is due now is done, after whatever the test did."""
+        self._due = dict.fromkeys(("watch", "commander", "notifier"), self.now)
+        await self._work_due()
+
+    async def _work_due(self) -> None:
+        """Each part works when it said that it would, and when it is told of notices, as in a platform."""
+        parts = {"watch": self.watch.work, "commander": self.commander.work, "notifier": self.notifier.tell}
+        for name, work in parts.items():
+            due_us = self._due[name]
+            if due_us is not None and due_us <= self.now:
+                self._due[name] = await work()
+
+    def _on_notices(self) -> None:
+        self._due |= {"commander": self.now, "notifier": self.now}
 
     # Records
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from loaded_process import LoadedProcess
+from loaded_process import LoadedProcess, run_loaded_text
 from migrated import PASSWORD, first_start, no_records, seed
 from support import free_port, require_program
 from terrazzo.client import Client
@@ -210,13 +210,10 @@ class Platform(ServerProcess):
 
 def serve(data: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """``terrazzo serve`` where it is expected to refuse: its output and exit status. Any ports, unless given."""
-    command = [sys.executable, "-m", "terrazzo", "serve", "--data", str(data)]
     ports = {
         f"TERRAZZO_{name}": "0" for name in ("HTTP__PORT", "WEBSOCKET__PORT", "MQTT__PORT", "MQTT__WEBSOCKET_PORT")
     }
-    return subprocess.run(
-        command, env={**os.environ, **ports, **environment}, capture_output=True, text=True, timeout=30
-    )
+    return run_loaded_text(["-m", "terrazzo", "serve", "--data", str(data)], env={**os.environ, **ports, **environment})
 
 
 class Mosquitto(ServerProcess):

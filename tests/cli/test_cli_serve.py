@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from certificate_authority import Authority, Pair
+from loaded_process import run_loaded_text
 from migrated import PASSWORD, first_start, seed
 from mqtt_bytes import login
 from running import ServerProcess, serve, wait_for
@@ -26,13 +27,12 @@ from terrazzo.runtime.build_info import build_info, commit_of
 
 
 def terrazzo(*arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "terrazzo", *arguments]
-    environment = os.environ | {"COLUMNS": "300"} | environ
-    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    return run_loaded_text(["-m", "terrazzo", *arguments], env=os.environ | {"COLUMNS": "300"} | environ)
 
 
 def test_the_version_is_shown() -> None:
-    shown = terrazzo("--version")
+    command = [sys.executable, "-m", "terrazzo", "--version"]  # as users start it
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (shown.returncode, shown.stdout) == (0, f"{build_info()}\n")
     assert re.fullmatch(r"terrazzo \d\S*, Python \d\S*(, commit [0-9a-f]{12})?\n", shown.stdout)
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlencode
 
+from loaded_process import LoadedProcess
 from support import free_port
 
 T = TypeVar("T")
@@ -78,22 +79,26 @@ class Api:
 
 
 class Server:
-    """``terrazzo serve`` of an interpreter's environment, on a data folder and ports that stay the same."""
+    """``terrazzo serve`` of an interpreter's environment, on a data folder and ports that stay the same.
 
-    def __init__(self, python: Path, data: Path, *, ports: tuple[int, ...] = ()) -> None:
+    Without an interpreter it is the platform of today, whose modules need not be loaded anew.
+    """
+
+    _process: subprocess.Popen[bytes] | LoadedProcess
+
+    def __init__(self, python: Path | None, data: Path, *, ports: tuple[int, ...] = ()) -> None:
         self.python, self.data = python, data
         self.ports = ports or tuple(free_port() for _ in _LISTENERS)
         self.http, self.mqtt = self.ports[:2]
         listeners = {f"TERRAZZO_{name}": str(port) for name, port in zip(_LISTENERS, self.ports, strict=True)}
         self._log = data.parent / f"{data.name}.log"
+        program, env = ["-m", "terrazzo", "serve", "--data", str(data)], {**os.environ, **_SETTINGS, **listeners}
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                [str(python), "-m", "terrazzo", "serve", "--data", str(data)],
-                env={**os.environ, **_SETTINGS, **listeners},
-                cwd=data.parent,
-                stdout=log,
-                stderr=log,
-            )
+            if python is None:
+                self._process = LoadedProcess(program, log, env)
+            else:
+                command = [str(python), *program]
+                self._process = subprocess.Popen(command, env=env, cwd=data.parent, stdout=log, stderr=log)
         try:
             wait_for(self._is_ready, f"{data} is served")
         except BaseException:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ class Opened:
         self.uids = kept["uids"]
         self.questions = [each["question"] for each in kept["asked"]]
         self.answers = [without_now(each["answer"]) for each in kept["asked"]]
-        self.server = Server(Path(sys.executable), data)
+        self.server = Server(None, data)
         self._apis: dict[str, Api] = {}
         try:
             self.found = self.ask()

@@ -6,6 +6,8 @@ import { w } from "./words.ts";
 export interface Option {
   value: string;
   text: string;
+  /** What it means, said when it is pointed at. */
+  about?: string;
 }
 
 export interface GridColumn {
@@ -37,7 +39,7 @@ export const MAPPING_COLUMNS: readonly GridColumn[] = [
   of("code", w.code, 160),
   of("english", w.english, 160),
   of("chinese", w.chinese, 110),
-  of("kind", w.kind, 130, { options: () => KINDS.map((value) => ({ value, text: t(w[value]) })) }),
+  of("kind", w.kind, 84, { options: () => KINDS.map((value) => ({ value, text: value, about: t(w[value]) })) }),
   of("trigger", w.trigger, 140, { options: () => TRIGGERS.map((value) => ({ value, text: t(w[value]) })) }),
   of("source", w.source, 215, { complete: isSource }),
   of("function", w.function, 110, { options: (row) => functionsOf(row).map((value) => ({ value, text: value || "–" })) }),

@@ -271,7 +271,11 @@ function Heads(props: { columns: readonly GridColumn[]; hasForms: boolean; hasVa
             </th>
           </Fragment>
         ))}
-        {props.hasForms && <th scope="col">{t(w.form)}</th>}
+        {props.hasForms && (
+          <th scope="col" class="form-cell">
+            {t(w.form)}
+          </th>
+        )}
         {!props.isFixed && (
           <th scope="col">
             <span class="sr">{t(common.edit)}</span>
@@ -386,10 +390,10 @@ function CellInput({ column, at, row, index, isFixed, wrongId, isOpen, active, a
   if (column.options) {
     const options = column.options(row);
     return (
-      <select {...same} value={text} onChange={(event) => act.current.write(index, at, event.currentTarget.value)}>
+      <select {...same} title={options.find((each) => each.value === text)?.about} value={text} onChange={(event) => act.current.write(index, at, event.currentTarget.value)}>
         {!options.some((each) => each.value === text) && <option value={text}>{text}</option>}
         {options.map((each) => (
-          <option key={each.value} value={each.value}>
+          <option key={each.value} value={each.value} title={each.about}>
             {each.text}
           </option>
         ))}

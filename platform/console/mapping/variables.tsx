@@ -24,7 +24,7 @@ export function VariableTable({ draft, isFixed, onChange }: Props) {
       {!rows.length && <Empty title={t(w.noVariables)} />}
       {rows.length > 0 && (
         <div class="scroll grid-box" role="region" aria-label={t(w.variables)} tabIndex={0}>
-          <table class="cells">
+          <table class="cells said">
             <thead>
               <tr>
                 {[w.code, w.english, w.unit, w.decimals, w.low, w.high, w.states].map((title) => (
@@ -112,7 +112,6 @@ function StatesInput(props: { code: string; states: States; isFixed: boolean; on
         disabled={isFixed}
         aria-label={`${code}: ${t(w.states)}`}
         aria-invalid={isWrong || undefined}
-        placeholder={t(w.statesHint)}
         value={typed ?? statesText(states)}
         onInput={(event) => {
           setTyped(event.currentTarget.value);

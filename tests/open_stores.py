@@ -9,7 +9,8 @@ from typing import Any
 from terrazzo.runtime.supervisor import Supervisor
 from terrazzo_adapters.influxdb import InfluxSettings, InfluxStore
 from terrazzo_adapters.rocksdb import RocksStore
-from terrazzo_adapters.rocksdb.sealing import Records, Rule
+from terrazzo_adapters.rocksdb.chunk import Chunk
+from terrazzo_adapters.rocksdb.sealing import Rule
 from terrazzo_adapters.segments import Packing, encode
 
 
@@ -53,8 +54,8 @@ async def seal(store: RocksStore, *, block: int = 4, least: int = 1, cutoff_us: 
 class _Here:
     """Makes segments without a process, which takes a second to start."""
 
-    def encode(self, records: Records, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
-        return encode(records, mosaic=mosaic, packing=Packing.TIGHT if tight else Packing.CHEAP)
+    def encode(self, chunk: Chunk, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
+        return encode(chunk.records(), mosaic=mosaic, packing=Packing.TIGHT if tight else Packing.CHEAP)
 
     def end(self) -> None:
         pass

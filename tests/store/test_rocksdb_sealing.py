@@ -19,7 +19,9 @@ from terrazzo.config.sections import load_config
 from terrazzo.ports.store import Record, Seen, StoreUnavailable
 from terrazzo_adapters.rocksdb import RocksStore, reads
 from terrazzo_adapters.rocksdb import sealing as sealing_module
+from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
+from terrazzo_adapters.rocksdb.extents import extents_up
 from terrazzo_adapters.rocksdb.sealing import Job, Rule, next_job, next_merge
 from waiting import until
 
@@ -186,19 +188,22 @@ async def test_a_damaged_part_costs_its_records_and_no_others(store: RocksStore)
 
 
 def test_the_process_makes_what_is_made_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoder, records = Encoder(), [(T0 + n, n, msgspec.msgpack.encode({"A": n / 4})) for n in range(50)]
+    orders = [(T0 + n).to_bytes(8) + n.to_bytes(8) for n in range(50)]
+    bodies = [msgspec.msgpack.encode({"A": n / 4}) for n in range(50)]
+    encoder, chunk = Encoder(), Chunk(b"".join(orders), bodies)
+    assert (chunk.first_us, chunk.last_us) == (T0, T0 + 49)
     try:
-        parts = encoder.encode(records, mosaic=True, tight=False)
-        assert parts == open_stores._HERE.encode(records, mosaic=True, tight=False)
+        parts = encoder.encode(chunk, mosaic=True, tight=False)
+        assert parts == open_stores._HERE.encode(chunk, mosaic=True, tight=False)
         with pytest.raises(EncodingFailed, match="not in order"):
-            encoder.encode(records[::-1], mosaic=True, tight=False)
+            encoder.encode(Chunk(b"".join(orders[::-1]), bodies), mosaic=True, tight=False)
         encoder._process.kill()
         with pytest.raises(EncodingFailed, match="has ended"):
-            encoder.encode(records, mosaic=True, tight=True)
-        assert encoder.encode(records, mosaic=False, tight=True)
+            encoder.encode(chunk, mosaic=True, tight=True)
+        assert encoder.encode(chunk, mosaic=False, tight=True)
         encoder.close()
         with pytest.raises(EncodingFailed):
-            encoder.encode(records, mosaic=False, tight=True)
+            encoder.encode(chunk, mosaic=False, tight=True)
     finally:
         encoder.end()
 
@@ -277,6 +282,30 @@ async def test_doctor_names_what_cannot_be_read(tmp_path: Path) -> None:
     (config.store_dir / "CURRENT").write_text("nothing\n")
     (finding,) = check_segments(config)
     assert finding.level == Level.FAIL
+
+
+async def test_what_sealing_is_behind_with_is_counted(store: RocksStore) -> None:
+    store._sealer._encoder = open_stores._HERE
+    await store.append([mosaic(place) for place in range(6_000)])
+    await store.append([mosaic(place, "m/2") for place in range(100)])
+    await store._sealer._work_until(0.0)
+    assert store.stats().sealing_backlog == 6_000, "no series without a full block"
+    await store._sealer.work()
+    assert store.stats().sealing_backlog == 0
+    assert store.stats().sealed_records == 6_000, "a block, and the rest is old"
+
+
+async def test_large_records_make_segments_of_a_few_megabytes(
+    store: RocksStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sealing_module, "_BLOCK_BYTES", 20_000)
+    records = [Record("g/T1/r", T0 + place * STEP, b"%04d" % place + b"x" * 996) for place in range(100)]
+    await store.append(records)
+    assert job(store, Rule(cutoff_us=0, block=80)) == Job(1, T0, T0 + 19 * STEP, 80, tight=False)
+    await seal(store, block=80)
+    extents = store._engine.database.read(lambda view: list(extents_up(view, 1, 0, END)))
+    assert [extent.total for extent in extents] == [20] * 5
+    assert await every(store, "g/T1/r") == records
 
 
 async def test_without_a_process_it_gives_up_for_a_while(store: RocksStore, monkeypatch: pytest.MonkeyPatch) -> None:

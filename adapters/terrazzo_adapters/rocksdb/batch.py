@@ -94,6 +94,15 @@ class Fresh:
         """The series with at least so many."""
         return [series_id for series_id, count in list(self._counts.items()) if count >= least]
 
+    def waiting(self, least: int) -> int:
+        """How many records the series with at least so many have together."""
+        return sum(count for count in list(self._counts.values()) if count >= least)
+
+    def on_segment(self, series_id: int, count: int) -> None:
+        """So many of a series are in segments now."""
+        if series_id in self._counts:
+            self._counts[series_id] = max(0, self._counts[series_id] - count)
+
     def on_sealed(self, series_id: int) -> None:
         """Begins anew with a series that was looked at."""
         self._counts.pop(series_id, None)

@@ -107,22 +107,10 @@ def _count_in_segment(view: View, extent: Extent, keys: Set[str], start_us: int,
         return extent.total
     with sealed.guarded(extent):
         segment = open_segment(view, extent)
-        if keys and not segment.tally.carrying(keys):
-            return 0
-        if keys and is_within and extent.is_whole:
-            return segment.tally.carrying(keys)
-        start, end = sealed.places(segment, extent, start_us, end_us)
-        if not keys:
-            return max(0, end - start)
-        if 2 * (end - start) <= segment.count:
-            return _carrying(segment.bodies(start, end), keys)
-        outside = segment.bodies(0, start) + segment.bodies(end, segment.count)
-        return segment.tally.carrying(keys) - _carrying(outside, keys)
+        is_all = is_within and extent.is_whole
+        start, end = (0, segment.count) if is_all else sealed.places(segment, extent, start_us, end_us)
+        return segment.count_carrying(keys, start, end) if keys else max(0, end - start)
     return 0
-
-
-def _carrying(bodies: Iterable[bytes], keys: Set[str]) -> int:
-    return sum(1 for body in bodies if _carries(body, keys))
 
 
 def _carries(body: bytes, keys: Set[str]) -> bool:

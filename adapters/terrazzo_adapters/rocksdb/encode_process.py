@@ -13,14 +13,15 @@ import sys
 
 import msgspec
 
+from terrazzo_adapters.rocksdb.chunk import Chunk
+
 MOST_MEMORY_BYTES = 2 << 30
 
 
 class Request(msgspec.Struct, array_like=True):
-    """Records of one series in order: times (UTC microseconds), arrival numbers, bodies."""
+    """A chunk's orders and bodies, and how it is to be packed."""
 
-    times_us: list[int]
-    arrivals: list[int]
+    orders: bytes
     bodies: list[bytes]
     mosaic: bool
     tight: bool
@@ -37,9 +38,9 @@ def make(request: Request) -> Answer:
     """The answer to a request."""
     from terrazzo_adapters.segments import Packing, encode
 
-    records = list(zip(request.times_us, request.arrivals, request.bodies, strict=True))
     packing = Packing.TIGHT if request.tight else Packing.CHEAP
     try:
+        records = Chunk(request.orders, request.bodies).records()
         return Answer(encode(records, mosaic=request.mosaic, packing=packing), "")
     except Exception as error:  # noqa: BLE001 - the process goes on; who asked is told
         return Answer({}, f"{type(error).__name__}: {error}")

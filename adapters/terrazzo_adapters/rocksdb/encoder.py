@@ -12,10 +12,12 @@ from typing import IO
 
 import msgspec
 
+from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encode_process import Answer, Request
-from terrazzo_adapters.rocksdb.sealing import Records
 
 _COMMAND = (sys.executable, "-I", "-m", "terrazzo_adapters.rocksdb.encode_process")
+
+_PIPE_BYTES = 1 << 20  # a request in few pieces: each wakes up the other side
 
 
 class EncodingFailed(Exception):
@@ -32,14 +34,13 @@ class Encoder:
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(Answer).decode
 
-    def encode(self, records: Records, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
-        """The parts of a segment of these records.
+    def encode(self, chunk: Chunk, *, mosaic: bool, tight: bool) -> Mapping[bytes, bytes]:
+        """The parts of a segment of the chunk's records.
 
         Raises:
             EncodingFailed: says why.
         """
-        times_us, arrivals, bodies = (list(each) for each in zip(*records, strict=True))
-        request = self._encode(Request(times_us, arrivals, bodies, mosaic, tight))
+        request = self._encode(Request(chunk.orders, list(chunk.bodies), mosaic, tight))
         try:
             answer = self._decode(self._ask(request))
         except (OSError, EOFError, ValueError) as error:
@@ -64,7 +65,9 @@ class Encoder:
                 raise EOFError
             if self._process is None:
                 environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-                self._process = Popen(_COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment)  # nosec B603
+                self._process = Popen(  # nosec B603
+                    _COMMAND, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, pipesize=_PIPE_BYTES
+                )
             return self._process
 
     def close(self) -> None:

@@ -71,7 +71,7 @@ def _newest_of_one(
 
 
 def _carrying(keys: Set[str]) -> Wanted:
-    return lambda tally: bool(tally.carrying(keys))
+    return lambda names: not keys.isdisjoint(names)
 
 
 def _rows_down(view: View, series_id: int, start_us: int, end_us: int, keys: Set[str]) -> Iterator[OrderedBody]:

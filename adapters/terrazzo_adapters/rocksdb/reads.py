@@ -7,7 +7,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from terrazzo.ports.store import ANY_SIZE, Page, Record, RecordsTooLarge
-from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.keyvalue.walk import View, ascending, ascending_keys
 from terrazzo_adapters.rocksdb import blocks, sealed
@@ -83,19 +82,15 @@ def _newest_carrying(view: View, series_id: int, wanted: Set[str]) -> Iterator[t
     Segments and hours without such names are left out.
     """
     rows = _rows_down(view, series_id, wanted)
-    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, wanted=lambda tally: _is_any(wanted, tally))
+    found = sealed.down(view, series_id, 0, LATEST_US, rows=rows, wanted=lambda names: not wanted.isdisjoint(names))
     while wanted and (each := next(found, None)) is not None:
         yield int.from_bytes(each[0][:8]), each[1]
-
-
-def _is_any(wanted: Set[str], tally: HourTally) -> bool:
-    return not wanted.isdisjoint(tally.names)
 
 
 def _rows_down(view: View, series_id: int, wanted: Set[str]) -> Iterator[OrderedBody]:
     """Records that are not sealed, newest first, without hours that carry none of ``wanted``, which may shrink."""
     for hour in walk_hours(view, series_id, 0, LATEST_US, backwards=True):
-        if hour.tally is None or _is_any(wanted, hour.tally):
+        if hour.tally is None or not wanted.isdisjoint(hour.tally.names):
             yield from blocks.down(view, series_id, *hour.cut(0, LATEST_US))
 
 

@@ -13,7 +13,6 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from terrazzo.sparse_log import SparseLog
-from terrazzo_adapters.columns.name_tally import HourTally
 from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
@@ -31,7 +30,7 @@ _MOST_DAMAGED = 10_000
 damaged: set[tuple[int, int]] = set()
 """The segments of which something could not be read since the start: ids of series and times of their last records."""
 
-Wanted = Callable[[HourTally], bool]
+Wanted = Callable[[Sequence[str]], bool]
 """Whether a segment whose records carry these names is to be read."""
 
 
@@ -135,7 +134,7 @@ def _up_of(
     view: View, extent: Extent, start_us: int, end_us: int, after: bytes, wanted: Wanted | None
 ) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
-    if wanted is not None and not wanted(segment.tally):
+    if wanted is not None and not wanted(segment.names):
         return
     if after:
         start_us = max(start_us, int.from_bytes(after[:8]))
@@ -153,7 +152,7 @@ def _down_of(
     view: View, extent: Extent, start_us: int, end_us: int, wanted: Wanted | None, skip: int
 ) -> Iterator[OrderedBody]:
     segment = open_segment(view, extent)
-    if wanted is not None and not wanted(segment.tally):
+    if wanted is not None and not wanted(segment.names):
         return
     start, place = places(segment, extent, start_us, end_us)
     place -= skip

@@ -15,13 +15,13 @@ import msgspec
 from rocksdict import Snapshot
 
 from terrazzo.sparse_log import SparseLog
+from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.encoder import Encoder, EncodingFailed
 from terrazzo_adapters.rocksdb.engine import Engine
 from terrazzo_adapters.rocksdb.keys import record_key
 from terrazzo_adapters.rocksdb.sealing import (
     Changed,
     Job,
-    Records,
     Rule,
     SealedRange,
     TooDense,
@@ -43,7 +43,7 @@ _STRETCH_S = 4.0  # of work between looks at the disk
 _FREED, _FREED_BEFORE = 50_000, 1_000_000  # records sealed, from which on files are rewritten
 _HIGHEST_ID = 2**32 - 1
 _MOST_UNMADE = 3
-_URGENT = 1_000_000  # records that wait: from then on sealing doesn't rest
+_URGENT = 1_000_000  # records that wait: the more of them, the less sealing rests; from so many on it doesn't
 
 Write = Callable[..., Awaitable[Any]]
 """Runs a function of the engine on the writer's thread."""
@@ -55,6 +55,7 @@ class SealingStats(msgspec.Struct, kw_only=True):
     sealed_records: int = 0
     failures: int = 0  # ranges left as they are: damaged, or too much for a segment
     unsealed_records: int = 0  # as of the last look at all series
+    backlog: int = 0  # records of the series that have got a block full since they were looked at
     swept: float = 0.0  # how much of all series the present look, or the first one, has seen
     short_of_disk: bool = False
 
@@ -91,8 +92,13 @@ class Sealer:
         while time.monotonic() < until_s and (due := self._engine.fresh.full(rule.due)):
             for series_id in due:
                 await self.seal_series(series_id, rule, until_s=until_s)
+                self._look_at_backlog(rule)
+        self._look_at_backlog(rule)
         while time.monotonic() < until_s and self._is_sweep_due():
             await self._sweep_on(rule, until_s)
+
+    def _look_at_backlog(self, rule: Rule) -> None:
+        self.stats.backlog = self._engine.fresh.waiting(rule.due)
 
     def _has_disk(self) -> bool:
         free_bytes = shutil.disk_usage(self._engine.database.path).free
@@ -156,15 +162,16 @@ class Sealer:
             self._gone += count
             self.stats.sealed_records += count
             self.stats.unsealed_records = max(0, self.stats.unsealed_records - count)
-        if self.stats.unsealed_records < _URGENT:
-            await asyncio.sleep(time.perf_counter() - began_s)
+            self._engine.fresh.on_segment(job.series_id, count)
+        waiting = max(self.stats.backlog, self.stats.unsealed_records)
+        await asyncio.sleep((time.perf_counter() - began_s) * max(0.0, 1 - waiting / _URGENT))
         return job.end_us + 1
 
     def _seal(self, view: Snapshot, job: Job, *, mosaic: bool) -> SealedRange | None:
         from terrazzo_adapters.segments import SegmentDamaged  # its libraries are heavy
 
-        def encode(records: Records, tight: bool) -> Mapping[bytes, bytes]:
-            return self._encoder.encode(records, mosaic=mosaic, tight=tight)
+        def encode(chunk: Chunk, tight: bool) -> Mapping[bytes, bytes]:
+            return self._encoder.encode(chunk, mosaic=mosaic, tight=tight)
 
         try:
             found = seal(view, job, encode)

@@ -6,7 +6,8 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from functools import partial
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from rocksdict import WriteBatch
@@ -16,6 +17,7 @@ from terrazzo_adapters.keyvalue.walk import View
 from terrazzo_adapters.rocksdb import blocks, sealed
 from terrazzo_adapters.rocksdb.batch import SeriesHour, put_count
 from terrazzo_adapters.rocksdb.blocks import OrderedBody
+from terrazzo_adapters.rocksdb.chunk import Chunk
 from terrazzo_adapters.rocksdb.extents import Extent, extents_down, extents_up
 from terrazzo_adapters.rocksdb.keys import (
     HOUR_US,
@@ -28,15 +30,14 @@ from terrazzo_adapters.rocksdb.keys import (
     tally_key,
 )
 
-Records = Sequence[tuple[int, int, bytes]]
-"""Records of one series: time (UTC microseconds), arrival number, body; in that order."""
-
 BLOCK_RECORDS = 4_096
 _BLOCK_BYTES = 4 << 20
 _TIGHT = 4
 """How many blocks are merged into one."""
 _LATE_PART = 16
 _MOST_RECORDS, _MOST_BYTES = 65_536, 64 << 20  # of one microsecond, which is never divided
+_PIECE = 16
+"""Records that are read between two looks at how many there are."""
 
 
 class TooDense(Exception):
@@ -134,30 +135,62 @@ def _block(view: View, series_id: int, start_us: int, extent: Extent | None, rul
     """Records between segments, or behind the last one."""
     if extent is not None and extent.first_us <= start_us:
         return None
-    times: list[int] = []
-    size = full = 0  # ``full``: how many make a block
-    for order, body in blocks.up(view, series_id, start_us, LATEST_US if extent is None else extent.first_us - 1):
-        times.append(int.from_bytes(order[:8]))
-        size += len(body)
-        full = full or (len(times) if len(times) >= rule.block or size >= _BLOCK_BYTES else 0)
-        if full and len(times) >= full + rule.slack and times[-1] > times[0]:
+    orders: list[bytes] = []
+    sizes: list[int] = []
+    size = 0
+    behind_start = _least_order(start_us + 1)
+    for piece in _pieces(blocks.up(view, series_id, start_us, LATEST_US if extent is None else extent.first_us - 1)):
+        orders += [order for order, _ in piece]
+        sizes += [len(body) for _, body in piece]
+        size += sum(sizes[-len(piece) :])
+        full = _full(sizes, size, rule.block)
+        enough = max(full + rule.slack - 1, bisect_left(orders, behind_start))
+        if full and enough < len(orders):
             break
     else:
-        return _aged(view, series_id, [time_us for time_us in times if time_us < rule.cutoff_us], rule)
-    behind_us = times[full] if times[full] > start_us else times[-1]
-    return Job(series_id, start_us, times[bisect_left(times, behind_us) - 1], rule.block, tight=False)
+        return _aged(view, series_id, orders[: bisect_left(orders, _least_order(rule.cutoff_us))], rule)
+    behind = orders[full] if orders[full] >= behind_start else orders[enough]
+    last = bisect_left(orders, behind[:8]) - 1
+    return Job(series_id, start_us, _time_us(orders[last]), rule.block, tight=False)
 
 
-def _aged(view: View, series_id: int, times: Sequence[int], rule: Rule) -> Job | None:
+def _full(sizes: Sequence[int], size: int, block: int) -> int:
+    """How many records make a block, given the sizes of their bodies and the sum; 0: they are too few yet."""
+    if size >= _BLOCK_BYTES:
+        return min(block, _count_to_size(sizes, _BLOCK_BYTES))
+    return block if len(sizes) >= block else 0
+
+
+def _count_to_size(sizes: Iterable[int], size: int) -> int:
+    """How many of the first come to a size, which all of them do."""
+    return next(count for count, each in enumerate(accumulate(sizes), 1) if each >= size)
+
+
+def _pieces(records: Iterator[OrderedBody]) -> Iterator[list[OrderedBody]]:
+    while piece := list(islice(records, _PIECE)):
+        yield piece
+
+
+def _least_order(time_us: int) -> bytes:
+    """Sorts before the records of a time, and behind all that are earlier."""
+    return max(0, time_us).to_bytes(8)
+
+
+def _time_us(order: bytes) -> int:
+    return int.from_bytes(order[:8])
+
+
+def _aged(view: View, series_id: int, orders: Sequence[bytes], rule: Rule) -> Job | None:
     """Old records that are no block, with small segments before them: a record is merged a few times, not each day."""
-    if len(times) < rule.least:
+    if len(orders) < rule.least:
         return None
-    start_us, count = times[0], len(times)
+    first_us, last_us, count = _time_us(orders[0]), _time_us(orders[-1]), len(orders)
+    start_us = first_us
     for extent in extents_down(view, series_id, 0, start_us - 1) if start_us else ():
         if extent.total > 2 * count or extent.total + count > rule.block:
             break
         start_us, count = extent.first_us, extent.total + count
-    return Job(series_id, start_us, times[-1], rule.block, tight=start_us < times[0])
+    return Job(series_id, start_us, last_us, rule.block, tight=start_us < first_us)
 
 
 def next_merge(view: View, series_id: int, from_us: int, rule: Rule) -> Job | None:
@@ -238,8 +271,8 @@ def delete_columns(batch: WriteBatch, slot: SeriesHour) -> None:
     batch.delete_range(column_key(series_id, hour), column_key(series_id, hour + 1))
 
 
-Encode = Callable[[Records, bool], Mapping[bytes, bytes]]
-"""Makes the parts of a segment of records; the second argument: packed tightly."""
+Encode = Callable[[Chunk, bool], Mapping[bytes, bytes]]
+"""Makes the parts of a segment of a chunk; the second argument: packed tightly."""
 
 
 def seal(view: View, job: Job, encode: Encode) -> SealedRange:
@@ -250,40 +283,80 @@ def seal(view: View, job: Job, encode: Encode) -> SealedRange:
         TooDense: it has too many records of one time.
         SegmentDamaged: a segment in the range can't be read.
     """
-    before = extents_up(view, job.series_id, job.start_us, job.end_us)
+    before = list(extents_up(view, job.series_id, job.start_us, job.end_us))
     if not all(extent.is_within(job.start_us, job.end_us) for extent in before):
         raise Changed
     rows: Counter[SeriesHour] = Counter()
-    unsealed = _counted(blocks.up(view, job.series_id, job.start_us, job.end_us), job.series_id << 32, rows)
-    records = sealed.up(view, job.series_id, job.start_us, job.end_us, rows=unsealed, strict=True)
-    segments = [_segment(job, chunk, encode) for chunk in _chunks(records, job.records)]
+    base, records = job.series_id << 32, blocks.up(view, job.series_id, job.start_us, job.end_us)
+    if before:
+        unsealed = _counted(records, base, rows)
+        records = sealed.up(view, job.series_id, job.start_us, job.end_us, rows=unsealed, strict=True)
+    chunks = _chunks(records, job.records, None if before else partial(_count_hours, base, rows))
+    segments = [_segment(job, chunk, encode) for chunk in chunks]
     return SealedRange(job, segments, rows, blocks.edges(view, job.series_id, job.start_us, job.end_us))
 
 
 def _counted(rows: Iterator[OrderedBody], base: SeriesHour, counts: Counter[SeriesHour]) -> Iterator[OrderedBody]:
     for each in rows:
-        counts[base | int.from_bytes(each[0][:8]) // HOUR_US] += 1
+        counts[base | _time_us(each[0]) // HOUR_US] += 1
         yield each
 
 
-def _chunks(records: Iterator[OrderedBody], most: int) -> Iterator[list[tuple[int, int, bytes]]]:
-    """The records in runs of ``most`` or half as many more, divided between times."""
-    chunk: list[tuple[int, int, bytes]] = []
+def _chunks(
+    records: Iterator[OrderedBody], most: int, count: Callable[[Sequence[bytes]], None] | None
+) -> Iterator[Chunk]:
+    """The records in runs of ``most`` or half as many more, divided between times.
+
+    Args:
+        count: is told of the orders of each.
+    """
+    orders: list[bytes] = []
+    bodies: list[bytes] = []
     size = 0
-    for order, body in records:
-        time_us = int.from_bytes(order[:8])
-        if chunk and (2 * len(chunk) >= 3 * most or size >= _BLOCK_BYTES) and time_us != chunk[-1][0]:
-            yield chunk
-            chunk, size = [], 0
-        chunk.append((time_us, int.from_bytes(order[8:]), body))
-        size += len(body)
-        if len(chunk) > _MOST_RECORDS or size > _MOST_BYTES:
-            raise TooDense
-    if chunk:
-        yield chunk
+    for piece in _pieces(records):
+        orders += [order for order, _ in piece]
+        bodies += [body for _, body in piece]
+        size += sum(len(body) for _, body in piece)
+        while end := _end_of_chunk(orders, bodies, size, most):
+            yield _chunk(orders[:end], bodies[:end], count)
+            del orders[:end], bodies[:end]
+            size = sum(map(len, bodies))
+    if orders:
+        yield _chunk(orders, bodies, count)
 
 
-def _segment(job: Job, chunk: Records, encode: Encode) -> NewSegment:
+def _end_of_chunk(orders: Sequence[bytes], bodies: Sequence[bytes], size: int, most: int) -> int:
+    """How many records are the next chunk; 0: more have to be read first. ``size``: of all the bodies."""
+    end = (3 * most + 1) // 2
+    if size >= _BLOCK_BYTES:
+        end = min(end, _count_to_size(map(len, bodies), _BLOCK_BYTES))
+    if end >= len(orders):
+        return 0
+    end = bisect_left(orders, _least_order(_time_us(orders[end - 1]) + 1), end)
+    if end > _MOST_RECORDS or (size > _MOST_BYTES and sum(map(len, bodies[:end])) > _MOST_BYTES):
+        raise TooDense
+    return end if end < len(orders) else 0
+
+
+def _chunk(orders: Sequence[bytes], bodies: Sequence[bytes], count: Callable[[Sequence[bytes]], None] | None) -> Chunk:
+    if count is not None:
+        count(orders)
+    return Chunk(b"".join(orders), bodies)
+
+
+def _count_hours(base: SeriesHour, counts: Counter[SeriesHour], orders: Sequence[bytes]) -> None:
+    """Counts records of a series by hour; ``base``: the series' hour 0."""
+    start = 0
+    while start < len(orders):
+        hour = _time_us(orders[start]) // HOUR_US
+        end = bisect_left(orders, _least_order((hour + 1) * HOUR_US), start)
+        counts[base | hour] += end - start
+        start = end
+
+
+def _segment(job: Job, chunk: Chunk, encode: Encode) -> NewSegment:
     parts = encode(chunk, job.tight)
-    size = sum(map(len, parts.values()))
-    return NewSegment(Extent(job.series_id, chunk[0][0], chunk[-1][0], len(chunk), 0, size, job.tight), parts)
+    extent = Extent(
+        job.series_id, chunk.first_us, chunk.last_us, len(chunk.bodies), 0, sum(map(len, parts.values())), job.tight
+    )
+    return NewSegment(extent, parts)

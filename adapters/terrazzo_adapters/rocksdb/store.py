@@ -124,6 +124,7 @@ class RocksStore(Queries):
             sealed_records=sealing.sealed_records,
             sealing_failures=sealing.failures,
             unsealed_records=sealing.unsealed_records,
+            sealing_backlog=sealing.backlog,
             sealing_looked=sealing.swept,
             sealing_waits_for_disk=int(sealing.short_of_disk),
             damaged_segments=len(damaged),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from terrazzo.ports.store import Value
 from terrazzo_adapters.columns.points import parse_points
-from terrazzo_adapters.segments.rendering import render
+from terrazzo_adapters.segments.rendering import Column, render
 from terrazzo_adapters.segments.values import FALSE, FLOAT, INTEGER, NULL, STRING, TRUE, Values
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -53,22 +53,109 @@ def _read(body: bytes) -> Mapping[str, Value] | None:
         return None
 
 
-def render_maps(names: Sequence[str], columns: Sequence[Values], places: Sequence[NDArray[np.int64]]) -> list[bytes]:
-    """The bodies of records that carry ``names``, at least one, in this order.
+class Entry(NamedTuple):
+    """A name in some records: where their values are among ``values``, and which of them carry it (None: all)."""
 
-    ``places``: for each name where the records' values are among ``columns``.
-    """
-    if any(values.longest_text() > _WIDE_STRING for values in columns):
-        rows = zip(*(values.at(each) for values, each in zip(columns, places, strict=True)), strict=True)
-        return [_encode(dict(zip(names, row, strict=True))) for row in rows]
-    pieces = [_encode(name) for name in names]
-    pieces[0] = _header(len(names)) + pieces[0]
-    encoded = [_Encoded(values, each) for values, each in zip(columns, places, strict=True)]
-    return render([*pieces, b""], encoded, np.arange(len(places[0])))
+    name: str
+    values: Values
+    places: NDArray[np.int64]
+    carried: NDArray[np.bool_] | None
+
+
+def render_maps(entries: Sequence[Entry]) -> list[bytes]:
+    """The bodies of records that carry names in this order, at least one; each record all of them or some."""
+    count = len(entries[0].places)
+    if any(entry.values.longest_text() > _WIDE_STRING for entry in entries):
+        return _one_by_one(entries, count)
+    pieces, columns = [b""], list[Column]()
+    if all(entry.carried is None for entry in entries):
+        pieces[0] = _header(len(entries))
+    else:
+        sizes = sum(np.ones(count, np.int64) if entry.carried is None else entry.carried for entry in entries)
+        columns.append(_Headers(np.asarray(sizes, np.int64)))
+        pieces.append(b"")
+    for entry in entries:
+        said, encoded = _encode(entry.name), _Encoded(entry.values, entry.places)
+        if entry.carried is None:
+            pieces[-1] += said
+            columns.append(encoded)
+        else:
+            columns.append(_Optional(said, encoded, entry.carried))
+        pieces.append(b"")
+    return render(pieces, columns, np.arange(count))
+
+
+def _one_by_one(entries: Sequence[Entry], count: int) -> list[bytes]:
+    records: list[dict[str, Value]] = [{} for _ in range(count)]
+    for entry in entries:
+        carriers = range(count) if entry.carried is None else np.flatnonzero(entry.carried).tolist()
+        for record, value in zip(carriers, entry.values.at(entry.places[carriers]), strict=True):
+            records[record][entry.name] = value
+    return list(map(_encode, records))
 
 
 def _header(names: int) -> bytes:
     return bytes([0x80 | names]) if names < 16 else b"\xde" + names.to_bytes(2, "big")
+
+
+class _Headers(NamedTuple):
+    """The beginnings of maps of so many names each."""
+
+    sizes: NDArray[np.int64]
+
+    def most(self) -> int:
+        return 3
+
+    def at(self, places: NDArray[np.int64]) -> _Headers:
+        return _Headers(self.sizes[places])
+
+    def width(self) -> int:
+        return 1 if self.sizes.max(initial=0) < 16 else 3
+
+    def write(self, text: NDArray[np.uint8], counts: NDArray[np.bool_]) -> NDArray[np.int64]:
+        small = self.sizes < 16
+        text[small, 0] = 0x80 | self.sizes[small]
+        if not small.all():
+            large = self.sizes[~small]
+            text[~small] = np.stack((np.full(len(large), 0xDE), large >> 8, large & 0xFF), axis=1)
+            counts[small, 1:] = False
+        return np.where(small, 1, 3)
+
+
+class _Optional(NamedTuple):
+    """A name and its value in those records that carry it."""
+
+    said: bytes
+    encoded: _Encoded
+    carried: NDArray[np.bool_]
+
+    def most(self) -> int:
+        return len(self.said) + self.encoded.most()
+
+    def at(self, places: NDArray[np.int64]) -> _Some:
+        there = self.carried[places]
+        return _Some(self.said, self.encoded.at(places[there]), there)
+
+
+class _Some(NamedTuple):
+    said: bytes
+    hole: _Floats | _Mixed
+    there: NDArray[np.bool_]
+
+    def width(self) -> int:
+        return len(self.said) + self.hole.width()
+
+    def write(self, text: NDArray[np.uint8], counts: NDArray[np.bool_]) -> NDArray[np.int64]:
+        front, found = len(self.said), int(np.count_nonzero(self.there))
+        values = np.zeros((found, text.shape[1] - front), np.uint8)
+        counted = np.ones(values.shape, np.bool_)
+        lengths = np.zeros(len(text), np.int64)
+        lengths[self.there] = front + self.hole.write(values, counted)
+        text[:, :front] = np.frombuffer(self.said, np.uint8)
+        text[self.there, front:] = values
+        counts[:] = self.there[:, None]
+        counts[self.there, front:] = counted
+        return lengths
 
 
 class _Encoded(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from functools import cached_property
 
 import numpy as np
@@ -12,7 +13,7 @@ from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally, tally_of
 from terrazzo_adapters.segments.columns import Column, decode_column
 from terrazzo_adapters.segments.kept import KeptBodies
-from terrazzo_adapters.segments.mosaic import EMPTY_MAP, render_maps
+from terrazzo_adapters.segments.mosaic import EMPTY_MAP, Entry, render_maps
 from terrazzo_adapters.segments.parts import SHAPES, Parts, SegmentDamaged, value_part
 from terrazzo_adapters.segments.shapes import Shapes, decode_shapes
 from terrazzo_adapters.segments.summary import Summary
@@ -33,6 +34,7 @@ class NamedRecords:
         self._kept = KeptBodies(parts)
         self._columns: dict[str, Column] = {}
         self._values: dict[str, Values] = {}
+        self._ranks: dict[str, Places] = {}  # where each record's value is among the name's, if it carries it
 
     def bodies(self, start: int, stop: int) -> list[bytes]:
         """The bodies of some records; ``stop`` is exclusive."""
@@ -40,10 +42,18 @@ class NamedRecords:
         before, within = int(np.count_nonzero(~rendered[:start])), rendered[start:stop]
         bodies = np.empty(stop - start, object)
         bodies[~within] = self._kept.between(before, before + int(np.count_nonzero(~within)))
-        for number in np.unique(self._shapes.ids[start:stop][within]).tolist():
-            places = np.flatnonzero(self._shapes.ids[start:stop] == number) + start
-            bodies[places - start] = self._render(number, places)
+        ids = self._shapes.ids[start:stop]
+        leaders = self._shapes.leaders(np.unique(ids[within]).tolist())
+        for leader in dict.fromkeys(leaders.values()):
+            led = [number for number, each in leaders.items() if each == leader]
+            places = np.flatnonzero(np.isin(ids, led)) + start
+            bodies[places - start] = self._render(leader, places)
         return bodies.tolist()
+
+    def count_carrying(self, keys: Set[str], start: int, stop: int) -> int:
+        """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
+        places = [self._place_of[key] for key in keys if key in self._place_of]
+        return self._shapes.count_carrying(places, start, stop) if places else 0
 
     def tally(self) -> HourTally:
         """How often each set of names occurs."""
@@ -66,18 +76,22 @@ class NamedRecords:
         carriers = self._shapes.carriers(self._place_of[name])
         return np.arange(self._count) if carriers is None else np.flatnonzero(carriers)
 
-    def _render(self, number: int, places: Places) -> list[bytes]:
-        """The bodies of records of one shape."""
-        names = [self._names[place] for place in self._shapes.shapes[number].names]
+    def _render(self, leader: int, places: Places) -> list[bytes]:
+        """The bodies of records of a shape, and of others that it leads."""
+        names = [self._names[place] for place in self._shapes.shapes[leader].names]
         if not names:
             return [EMPTY_MAP] * len(places)
-        columns = [self._values_of(name) for name in names]
-        return render_maps(names, columns, [self._ranks(name, places) for name in names])
+        return render_maps([self._entry(name, places) for name in names])
 
-    def _ranks(self, name: str, places: Places) -> Places:
-        """Where these records' values are among the name's."""
-        carriers = self._shapes.carriers(self._place_of[name])
-        return places if carriers is None else (np.cumsum(carriers) - 1)[places]
+    def _entry(self, name: str, places: Places) -> Entry:
+        """A name in some records."""
+        values, carriers = self._values_of(name), self._shapes.carriers(self._place_of[name])
+        if carriers is None:
+            return Entry(name, values, places, None)
+        if name not in self._ranks:
+            self._ranks[name] = np.cumsum(carriers) - 1
+        there = carriers[places]
+        return Entry(name, values, self._ranks[name][places], None if there.all() else there)
 
     @cached_property
     def _shapes(self) -> Shapes:

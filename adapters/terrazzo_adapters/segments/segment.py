@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from functools import cached_property
 
 import numpy as np
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from terrazzo_adapters.columns.column import PointColumn
 from terrazzo_adapters.columns.name_tally import HourTally
+from terrazzo_adapters.columns.points import parse_points
 from terrazzo_adapters.segments.named_records import NamedRecords
 from terrazzo_adapters.segments.parts import TIMES, Parts
 from terrazzo_adapters.segments.payload_records import PayloadRecords
@@ -62,6 +63,17 @@ class Segment:
         """The names that the records carry, sorted."""
         return self._head.names if self._head.names is not None else sorted(self.tally.names)
 
+    def count_carrying(self, keys: Set[str], start: int, stop: int) -> int:
+        """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
+        start, stop = max(0, start), min(stop, self.count)
+        if start >= stop or keys.isdisjoint(self.names):
+            return 0
+        if isinstance(self._records, NamedRecords) and (self._head.tally is None or stop - start < self.count):
+            return self._records.count_carrying(keys, start, stop)
+        if 2 * (stop - start) <= self.count:
+            return _carrying(self.bodies(start, stop), keys)
+        return self.tally.carrying(keys) - _carrying(self.bodies(0, start) + self.bodies(stop, self.count), keys)
+
     def bodies(self, start: int, stop: int) -> list[bytes]:
         """The bodies of the records from ``start`` to ``stop``, exclusive, byte for byte."""
         start, stop = max(0, start), min(stop, self.count)
@@ -85,3 +97,7 @@ class Segment:
     @cached_property
     def _records(self) -> NamedRecords | PayloadRecords:
         return NamedRecords(self._parts) if self.is_mosaic else PayloadRecords(self._parts, self.times_us)
+
+
+def _carrying(bodies: Iterable[bytes], keys: Set[str]) -> int:
+    return sum(1 for body in bodies if not keys.isdisjoint(parse_points(body)))

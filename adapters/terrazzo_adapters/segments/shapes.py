@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 
 import msgspec
 import numpy as np
@@ -19,6 +21,10 @@ class Shape(msgspec.Struct, array_like=True, frozen=True):
     names: tuple[int, ...]
 
 
+_MOST_CARRIED = 2_048 * 4_096  # names by shapes: what a reader makes room for
+_MOST_LEADERS = 16  # that a shape is compared with
+_SPARE = 16  # names that a leader may have beside four times as many as a shape
+
 _encode = msgspec.msgpack.Encoder().encode
 _pair = msgspec.msgpack.Decoder(tuple[bytes, bytes])
 _shapes = msgspec.msgpack.Decoder(list[Shape])
@@ -34,8 +40,43 @@ class Shapes:
 
     def carriers(self, name: int) -> NDArray[np.bool_] | None:
         """Which records carry the name; None: all."""
-        carried = np.array([name in shape.names for shape in self.shapes], np.bool_)
+        carried = self._carried[:, name] if name < self._carried.shape[1] else np.zeros(len(self.shapes), np.bool_)
         return None if carried.all() else carried[self.ids]
+
+    def count_carrying(self, names: Sequence[int], start: int, stop: int) -> int:
+        """How many of the records from ``start`` to ``stop``, exclusive, carry at least one of the names."""
+        counts = np.bincount(self.ids[start:stop], minlength=len(self.shapes))
+        known = [name for name in names if name < self._carried.shape[1]]
+        return int(counts[self._carried[:, known].any(axis=1)].sum())
+
+    @cached_property
+    def _carried(self) -> NDArray[np.bool_]:
+        """A row for each shape, a column for each name."""
+        places = np.fromiter(chain.from_iterable(shape.names for shape in self.shapes), np.intp)
+        sizes = [len(shape.names) for shape in self.shapes]
+        carried = np.zeros((len(self.shapes), int(places.max(initial=-1)) + 1), np.bool_)
+        carried[np.repeat(np.arange(len(sizes)), sizes), places] = True
+        return carried
+
+    def leaders(self, numbers: Iterable[int]) -> Mapping[int, int]:
+        """For each of some shapes one among them that has its names and more, in the same order: often itself.
+
+        Their bodies are rendered together: what a leader costs is shared.
+        """
+        leaders: list[int] = []
+        found: dict[int, int] = {}
+        for number in sorted(numbers, key=lambda each: -len(self.shapes[each].names)):
+            leader = next((each for each in leaders[:_MOST_LEADERS] if self._leads(each, number)), number)
+            found[number] = leader
+            if leader == number:
+                leaders.append(number)
+        return found
+
+    def _leads(self, leader: int, number: int) -> bool:
+        """Whether a shape has the names of another one in the same order, and not many others."""
+        longer, shorter = self.shapes[leader].names, self.shapes[number].names
+        rest = iter(longer)
+        return len(longer) <= 4 * len(shorter) + _SPARE and all(name in rest for name in shorter)
 
     def encode(self, packing: Packing) -> bytes:
         """The shapes as bytes."""
@@ -53,6 +94,8 @@ def decode_shapes(data: bytes, count: int, names: int) -> Shapes:
         shapes = _shapes.decode(decode_frame(frame))
     except msgspec.MsgspecError as error:
         raise Damaged(f"shapes: {error}") from error
+    if len(shapes) * names > _MOST_CARRIED:
+        raise Damaged("shapes: too many for so many names")
     ids = decode_integers(numbers, count)
     if not shapes or not (ids.min() >= 0 and ids.max() < len(shapes)):
         raise Damaged("shapes: a number beyond the list")

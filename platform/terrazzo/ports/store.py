@@ -120,6 +120,7 @@ class StoreStats(msgspec.Struct, kw_only=True):
     sealed_records: int = 0  # were put into segments
     sealing_failures: int = 0  # ranges that could not be, and were left as they are
     unsealed_records: int = 0  # are in no segment, as of the last look at all series
+    sealing_backlog: int = 0  # records of the series of which a block is full, and not sealed yet
     sealing_looked: float = 0.0  # how much of all series the present look has seen, from 0 to 1
     sealing_waits_for_disk: int = 0  # 1: no segments are made while so little of the disk is free
     damaged_segments: int = 0  # of those that were read

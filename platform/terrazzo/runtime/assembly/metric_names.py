@@ -39,6 +39,9 @@ STORE = {
         "sealing_failures", "Ranges of records that could not be put into segments and were left as they are"
     ),
     "terrazzo_store_unsealed_records": Figure("unsealed_records", "Records in no segment, as of the last look at all"),
+    "terrazzo_store_sealing_backlog_records": Figure(
+        "sealing_backlog", "Records of the series that have a block full to be put into a segment"
+    ),
     "terrazzo_store_sealing_looked_ratio": Figure(
         "sealing_looked", "How much of all series the present look for what is to be sealed has seen, from 0 to 1"
     ),

@@ -12,6 +12,8 @@ from browser import Tab, open_tab
 from demo_plant import DemoPlant
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from running import wait_for
+
 HOSTILE = "<img src=x onerror=alert(1)>\u202e😀" + "x" * 20
 
 
@@ -181,6 +183,11 @@ def test_units_and_names_of_states_are_edited_by_code(admin: Tab, plant: DemoPla
 
 def test_the_past_is_made_again_and_the_page_may_be_left(admin: Tab, plant: DemoPlant) -> None:
     name = point(plant)
+    wait_for(
+        lambda: plant.call("get_terminal_status", terminal_id="demo-chiller-1")["messages"] > 2,
+        "reports of today",
+        timeout_s=100,
+    )
     uid, object_id = own_mapping(plant, "Again", [["A", "", "", "STA", "Cycled", f"$AdapterID-1.{name}", "", ""]])
     page = admin.page
     admin.open(f"#/mapping/mapping/{uid}?tab=replay")

@@ -1,4 +1,4 @@
-"""What the console costs whoever looks: weight, time to interactive, search among many terminals.
+"""What the console costs whoever looks: weight, time to interactive, search among many terminals, charts.
 
 ``python benchmarks/console.py [TERMINALS]`` (100,000) starts a platform with so many terminals, and Debian's Chromium.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -19,13 +21,14 @@ from browser import Tab, chromium, open_tab
 from console_build import builder
 
 from migrated import PASSWORD
-from running import Platform
+from running import Platform, wait_for
 
 TERMINALS = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 THROTTLED = 4  # times slower than this processor
 STARTS = 5
 SEARCHES = 40
-GOALS = {"weight": 60 * 1024, "interactive": 1_000, "search": 100}
+CURVES, POINTS, PANS = 50, 2_000, 5
+GOALS = {"weight": 60 * 1024, "interactive": 1_000, "search": 100, "curves": 50, "pan": 33}
 
 
 def main() -> None:
@@ -41,6 +44,10 @@ def main() -> None:
         searches = time_searches(open_tab(browser, platform.url))
         p95 = quantiles(searches, n=20)[-1]
         show(f"search among {TERMINALS:,} terminals, key to results", told(searches), p95, GOALS["search"])
+        drawn, gaps = time_charts(open_tab(browser, platform.url), fill_curves(platform))
+        many = f"{CURVES} curves of {POINTS:,} points"
+        show(f"{many}, last answer to drawn", f"{drawn:.0f} ms", drawn, GOALS["curves"])
+        show(f"{PANS} pans over them, longest time between frames", told(gaps), max(gaps), GOALS["pan"])
 
 
 def show(what: str, found: str, value: float, goal: float) -> None:
@@ -118,6 +125,88 @@ def time_searches(tab: Tab) -> list[float]:
     tab.page.context.close()
     return spent
 
+
+def fill_curves(platform: Platform) -> str:
+    """The uid of a dashboard whose one widget shows them; the values come as a terminal reports them."""
+    by = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+    platform.add_terminal("curves", platform.add_config("curves"))
+    rows = [[f"V{each}", f"V{each}", f"V{each}", "STA", f"$AdapterID-1.v{each}", ""] for each in range(CURVES)]
+    mapping = platform.call("create_mapping", name="curves", script=rows, **by)["uid"]
+    made = platform.call("create_object", name="curves", mapping_id=mapping, terminal_list=["curves"], **by)
+    now = int(time.time())
+    reports = [
+        json.dumps(
+            {"Time": now - 8 * POINTS + 8 * point, **{f"v{each}": (point * (each + 7)) % 101 for each in range(CURVES)}}
+        )
+        for point in range(POINTS)
+    ]
+    login = ["-p", str(platform.mqtt), "-i", "curves", "-u", "u-curves", "-P", "pin-curves"]
+    subprocess.run(
+        ["mosquitto_pub", *login, "-q", "1", "-t", "g/curves/r", "-l"], input="\n".join(reports).encode(), check=True
+    )
+    values = [{"objectId": str(made["id"]), "code": f"V{each}"} for each in range(CURVES)]
+    widget = {
+        "type": "lin",
+        "name": "All",
+        "xys": {"pos": [0, 0], "len": [24, 12]},
+        "attribute": {"values": values, "hours": 6},
+    }
+    script = {"Dashboard-1": {"name": "All", "col": 24, "row": 12, "data": [widget]}}
+    return str(platform.call("create_dashboard", name="Curves", script=script, **by)["uid"])
+
+
+def time_charts(tab: Tab, dashboard: str) -> tuple[float, list[float]]:
+    """Milliseconds from the last curves' arrival to the last line drawn; times between frames while it is dragged."""
+    tab.page.add_init_script(_WATCH)
+    login(tab)
+    tab.open(f"#/dashboards/{dashboard}")
+    wait_for(lambda: tab.run("globalThis.drawn > globalThis.arrived"), "the curves", timeout_s=60)
+    tab.page.wait_for_load_state("networkidle")
+    drawn = tab.run("globalThis.drawn - globalThis.arrived")
+    box = tab.page.locator("canvas").bounding_box()
+    assert box is not None
+    gaps: list[float] = []
+    for pan in range(PANS):
+        tab.run(_FRAMES)
+        middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        tab.page.mouse.move(*middle)
+        tab.page.mouse.down()
+        tab.page.mouse.move(middle[0] + (300 if pan % 2 else -300), middle[1], steps=60)
+        tab.page.mouse.up()
+        gaps.extend(tab.run("(globalThis.isWatched = false, globalThis.gaps)"))
+    tab.page.context.close()
+    return float(drawn), gaps
+
+
+_WATCH = """
+globalThis.arrived = 0;
+globalThis.drawn = 0;
+const take = Response.prototype.arrayBuffer;
+Response.prototype.arrayBuffer = async function () {
+  const found = await take.call(this);
+  globalThis.arrived = performance.now();
+  return found;
+};
+const stroke = CanvasRenderingContext2D.prototype.stroke;
+CanvasRenderingContext2D.prototype.stroke = function (...given) {
+  stroke.apply(this, given);
+  globalThis.drawn = performance.now();
+};
+"""
+
+_FRAMES = """
+{
+  globalThis.gaps = [];
+  globalThis.isWatched = true;
+  let last = performance.now();
+  const frame = (now) => {
+    globalThis.gaps.push(now - last);
+    last = now;
+    if (globalThis.isWatched) requestAnimationFrame(frame);
+  };
+  requestAnimationFrame((now) => { last = now; requestAnimationFrame(frame); });
+}
+"""
 
 _SEARCH = """
 new Promise((done) => {

@@ -47,7 +47,12 @@ _OPTIONS = [
         "--log-level=warning",
     ),
     *("--jsx=automatic", "--jsx-import-source=preact", "--legal-comments=none"),
-    *("--entry-names=[name]-[hash]", "--chunk-names=[name]-[hash]"),
+    *(
+        "--entry-names=[name]-[hash]",
+        "--chunk-names=[name]-[hash]",
+        "--asset-names=[name]-[hash]",
+        "--loader:.json=file",
+    ),
 ]
 
 

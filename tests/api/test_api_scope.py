@@ -224,6 +224,9 @@ SPECIAL: dict[str, Special] = {
     "remove_second_factor": Special(fields={"uid": "@user"}, code=10401),  # there is none
     "get_api_key_list": Special(unmarked="one's own keys, of which most users here have none"),
     "delete_api_key": Special(roles=dict.fromkeys(("viewer", "operator"), 10404)),  # it is the administrator's
+    "renew_wall_link": Special(fields={"uid": "@dashboard"}),
+    "get_wall_link": Special(fields={"uid": "@dashboard"}, unmarked="a link has no name"),
+    "end_wall_link": Special(fields={"uid": "@dashboard"}),
     "create_company": Special(code=10403, stranger=10403),
     "update_company": Special(code=10403),
     "delete_company": Special(code=10404),
@@ -233,6 +236,7 @@ SPECIAL: dict[str, Special] = {
 
 ANYBODY = {"login", "logout", "request_password_reset", "reset_password"}
 ANYBODY |= {"begin_single_sign_on", "finish_single_sign_on", "get_login_options"}
+ANYBODY |= {"get_wall", "get_wall_values", "get_wall_chart", "get_wall_picture"}  # with a link's key, see its test
 ANYBODY |= {"enrol_second_factor", "confirm_second_factor", "disable_second_factor", "renew_recovery_codes"}
 """Operations that need no token."""
 

@@ -38,6 +38,10 @@ ROUTES = {
     "failed-logins": "#/access/failures",
     "audit": "#/audit",
     "machine": "#/machine",
+    "objects": "#/objects",
+    "object": "#/objects/1",
+    "map": "#/objects?view=map",
+    "dashboards": "#/dashboards",
     "no-such-page": "#/no-such-page",
 }
 """Name to fragment, on the demo's plant."""

@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.extend([str(Path(__file__).parent), str(Path(__file__).parents[1])])
 from browser import Tab, chromium, open_tab
 from console_build import builder
-from demo_plant import demo_plant
+from demo_plant import DemoPlant, demo_plant
 from routes import ROUTES
 
 FOLDER = Path("screenshots")
@@ -35,13 +35,24 @@ def main() -> None:
                     ending = f"{size}-{scheme}-{language}.png"
                     tab.page.screenshot(path=FOLDER / f"login-{ending}")
                     tab.login("admin", plant.environment["TERRAZZO_ADMIN__PASSWORD"])
-                    _take(tab, ending)
+                    _take(tab, {**ROUTES, **_of_records(plant)}, ending)
                     tab.page.context.close()
     print(f"{len(list(FOLDER.glob('*.png')))} pictures in {FOLDER}/")
 
 
-def _take(tab: Tab, ending: str) -> None:
-    for name, route in ROUTES.items():
+def _of_records(plant: DemoPlant) -> dict[str, str]:
+    """Views whose addresses name records that have other keys each time."""
+    (dashboard,) = plant.call("get_dashboard_list")["data"]
+    key = plant.call("renew_wall_link", uid=dashboard["uid"])["key"]
+    return {
+        "dashboard": f"#/dashboards/{dashboard['uid']}",
+        "editor": f"#/dashboards/{dashboard['uid']}?edit=1",
+        "wall": f"#/wall?key={key}",
+    }
+
+
+def _take(tab: Tab, routes: dict[str, str], ending: str) -> None:
+    for name, route in routes.items():
         tab.open(route)
         tab.settle()
         tab.page.wait_for_timeout(_SETTLED_MS)

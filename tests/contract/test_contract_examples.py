@@ -16,9 +16,12 @@ PERFORMED_ELSEWHERE = {
         "api/test_api_second_factor.py",
     ),
     "get_session": "console/test_console_session.py",
+    **dict.fromkeys(("renew_wall_link", "get_wall_link", "end_wall_link"), "api/test_api_wall_links.py"),
+    **dict.fromkeys(("get_wall", "get_wall_values", "get_wall_chart"), "api/test_api_wall_links.py"),
+    "get_wall_picture": "api/test_api_wall_links.py",
     **dict.fromkeys(("begin_single_sign_on", "finish_single_sign_on"), "api/test_api_single_sign_on.py"),
 }
-"""Actions that need a mail, an app, a provider or a browser's cookie, or end the session: shown in docs/users.md."""
+"""Actions that need a mail, an app, a provider, a cookie or a link's key, or end the session: see docs/users.md."""
 
 
 def test_every_action_has_an_example() -> None:

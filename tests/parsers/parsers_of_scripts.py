@@ -22,6 +22,7 @@ from terrazzo.domain.variables.definition import parse_variable_definitions
 from terrazzo.errors import Skipped
 from terrazzo.expressions.expression import parse_expression
 from terrazzo.expressions.tokens import MAX_TOKENS, ExpressionError
+from terrazzo.objects.dashboard_values import read_dashboard_pictures, read_dashboard_values
 from terrazzo.points import find_point, parse_point
 
 EXPRESSIONS = (
@@ -81,6 +82,20 @@ def _rows(text: str) -> object:
         except ValueError as error:
             last = error
     raise last
+
+
+def _dashboard(text: str) -> object:
+    """Any JSON as a dashboard, and a text as each of its parts."""
+    for script in (msgspec.json.decode(text), _page(text)):
+        read_dashboard_values(script)
+        read_dashboard_pictures(script)
+        last = read_dashboard_values(script, shown=1)
+    return last
+
+
+def _page(text: str) -> object:
+    widget = {"type": text, "name": text, "attribute": {"values": [{"objectId": text, "code": text}]}}
+    return {text: {"name": text, "webSocket": {"objectId": text}, "data": [widget, {"name": text}]}}
 
 
 def _command(text: str) -> object:
@@ -236,6 +251,24 @@ PARSERS: list[Parser[str]] = [
         raises=(Skipped,),
         worst=(lambda n: "." * n, lambda n: "a." * (n // 2)),
         samples=("$AdapterID-1.p", "T1.p"),
+    ),
+    Parser(
+        covers=(
+            "terrazzo.objects.dashboard_values:read_dashboard_values",
+            "terrazzo.objects.dashboard_values:read_dashboard_pictures",
+        ),
+        run=_dashboard,
+        raises=(msgspec.MsgspecError, RecursionError),  # of the test's own decoder
+        worst=(
+            lambda n: '{"p":{"data":[' + ",".join('{"name":"a"}' for _ in range(n // 13)) + "]}}",
+            lambda n: "{" + ",".join(f'"{i}":{{"data":[{{"name":"a"}}]}}' for i in range(n // 32)) + "}",
+            lambda n: '{"p":{"data":[{"attribute":{"values":[' + ",".join("{}" for _ in range(n // 3)) + "]}}]}}",
+            lambda n: '{"p":{"data":[{"attribute":{"values":[{"objectId":"' + "9" * n + '","code":"A"}]}}]}}',
+        ),
+        samples=(
+            '{"Dashboard-1":{"webSocket":{"objectId":"1"},"data":[{"name":"T"},{"attribute":{"values":[{"code":"A"}]}}]}}',
+            '{"p":{"webSocket":{"objectId":1.5},"data":[{"attribute":{"values":[{"objectId":1e99,"code":7}]}}]}}',
+        ),
     ),
     Parser(
         covers=("terrazzo.domain.script_rows:check_statistics_rows",),

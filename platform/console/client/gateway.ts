@@ -67,6 +67,17 @@ interface AnyEnvelope {
   commands?: string[];
 }
 
+/** Actions whose result is curves, by key. */
+export type CurveAction = "get_mosaic_chart" | "get_wall_chart";
+
+/** A curve, oldest point first; times in milliseconds since 1970, UTC. */
+export interface Columns {
+  times: number[];
+  values: number[];
+}
+
+const COLUMNS = "application/vnd.terrazzo.columns";
+
 /** Calls actions. */
 export class Gateway {
   private readonly base: string;
@@ -105,22 +116,46 @@ export class Gateway {
     return envelope.result;
   }
 
+  /** The curves of an action that makes some, by key: as arrays of numbers over the wire, which take no parsing. */
+  async curves(action: CurveAction, fields: Fields<CurveAction>, signal?: AbortSignal): Promise<Record<string, Columns>> {
+    const response = await this.ask(`apiproxy/api/${action}`, fields, COLUMNS, signal);
+    if (response.headers.get("Content-Type") !== COLUMNS) {
+      const { result } = await opened(response, signal);
+      return (result as { data: Record<string, Columns> }).data;
+    }
+    try {
+      return readColumns(await response.arrayBuffer());
+    } catch (error) {
+      throw signal?.aborted ? error : new Unreachable(error);
+    }
+  }
+
+  /** Uploads a file; its record. */
+  async upload(file: File, signal?: AbortSignal): Promise<{ uid: string; name: string; url: string }> {
+    const path = `object/api/v1/file/upload?${new URLSearchParams({ name: file.name }).toString()}`;
+    const { result } = await opened(await this.ask(path, file, "application/json", signal), signal);
+    return result as { uid: string; name: string; url: string };
+  }
+
   private async envelope(path: string, fields: object | undefined, signal?: AbortSignal): Promise<AnyEnvelope> {
+    return opened(await this.ask(path, fields, "application/json", signal), signal);
+  }
+
+  private async ask(path: string, fields: object | undefined, accept: string, signal?: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = this.token
       ? { Authorization: `Bearer ${this.token}` }
       : { "Terrazzo-Session": "cookie" };
+    headers["Accept"] = accept;
     const limit = AbortSignal.timeout(this.timeoutMs);
     const init: RequestInit = { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit };
     if (fields !== undefined) {
-      headers["Content-Type"] = "application/json";
+      const isFile = fields instanceof Blob;
+      headers["Content-Type"] = isFile ? "application/octet-stream" : "application/json";
       init.method = "POST";
-      init.body = JSON.stringify(fields);
+      init.body = isFile ? fields : JSON.stringify(fields);
     }
-    let response: Response;
-    let envelope: AnyEnvelope;
     try {
-      response = await fetch(this.base + path, init);
-      envelope = (await response.json()) as AnyEnvelope;
+      return await fetch(this.base + path, init);
     } catch (error) {
       if (signal?.aborted) throw error;
       throw new Unreachable(error);
@@ -129,6 +164,34 @@ export class Gateway {
     if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result);
     return envelope;
   }
+}
+
+/** The envelope of an answer, which has to be one of success. */
+async function opened(response: Response, signal?: AbortSignal): Promise<AnyEnvelope> {
+  let envelope: AnyEnvelope;
+  try {
+    envelope = (await response.json()) as AnyEnvelope;
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Unreachable(error);
+  }
+  if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
+  if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status);
+  return envelope;
+}
+
+/** Curves out of `application/vnd.terrazzo.columns`. */
+export function readColumns(buffer: ArrayBuffer): Record<string, Columns> {
+  const length = new DataView(buffer).getUint32(8, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 16, length))) as { columns: { key: string; points: number }[] };
+  const found: Record<string, Columns> = {};
+  let at = 16 + length;
+  for (const { key, points } of head.columns) {
+    const [times, values] = [new Float64Array(buffer, at, points), new Float64Array(buffer, at + 8 * points, points)];
+    found[key] = { times: Array.from(times), values: Array.from(values) };
+    at += 16 * points;
+  }
+  return found;
 }
 
 /** A record of a list's result. */

@@ -5,6 +5,7 @@ import { t } from "../words/words.ts";
 import { inReadingOrder, inside, isFree, rowsOf } from "./layout.ts";
 import { placeWidget, type DashboardPage, type Json, type Place, type Widget } from "./record.ts";
 import { gridPlace, gridSize } from "./view.tsx";
+import { Picture } from "./picture.tsx";
 import { w } from "./words.ts";
 
 export interface CanvasProps {
@@ -69,7 +70,8 @@ export function Canvas(props: CanvasProps) {
   };
   return (
     <div class="canvas">
-      <div ref={grid} class="dash-grid editing" style={gridSize(page)}>
+      <div ref={grid} class={`dash-grid editing ${page.picture ? "plan" : ""}`} style={gridSize(page)}>
+        {page.picture && <Picture uid={page.picture} />}
         {inReadingOrder(page.widgets).map((each) => {
           const place = drag?.widget.index === each.index ? drag.place : each.place;
           const isTaken = drag?.widget.index === each.index && !isFree(page.widgets, each.index, place);

@@ -12,7 +12,8 @@ import { Canvas } from "./canvas.tsx";
 import { Form } from "./form.tsx";
 import { begin, change, type History, redo, undo } from "./history.ts";
 import { freePlace } from "./layout.ts";
-import { addPage, addWidget, type Json, readPages, removeWidget } from "./record.ts";
+import { addPage, addWidget, type Json, readPages, removeWidget, setPicture } from "./record.ts";
+import { PictureChoice } from "./picture.tsx";
 import { w } from "./words.ts";
 
 type Dashboard = Result<"get_dashboard_item">;
@@ -106,6 +107,7 @@ function Editing({ read, onAgain }: { read: Dashboard; onAgain: () => void }) {
         <button class="small" onClick={more}>
           {t(w.addPage)}
         </button>
+        {page && <PictureChoice uid={page.picture} onChange={(uid) => set(setPicture(script, page.key, uid))} />}
         <button class="small" onClick={add} disabled={!page}>
           {t(w.addWidget)}
         </button>

@@ -37,12 +37,15 @@ export interface DashboardPage {
   columns: number;
   rows: number;
   objectId: string;
+  /** The uid of an uploaded picture on which the widgets stand: a site plan; empty: there is none. */
+  picture: string;
   widgets: Widget[];
 }
 
 export const TYPES = ["crd", "vlu", "lin", "gag", "pie", "rad", "bar", "dzc", "aqi", "mxa", "scd", "ddc"] as const;
 
 const COLUMNS_MAX = 96;
+const PLAN_ROWS = 54; // cells of a picture of 16 to 9 are squares
 const ROWS_MAX = 500;
 const WIDGETS_MAX = 300;
 const VALUES_MAX = 50;
@@ -69,7 +72,12 @@ function readPage(key: string, page: Json): DashboardPage {
   const rows = whole(page["row"], 1, ROWS_MAX, 12);
   const data = Array.isArray(page["data"]) ? page["data"].slice(0, WIDGETS_MAX) : [];
   const widgets = data.flatMap((each, index) => (isObject(each) ? [readWidget(index, each, columns)] : []));
-  return { key, name: text(page["name"]) || key, columns, rows, objectId: text(socket["objectId"]), widgets };
+  return { key, name: text(page["name"]) || key, columns, rows, objectId: text(socket["objectId"]), picture: readPicture(page["picture"]), widgets };
+}
+
+function readPicture(value: unknown): string {
+  const uid = text(value);
+  return /^[\w-]{1,64}$/.test(uid) ? uid : "";
 }
 
 function readWidget(index: number, widget: Json, columns: number): Widget {
@@ -150,6 +158,14 @@ export function addWidget(script: Json, key: string, type: string, name: string,
 /** The script without a widget. */
 export function removeWidget(script: Json, key: string, index: number): Json {
   return withPage(script, key, (page) => ({ ...page, data: (Array.isArray(page["data"]) ? page["data"] : []).filter((_each, at) => at !== index) }));
+}
+
+/** The script with another picture under a page's widgets, on a finer grid; empty: without one. */
+export function setPicture(script: Json, key: string, uid: string): Json {
+  return withPage(script, key, (page) => {
+    const others = Object.fromEntries(Object.entries(page).filter(([name]) => name !== "picture"));
+    return uid ? { ...others, picture: uid, col: COLUMNS_MAX, row: PLAN_ROWS } : others;
+  });
 }
 
 /** The script with a page more, and the page's key. */

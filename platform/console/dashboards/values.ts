@@ -1,6 +1,7 @@
 /** What the widgets of a page show: variables of their objects with the newest values, read once and followed. */
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
-import { call, live, page } from "../shell/api.ts";
+import { call, isWall, live, page } from "../shell/api.ts";
 import { useLoad } from "../shell/hooks.ts";
 import type { ObjectVariable, Value } from "../objects/variables.ts";
 import { objectOf, type DashboardPage, type WidgetValue } from "./record.ts";
@@ -19,6 +20,9 @@ export interface PageValues {
 
 type Newest = Record<string, Record<string, { value: Value; time: string }>>;
 
+/** Names of objects as a wall's link gives them. */
+export const wallNames = signal<ReadonlyMap<string, string>>(new Map());
+
 const OBJECTS_MAX = 24; // subscriptions of one page
 const READ_MS = 300_000;
 
@@ -26,7 +30,7 @@ const READ_MS = 300_000;
 export function usePageValues(drawn: DashboardPage, shown: string): PageValues {
   const find = (value: WidgetValue): string => objectOf(value, drawn, shown);
   const objects = [...new Set(drawn.widgets.flatMap((each) => each.values.map(find)))].filter(Boolean).slice(0, OBJECTS_MAX);
-  const found = useLoad(async (abort) => new Map(await Promise.all(objects.map((id) => readObject(id, abort)))), [objects.join()], READ_MS);
+  const found = useLoad((abort) => readObjects(objects, abort), [objects.join()], READ_MS);
   const newest = useNewest(objects, found.reload);
   const known: Known = (value) => {
     const id = find(value);
@@ -35,7 +39,7 @@ export function usePageValues(drawn: DashboardPage, shown: string): PageValues {
     const came = newest[id]?.[value.code];
     return came && came.time >= (variable.time ?? "") ? { ...variable, value: came.value as ObjectVariable["value"], time: came.time } : variable;
   };
-  const names = useLoad((abort) => readNames(objects, abort), [objects.join()]);
+  const names = useLoad((abort) => (isWall() ? Promise.resolve(wallNames.peek()) : readNames(objects, abort)), [objects.join(), wallNames.value.size]);
   return { known, isRead: found.data !== undefined, error: found.error, objectOf: find, nameOf: (id) => names.data?.get(id) ?? id };
 }
 
@@ -43,6 +47,12 @@ async function readNames(objects: string[], abort: AbortSignal): Promise<Map<str
   if (!objects.length) return new Map();
   const { rows } = await page("get_object_list", { where_in: ["id", objects], page_size: OBJECTS_MAX }, abort);
   return new Map(rows.map((each) => [String(each.id), each.name]));
+}
+
+async function readObjects(objects: string[], abort: AbortSignal): Promise<Map<string, ObjectVariable[]>> {
+  if (!isWall()) return new Map(await Promise.all(objects.map((id) => readObject(id, abort))));
+  const found = await call("get_wall_values", {}, abort);
+  return new Map(Object.entries(found.objects));
 }
 
 /** An object that is not there (any more) has no variables; the rest of the page shows its own. */

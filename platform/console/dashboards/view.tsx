@@ -8,8 +8,10 @@ import { w as common } from "../words/common.ts";
 import { t } from "../words/words.ts";
 import { inReadingOrder, rowsOf } from "./layout.ts";
 import { readPages, type DashboardPage, type Place } from "./record.ts";
+import { Picture } from "./picture.tsx";
 import { usePageValues } from "./values.ts";
 import { WidgetBody } from "./widgets.tsx";
+import { WallLinkDialog } from "./wall-link.tsx";
 import { w } from "./words.ts";
 
 const READ_MS = 60_000; // an edited dashboard comes to the walls that show it
@@ -19,6 +21,7 @@ export function View({ uid }: { uid: string }) {
   const found = useLoad((abort) => call("get_dashboard_item", { uid }, abort), [uid], READ_MS);
   const box = useRef<HTMLDivElement>(null);
   const [isWall, setWall] = useState(false);
+  const [isLinking, setLinking] = useState(false);
   useEffect(() => {
     const follow = (): void => setWall(document.fullscreenElement !== null);
     document.addEventListener("fullscreenchange", follow);
@@ -38,12 +41,14 @@ export function View({ uid }: { uid: string }) {
           {t(w.back)}
         </a>
         <button onClick={() => void box.current?.requestFullscreen()}>{t(w.wall)}</button>
+        {may("admin") && <button onClick={() => setLinking(true)}>{t(w.wallLink)}</button>}
         {may("admin") && (
           <a class="button" href={link(["dashboards", uid], { edit: "1", page: shown?.key })}>
             {t(common.edit)}
           </a>
         )}
       </Head>
+      {isLinking && <WallLinkDialog uid={uid} object={object} onClose={() => setLinking(false)} />}
       <div ref={box} class={`dashboard ${isWall ? "wall" : ""}`}>
         {pages.length > 1 && <Tabs pages={pages} shown={shown?.key ?? ""} isRotating={isRotating} />}
         {shown && <PageView key={shown.key} page={shown} object={object} />}
@@ -53,7 +58,7 @@ export function View({ uid }: { uid: string }) {
 }
 
 /** Shows page after page; one that is alone stays. */
-function useRotation(pages: DashboardPage[], shown: string, isRotating: boolean): void {
+export function useRotation(pages: DashboardPage[], shown: string, isRotating: boolean): void {
   const keys = pages.map((each) => each.key).join("\n");
   useEffect(() => {
     if (!isRotating || pages.length < 2) return;
@@ -94,13 +99,15 @@ export function gridSize(page: DashboardPage): Record<string, string> {
   return { gridTemplateColumns: `repeat(${page.columns}, minmax(0, 1fr))`, gridTemplateRows: `repeat(${rowsOf(page)}, minmax(44px, 1fr))` };
 }
 
-function PageView({ page, object }: { page: DashboardPage; object: string }) {
+/** The widgets of a page, for an object or (empty) for its own. */
+export function PageView({ page, object }: { page: DashboardPage; object: string }) {
   const values = usePageValues(page, object);
   if (!page.widgets.length) return <Empty title={t(w.emptyPage)}>{may("admin") && t(w.emptyPageDo)}</Empty>;
   return (
     <>
       {values.error !== undefined && <Problem error={values.error} />}
-      <div class="dash-grid" style={gridSize(page)}>
+      <div class={`dash-grid ${page.picture ? "plan" : ""}`} style={gridSize(page)}>
+        {page.picture && <Picture uid={page.picture} />}
         {inReadingOrder(page.widgets).map((each) => (
           <section key={each.index} class="card widget" style={gridPlace(each.place)} aria-label={each.name.slice(0, 200)}>
             <h2>

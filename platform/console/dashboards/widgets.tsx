@@ -8,7 +8,7 @@ import { numberText } from "../charts/value-axis.ts";
 import { Age, Name } from "../parts/basics.tsx";
 import { curvesOf } from "../objects/curves.ts";
 import { chartVariable, labelOf, type ObjectVariable, severityOf, shownValue, stateOf, type Value } from "../objects/variables.ts";
-import { call } from "../shell/api.ts";
+import { curves } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 import { useLoad } from "../shell/hooks.ts";
 import { link } from "../shell/routes.ts";
@@ -293,8 +293,8 @@ function useDay(props: Props): Map<string, Curve> {
       const end = clock.now.peek();
       const range = { start_time: new Date(end - DAY_MS).toISOString(), end_time: new Date(end).toISOString() };
       const ask = async (each: Shown): Promise<[string, Curve]> => {
-        const { data } = await call("get_mosaic_chart", { object_id: each.objectId, keys: [each.code], points: 2000, ...range }, abort);
-        return [each.key, (data as Record<string, Curve>)[each.code] ?? { times: [], values: [] }];
+        const data = await curves({ object_id: each.objectId, keys: [each.code], points: 2000, ...range }, abort);
+        return [each.key, data[each.code] ?? { times: [], values: [] }];
       };
       return new Map(await Promise.all(shown.filter((each) => each.variable).map(ask)));
     },

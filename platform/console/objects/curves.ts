@@ -1,7 +1,7 @@
 /** Curves of objects' variables: from the gateway, and as they come. */
 import type { ChartSource } from "../charts/data.ts";
 import type { Curve } from "../charts/curve.ts";
-import { call, live } from "../shell/api.ts";
+import { curves, live } from "../shell/api.ts";
 import { clock } from "../shell/clock.ts";
 
 /** Which variable of which object a key of a chart means. */
@@ -15,8 +15,8 @@ export function curvesOf(find: Find): ChartSource {
       const ask = async (objectId: string, wanted: string[]): Promise<void> => {
         const codes = wanted.map((key) => find(key).code);
         const times = { start_time: new Date(range.from).toISOString(), end_time: new Date(range.to).toISOString() };
-        const { data } = await call("get_mosaic_chart", { object_id: objectId, keys: codes, points: range.points, ...times }, signal);
-        for (const key of wanted) found[key] = (data as Record<string, Curve>)[find(key).code] ?? { times: [], values: [] };
+        const data = await curves({ object_id: objectId, keys: codes, points: range.points, ...times }, signal);
+        for (const key of wanted) found[key] = data[find(key).code] ?? { times: [], values: [] };
       };
       await Promise.all([...byObject(keys, find)].map(([objectId, wanted]) => ask(objectId, wanted)));
       return found;

@@ -1,5 +1,6 @@
 /** All objects: searched, sorted and paged by the platform. */
-import { useState } from "preact/hooks";
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
 import type { RowOf, Result } from "../client/gateway.ts";
 import { Empty, Head, Name, Problem, Tag } from "../parts/basics.tsx";
 import { page, pathPage } from "../shell/api.ts";
@@ -18,6 +19,7 @@ interface Group {
 
 interface Shown {
   rows: ObjectRow[];
+  conditions: Readonly<Record<string, unknown>>;
   total: number;
   isCut: boolean;
 }
@@ -32,6 +34,7 @@ export function ObjectList() {
   const [, keep] = useDraft("objects-search", "");
   const wanted = useRested(text, REST_MS);
   const group = query.get("group") ?? "";
+  const isMap = query.get("view") === "map";
   const index = Math.max(1, Number(query.get("page") ?? 1) || 1);
   const order = query.get("sort") ?? "name asc";
   const groups = useLoad((abort) => readGroups(abort), []);
@@ -44,7 +47,9 @@ export function ObjectList() {
   const shown = found.data;
   return (
     <>
-      <Head title={t(w.title)} sub={shown ? t(w.sub, { n: shown.total }) : ""} />
+      <Head title={t(w.title)} sub={shown ? t(w.sub, { n: shown.total }) : ""}>
+        <button onClick={() => replaceQuery({ view: isMap ? undefined : "map" })}>{t(isMap ? w.list : w.map)}</button>
+      </Head>
       <div class="objects">
         <Groups groups={groups.data ?? []} shown={group} />
         <section class="card">
@@ -55,13 +60,27 @@ export function ObjectList() {
             </label>
           </div>
           {found.error !== undefined && <Problem error={found.error} retry={found.reload} />}
-          {shown && !shown.rows.length ? <Nothing isFiltered={!!wanted || !!group} /> : shown && <Rows rows={shown.rows} order={order} />}
+          {shown && !shown.rows.length && <Nothing isFiltered={!!wanted || !!group} />}
+          {shown && shown.rows.length > 0 && (isMap ? <MapPart conditions={shown.conditions} /> : <Rows rows={shown.rows} order={order} />)}
           {shown?.isCut && <p class="dim">{t(w.cutGroup, { n: GROUP_MAX })}</p>}
-          {shown && <Pages total={shown.total} index={index} />}
+          {shown && !isMap && <Pages total={shown.total} index={index} />}
         </section>
       </div>
     </>
   );
+}
+
+type MapType = ComponentType<{ conditions: Readonly<Record<string, unknown>> }>;
+
+/** The map, loaded when it is first looked at. */
+function MapPart({ conditions }: { conditions: Readonly<Record<string, unknown>> }) {
+  const [Loaded, setLoaded] = useState<MapType | null>(null);
+  const [error, setError] = useState<unknown>();
+  useEffect(() => {
+    import("./map.tsx").then((module) => setLoaded(() => module.ObjectMap), setError);
+  }, []);
+  if (error !== undefined) return <Problem error={error} />;
+  return Loaded ? <Loaded conditions={conditions} /> : <p class="dim">{t(common.loading)}</p>;
 }
 
 async function readGroups(abort: AbortSignal): Promise<Group[]> {
@@ -81,11 +100,11 @@ async function readObjects(text: string, group: string, index: number, order: st
       abort,
     );
     isCut = inside.total > GROUP_MAX;
-    if (!inside.rows.length) return { rows: [], total: 0, isCut };
+    if (!inside.rows.length) return { rows: [], total: 0, isCut, conditions };
     conditions["where_in"] = ["id", inside.rows.map((each) => each.object_id)];
   }
   const found = await page("get_object_list", { ...conditions, order_by: [field, direction], page_index: index, page_size: ROWS }, abort);
-  return { ...found, isCut };
+  return { ...found, isCut, conditions };
 }
 
 function Groups({ groups, shown }: { groups: Group[]; shown: string }) {

@@ -12,6 +12,7 @@ import { w } from "./words.ts";
 
 const DISK_DAYS = 30;
 const DISK_FREE = 0.1;
+const UNSTORED = new Set(["ingest", "store"]); // parts without which nothing is stored
 export const SEVERITIES: Record<string, { kind: Meaning; word: Pair }> = {
   critical: { kind: "bad", word: w.critical },
   major: { kind: "bad", word: w.major },
@@ -70,7 +71,7 @@ function machine(data: Attention): Item[] {
     found.push({ key: "disk", kind: "bad", word: t(w.disk), what: t(w.diskLow, { percent }) + days, since: null, step: null });
   }
   for (const each of data.tasks ?? []) {
-    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: t(w.taskWhy, { name: each.name, error: each.error }), since: null, step: null });
+    found.push({ key: `task-${each.name}`, kind: "bad", word: t(w.task), what: UNSTORED.has(each.name) ? t(w.unstored) : t(w.taskWhy, { name: each.name, error: each.error }), since: null, step: null });
   }
   return found;
 }

@@ -32,6 +32,10 @@ export const w = words({
   diskLow: ["{percent} % free", "剩余 {percent}%"],
   task: ["task", "任务"],
   taskWhy: ["{name} fails: {error}", "{name} 失败：{error}"],
+  unstored: [
+    "The platform cannot store what terminals report; they keep it and send it again. Free some of its disk: it goes on by itself.",
+    "平台无法存储终端上报的数据；终端会保留并重新发送。请释放磁盘空间，之后会自动恢复。",
+  ],
   acknowledge: ["Acknowledge", "确认"],
   acknowledged: ["Acknowledged", "已确认"],
   why: ["Why", "原因"],

@@ -1,7 +1,8 @@
 /** The page's one gateway and one live connection, and the session behind both. */
 import { computed, signal } from "@preact/signals";
-import { type Action, type Fields, Gateway, GatewayError, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "../client/gateway.ts";
+import { type Action, type Columns, type Fields, Gateway, GatewayError, NOT_AUTHENTICATED, type Page, type Result, type RowOf, Unreachable } from "../client/gateway.ts";
 import { Live, type LiveState } from "../client/live.ts";
+import { WallFeed } from "../client/wall-feed.ts";
 import { clock } from "./clock.ts";
 
 export type Session = Result<"get_session">;
@@ -10,7 +11,7 @@ export type Role = "viewer" | "operator" | "admin";
 const KEEP_MS = 300_000; // a session in use is renewed as often; it may stay unused for longer
 const RANKS: Record<Role, number> = { viewer: 1, operator: 2, admin: 3 };
 
-const plain = new Gateway();
+let plain = new Gateway();
 
 /** Whose session it is; null: nobody's; undefined: not known yet. */
 export const session = signal<Session | null | undefined>(undefined);
@@ -28,7 +29,7 @@ export const isLost = computed(() => liveState.value === "lost" || !isReachable.
 let waiting: (() => void)[] = [];
 let wasLost = false;
 
-export const live = new Live({
+const connection = new Live({
   url: () => new URL("apiproxy/api", document.baseURI).href.replace(/^http/, "ws"),
   onState(state) {
     liveState.value = state;
@@ -44,9 +45,37 @@ export const live = new Live({
   },
 });
 
+/** Subscribes to what happens. */
+export let live: Pick<Live, "subscribe" | "retry" | "restart"> = connection;
+let wallKey = "";
+
+/** Whether this page is a wall's: it has a link's key, and no session. */
+export function isWall(): boolean {
+  return wallKey !== "";
+}
+
+/** From here on the page shows what a wall's link shows. */
+export function enterWall(key: string): void {
+  wallKey = key;
+  plain = new Gateway({ token: key });
+  const onTry = (error: unknown): void => void (isReachable.value = !(error instanceof Unreachable));
+  const feed = new WallFeed(plain, { onTry });
+  live = { subscribe: (wanted, listener) => feed.subscribe(wanted, listener), retry: () => undefined, restart: () => undefined };
+}
+
 /** An action's result. Where the session has ended, it waits until somebody has logged in again. */
 export function call<A extends Action>(action: A, fields: Fields<A>, abort?: AbortSignal): Promise<Result<A>> {
   return inSession(() => plain.call(action, fields, abort));
+}
+
+/** Curves of an object's variables, by code. */
+export function curves(fields: Fields<"get_mosaic_chart">, abort?: AbortSignal): Promise<Record<string, Columns>> {
+  return inSession(() => plain.curves(isWall() ? "get_wall_chart" : "get_mosaic_chart", fields, abort));
+}
+
+/** Uploads a file. */
+export function upload(file: File): Promise<{ uid: string }> {
+  return inSession(() => plain.upload(file));
 }
 
 /** A page of an action that lists. */

@@ -35,12 +35,15 @@ const w = words({
 });
 
 const NAME = "Terrazzo";
+const WALL = "wall";
+const AGAIN_MS = 10_000;
 
 /** Figures beside entries of the menu, by page. */
 export const menuCounts = signal<Readonly<Record<string, number>>>({});
 
 export function App() {
   const who = session.value;
+  if (route.value.page === WALL) return <Wall />;
   if (who === undefined) return <Start />;
   if (who === null) return <Login />;
   return (
@@ -65,6 +68,15 @@ export function App() {
       )}
     </div>
   );
+}
+
+/** What a wall's link shows; its page is loaded there alone. */
+function Wall() {
+  const [Loaded, setLoaded] = useState<ComponentType | null>(null);
+  useEffect(() => {
+    import("../wall/page.tsx").then((module) => setLoaded(() => module.WallPage), () => setTimeout(() => location.reload(), AGAIN_MS));
+  }, []);
+  return Loaded ? <Loaded /> : <Start />;
 }
 
 function Start() {

@@ -16,11 +16,15 @@ const w = words({
   missingDo: ["Somebody may have removed it; go back to the list.", "可能已被他人删除；请返回列表。"],
   busy: ["The platform is at a limit: {info}", "平台已达到限制：{info}"],
   busyDo: ["Wait a moment and try again.", "请稍候再试。"],
+  unstored: ["The platform cannot store anything now: {info}", "平台目前无法存储任何数据：{info}"],
+  unstoredDo: ["What you typed is kept. Free some of its disk, then try again.", "您输入的内容已保留。请释放其磁盘空间后重试。"],
   inside: ["The platform could not do it: {info}", "平台无法完成：{info}"],
   insideDo: ["Try again; the platform's log says more.", "请重试；平台日志中有更多信息。"],
   page: ["This page could not be loaded.", "无法加载此页面。"],
   pageDo: ["The platform may have been upgraded: reload.", "平台可能已升级：请刷新。"],
 });
+
+const FULL = /disk|no space|file too large/i; // what a database and a store say of it
 
 export interface Told {
   what: string;
@@ -46,6 +50,7 @@ export function explain(error: unknown): Told {
     case 10404:
       return { what: t(w.missing, { info }), todo: t(w.missingDo) };
   }
+  if (error.status === 503 && FULL.test(info)) return { what: t(w.unstored, { info }), todo: t(w.unstoredDo) };
   if (error.status === 503 || error.status === 429) return { what: t(w.busy, { info }), todo: t(w.busyDo) };
   return { what: t(w.inside, { info }), todo: t(w.insideDo) };
 }

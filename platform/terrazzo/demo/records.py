@@ -15,7 +15,9 @@ from terrazzo.domain.actor import SYSTEM, Actor, Role
 from terrazzo.metadata.entities import Entities
 
 FORMER_PASSWORD = "demo-password"  # of all users, in folders of before there was a file: is replaced
-_PLACE = {"province": "Jiangsu 江苏", "city": "Suzhou 苏州", "gis": "31.2990,120.5853"}
+_PLACE = {"province": "Jiangsu 江苏", "city": "Suzhou 苏州"}
+_SOUTH_WEST = (31.2962, 120.5811)  # of the plant, degrees of latitude and longitude (WGS 84)
+_ROW, _STEP_DEGREES = 4, 0.0016  # objects beside each other, some 150 m apart
 
 
 async def prepare_demo(entities: Entities, passwords: DemoPasswords, websocket: str) -> dict[str, str]:
@@ -102,11 +104,17 @@ def is_untouched(script: Row) -> bool:
     return not script["is_active"] and script["last_modified"] == script["created"]
 
 
+def _gis(number: int) -> str:
+    north, east = divmod(number, _ROW)
+    return f"{_SOUTH_WEST[0] + north * _STEP_DEGREES:.4f},{_SOUTH_WEST[1] + east * _STEP_DEGREES:.4f}"
+
+
 def _object_record(each: DemoObject, number: int) -> dict[str, Any]:
     names = {"name": each.name, "description": each.description, "model": each.model}
     return {
         **names,
         **_PLACE,
+        "gis": _gis(number),
         "terminal_list": list(each.terminals),
         "serial_no": f"BH-{2020 + number % 5}-{number:04d}",
     }

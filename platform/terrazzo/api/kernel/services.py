@@ -16,6 +16,7 @@ from terrazzo.access.password_reset import PasswordResets
 from terrazzo.access.second_factor_setup import SecondFactorSetup
 from terrazzo.access.single_sign_on import SingleSignOn
 from terrazzo.access.tokens import HeldToken
+from terrazzo.access.wall_links import WallLinks
 from terrazzo.analysis.analysis import Analysis
 from terrazzo.attention.attention import Attention
 from terrazzo.audit.entry import AuditEntry
@@ -421,6 +422,7 @@ class Services:
     login: LoginService
     tokens: TokenService
     api_keys: ApiKeys
+    wall_links: WallLinks
     password_resets: PasswordResets
     second_factors: SecondFactorSetup
     single_sign_on: SingleSignOn

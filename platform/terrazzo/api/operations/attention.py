@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.readiness import check_readiness
 from terrazzo.api.kernel.services import Services
 from terrazzo.attention.open_records import MOST_COUNTED, Waiting
 from terrazzo.attention.terminal_census import MOST_ENTRIES, CompanyCensus, Stopped
@@ -136,7 +137,8 @@ class DiskAttention(msgspec.Struct):
 
 
 class FailingTask(msgspec.Struct):
-    """A task of the platform that is down or failed a moment ago, and the class of its error."""
+    """A task of the platform that is down or failed a moment ago, and the class of its error; or a part that is not
+    ready (``ingest``, ``store``, ``database``, ...: those of ``/readyz``), and why."""
 
     name: str
     error: str
@@ -161,7 +163,7 @@ async def handle_get_attention(services: Services, actor: Actor, request: GetAtt
     company_id = None if actor.is_super else actor.company_id
     found = await services.attention.overview(company_id, owner=actor.company_id)
     most, unknown = request.entries, services.unknown_terminals.found(actor)
-    tasks = services.tasks.degraded() if services.tasks is not None and actor.is_super else {}
+    tasks = await _failing(services) if actor.is_super else None
     disk = None if found.disk is None else DiskAttention(*found.disk)
     return AttentionAnswer(
         time=format_spaced(found.time_us, services.zone),
@@ -172,8 +174,14 @@ async def handle_get_attention(services: Services, actor: Actor, request: GetAtt
         commands=_commands(services, found.commands, most),
         quotas=[QuotaAttention(*each, round(100 * each.has / max(1, each.limit), 1)) for each in found.quotas],
         disk=disk,
-        tasks=[FailingTask(*each) for each in tasks.items()] if actor.is_super else None,
+        tasks=tasks,
     )
+
+
+async def _failing(services: Services) -> list[FailingTask]:
+    found = await check_readiness(services.readiness, services.tasks)
+    parts = [FailingTask(name, part.reason) for name, part in found.parts.items() if not part.ready and name != "tasks"]
+    return parts + [FailingTask(*each) for each in found.degraded.items()]
 
 
 def _terminals(services: Services, census: CompanyCensus, most: int) -> TerminalAttention:

@@ -47,7 +47,7 @@ from terrazzo.api.operations.history import (
 )
 from terrazzo.api.operations.machine import retained, status
 from terrazzo.api.operations.provisioning import claim_keys, registration, terminal_authorities
-from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on
+from terrazzo.api.operations.sign_in import api_keys, own_session, passwords, second_factor, single_sign_on, wall_links
 
 TABLE = OperationTable(
     (
@@ -69,6 +69,7 @@ TABLE = OperationTable(
         *mapping_check.OPERATIONS,
         *replay.OPERATIONS,
         *scripts.OPERATIONS,
+        *wall_links.OPERATIONS,
         *statistics.OPERATIONS,
         *balance.OPERATIONS,
         *attention.OPERATIONS,

@@ -33,5 +33,6 @@ REVISIONS = (
     "0038",
     "0039",
     "0040",
+    "0043",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

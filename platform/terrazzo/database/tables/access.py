@@ -38,3 +38,16 @@ SECOND_FACTOR = sa.Table(
 
 SEALED_FACTOR = past(SECOND_FACTOR, (secret("secret", 64), secret("pending", 64)), moment="id", key="user_id")
 """Its sealed columns, for whoever seals all anew."""
+
+WALL_LINK = sa.Table(
+    "wall_link",
+    METADATA,
+    sa.Column(
+        "dashboard_id", BIG, sa.ForeignKey("dashboard.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    ),
+    sa.Column("object_id", BIG),  # for which it is shown; null: the pages' own
+    sa.Column("key_hash", sa.String(64), nullable=False, unique=True),  # SHA-256 in hex
+    sa.Column("prefix", sa.String(16), nullable=False),
+    sa.Column("made_by", BIG, nullable=False),
+    sa.Column("made_us", BIG, nullable=False),
+)

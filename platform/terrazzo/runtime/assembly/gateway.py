@@ -12,6 +12,7 @@ import msgspec
 from prometheus_client.registry import Collector
 
 from terrazzo.access.credentials import Credentials
+from terrazzo.access.wall_links import WallLinks
 from terrazzo.api.kernel.services import MqttPorts, ReadinessCheck, Services
 from terrazzo.api.operations.live import open_session
 from terrazzo.api.transports.http import build_apps
@@ -187,6 +188,7 @@ class GatewayServers:
             refusals=parts.messaging.refusals,
             tokens=Credentials(metadata.tokens, metadata.api_keys),
             api_keys=metadata.api_keys,
+            wall_links=WallLinks(metadata.database, metadata.tokens, metadata.audit, clock=self._clock),
             live=views.live,
             analysis=parts.objects.analysis,
             replays=parts.replays,

@@ -1,0 +1,148 @@
+/** Places on a map: what `gis` says, Mercator, coastlines out of a topology, and which markers are one. */
+
+export interface Place {
+  /** Degrees north, WGS 84. */
+  latitude: number;
+  /** Degrees east. */
+  longitude: number;
+}
+
+/** A point of the world as a square: 0 to 1 from the west and from the north. */
+export type Point = readonly [x: number, y: number];
+
+/** The middle of what is shown, and how many pixels the whole world would have. */
+export interface MapView {
+  x: number;
+  y: number;
+  size: number;
+}
+
+export const SIZE_LEAST = 256;
+export const SIZE_MOST = 256 * 2 ** 20; // a metre is some pixels
+const REGION = 256 * 2 ** 7; // a picture of 1,000 pixels is 1,200 km wide
+const LATITUDE_MOST = 85.05; // where Mercator's square ends
+
+/** `31.2990,120.5853`: latitude, longitude, in degrees; null for anything else. */
+export function parseGis(text: string): Place | null {
+  const match = /^\s*([-+]?\d{1,3}(?:\.\d{1,12})?)\s*[,; ]\s*([-+]?\d{1,3}(?:\.\d{1,12})?)\s*$/.exec(text);
+  if (!match) return null;
+  const [latitude, longitude] = [Number(match[1]), Number(match[2])];
+  return Math.abs(latitude) <= 90 && Math.abs(longitude) <= 180 ? { latitude, longitude } : null;
+}
+
+/** Where a place is in the world's square. */
+export function project({ latitude, longitude }: Place): Point {
+  const bounded = Math.max(-LATITUDE_MOST, Math.min(LATITUDE_MOST, latitude));
+  const sine = Math.sin((bounded * Math.PI) / 180);
+  return [longitude / 360 + 0.5, 0.5 - Math.log((1 + sine) / (1 - sine)) / (4 * Math.PI)];
+}
+
+/** A view that has all points in it with some room around, no closer than `most`: what stands on one site still has a coast around. */
+export function fit(points: readonly Point[], width: number, height: number, most = REGION): MapView {
+  if (!points.length) return { x: 0.5, y: 0.45, size: Math.max(SIZE_LEAST, width) };
+  const xs = points.map(([x]) => x);
+  const ys = points.map(([, y]) => y);
+  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const room = 0.7;
+  const size = Math.min((width * room) / Math.max(right - left, 1e-9), (height * room) / Math.max(bottom - top, 1e-9));
+  return { x: (left + right) / 2, y: (top + bottom) / 2, size: Math.max(SIZE_LEAST, Math.min(most, size)) };
+}
+
+/** The view after zooming by a factor, with the point under `(dx, dy)` from the middle staying where it is. */
+export function zoomed(view: MapView, factor: number, dx = 0, dy = 0): MapView {
+  const size = Math.max(SIZE_LEAST, Math.min(SIZE_MOST, view.size * factor));
+  const change = 1 / view.size - 1 / size;
+  return kept({ x: view.x + dx * change, y: view.y + dy * change, size });
+}
+
+/** The view moved by so many pixels. */
+export function moved(view: MapView, dx: number, dy: number): MapView {
+  return kept({ ...view, x: view.x + dx / view.size, y: view.y + dy / view.size });
+}
+
+function kept(view: MapView): MapView {
+  return { ...view, x: Math.max(0, Math.min(1, view.x)), y: Math.max(0, Math.min(1, view.y)) };
+}
+
+const EARTH_M = 40_075_016.7; // around the equator, WGS 84
+
+/** A round length in metres and its pixels, about `wanted` long, in the middle of a view. */
+export function scaleBar(view: MapView, wanted: number): { metres: number; pixels: number } {
+  const latitude = Math.atan(Math.sinh(Math.PI * (1 - 2 * view.y)));
+  const metresOfPixel = (EARTH_M * Math.cos(latitude)) / view.size;
+  const power = 10 ** Math.floor(Math.log10(metresOfPixel * wanted));
+  const metres = ([5, 2, 1].find((each) => each * power <= metresOfPixel * wanted) ?? 1) * power;
+  return { metres, pixels: metres / metresOfPixel };
+}
+
+/** A closed line of the coast, with the box around it. */
+export interface Ring {
+  points: Float64Array; // x, y, x, y, ... in the world's square
+  box: readonly [left: number, top: number, right: number, bottom: number];
+}
+
+interface Topology {
+  arcs: [number, number][][];
+  transform: { scale: [number, number]; translate: [number, number] };
+  objects: { land: { geometries: { arcs: number[][][] }[] } };
+}
+
+/** The rings of a TopoJSON document with the object `land`, as world-atlas has it. */
+export function ringsOf(topology: Topology): Ring[] {
+  const { scale, translate } = topology.transform;
+  const arcs = topology.arcs.map((arc) => {
+    let [x, y] = [0, 0];
+    return arc.map(([dx, dy]) => {
+      x += dx;
+      y += dy;
+      return project({ longitude: x * scale[0] + translate[0], latitude: y * scale[1] + translate[1] });
+    });
+  });
+  const line = (index: number): Point[] => (index < 0 ? [...(arcs[~index] ?? [])].reverse() : (arcs[index] ?? []));
+  return topology.objects.land.geometries.flatMap((each) => each.arcs.flat()).map((indexes) => ring(indexes.flatMap(line)));
+}
+
+function ring(points: readonly Point[]): Ring {
+  const flat = new Float64Array(points.length * 2);
+  let [left, top, right, bottom] = [1, 1, 0, 0];
+  points.forEach(([x, y], i) => {
+    flat[2 * i] = x;
+    flat[2 * i + 1] = y;
+    [left, top, right, bottom] = [Math.min(left, x), Math.min(top, y), Math.max(right, x), Math.max(bottom, y)];
+  });
+  return { points: flat, box: [left, top, right, bottom] };
+}
+
+/** What is so close together that it has one marker. */
+export interface Marker<T> {
+  /** Pixels from the left and from the top. */
+  x: number;
+  y: number;
+  members: T[];
+}
+
+/** Markers of what lies in the picture; those within `apart` pixels of another's first become one. */
+export function markersOf<T>(placed: readonly { point: Point; what: T }[], view: MapView, width: number, height: number, apart: number): Marker<T>[] {
+  const cells = new Map<string, Marker<T>>();
+  const found: Marker<T>[] = [];
+  for (const { point, what } of placed) {
+    const x = (point[0] - view.x) * view.size + width / 2;
+    const y = (point[1] - view.y) * view.size + height / 2;
+    if (x < -apart || y < -apart || x > width + apart || y > height + apart) continue;
+    const [column, row] = [Math.floor(x / apart), Math.floor(y / apart)];
+    const near = neighbours(column, row).map((key) => cells.get(key));
+    const same = near.find((each) => each && Math.hypot(each.x - x, each.y - y) < apart);
+    if (same) {
+      same.members.push(what);
+      continue;
+    }
+    const marker = { x, y, members: [what] };
+    cells.set(`${column} ${row}`, marker);
+    found.push(marker);
+  }
+  return found;
+}
+
+function neighbours(column: number, row: number): string[] {
+  return [-1, 0, 1].flatMap((dy) => [-1, 0, 1].map((dx) => `${column + dx} ${row + dy}`));
+}

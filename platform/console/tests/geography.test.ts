@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { fit, markersOf, moved, parseGis, project, ringsOf, scaleBar, zoomed } from "../objects/geography.ts";
+
+test("gis is latitude, then longitude", () => {
+  assert.deepEqual(parseGis("31.2990,120.5853"), { latitude: 31.299, longitude: 120.5853 });
+  assert.deepEqual(parseGis(" -33.86; 151.2 "), { latitude: -33.86, longitude: 151.2 });
+  for (const wrong of ["", "120.5853,31.2990", "91,0", "0,181", "31.2990", "a,b", "1,2,3", "1e1,2", "9".repeat(100_000)]) {
+    assert.equal(parseGis(wrong), null, wrong.slice(0, 20));
+  }
+});
+
+test("the world is a square", () => {
+  assert.deepEqual(project({ latitude: 0, longitude: 0 }), [0.5, 0.5]);
+  const [x, y] = project({ latitude: 85.0511, longitude: 180 });
+  assert.equal(x, 1);
+  assert.ok(y >= 0 && y < 0.001);
+});
+
+test("all that is to be seen fits", () => {
+  const points = [project({ latitude: 31, longitude: 120 }), project({ latitude: 52, longitude: 13 })];
+  const view = fit(points, 800, 400);
+  for (const marker of markersOf(points.map((point) => ({ point, what: 1 })), view, 800, 400, 20)) {
+    assert.ok(marker.x > 0 && marker.x < 800 && marker.y > 0 && marker.y < 400);
+  }
+});
+
+test("what is under the pointer stays there", () => {
+  const view = { x: 0.4, y: 0.5, size: 1_000 };
+  const closer = zoomed(view, 2, 100, -50);
+  assert.ok(Math.abs(view.x + 100 / view.size - (closer.x + 100 / closer.size)) < 1e-12);
+  assert.ok(Math.abs(view.y - 50 / view.size - (closer.y - 50 / closer.size)) < 1e-12);
+  assert.equal(moved(view, 100, 0).x, 0.5);
+});
+
+test("a length in the picture is that of the ground", () => {
+  const [x, y] = project({ latitude: 60, longitude: 0 });
+  const { metres, pixels } = scaleBar({ x, y, size: 256 * 2 ** 10 }, 120);
+  assert.equal(metres, 5_000);
+  assert.ok(Math.abs(pixels - 5_000 / (40_075_016.7 / 2 / (256 * 2 ** 10))) < 0.01);
+});
+
+test("what is close together has one marker, and comes apart when one looks closer", () => {
+  const placed = [0, 0.0001, 0.3].map((x, what) => ({ point: [0.5 + x, 0.5] as const, what }));
+  const far = markersOf(placed, { x: 0.6, y: 0.5, size: 1_000 }, 800, 400, 24);
+  assert.deepEqual(far.map((each) => each.members), [[0, 1], [2]]);
+  const near = markersOf(placed, { x: 0.5, y: 0.5, size: 1_000_000 }, 800, 400, 24);
+  assert.deepEqual(near.map((each) => each.members), [[0], [1]]);
+});
+
+test("the coast of the world is there", () => {
+  const text = readFileSync("node_modules/world-atlas/land-110m.json", "utf8");
+  const rings = ringsOf(JSON.parse(text));
+  assert.ok(rings.length > 100);
+  const within = (latitude: number, longitude: number) => {
+    const [x, y] = project({ latitude, longitude });
+    return rings.filter((ring) => isInside(ring.points, x, y)).length % 2 === 1;
+  };
+  assert.equal(within(48, 11), true); // Munich
+  assert.equal(within(-25, 135), true); // Australia
+  assert.equal(within(0, -30), false); // the Atlantic
+});
+
+function isInside(flat: Float64Array, x: number, y: number): boolean {
+  let found = false;
+  for (let i = 0, j = flat.length - 2; i < flat.length; j = i, i += 2) {
+    const [xi = 0, yi = 0, xj = 0, yj = 0] = [flat[i], flat[i + 1], flat[j], flat[j + 1]];
+    if (yi > y !== yj > y && x < ((xj - xi) * (y - yi)) / (yj - yi) + xi) found = !found;
+  }
+  return found;
+}

@@ -1,0 +1,206 @@
+"""Links that show one dashboard: they reach its data, nothing else by any way in, and nothing once they were ended."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_rig import Rig, open_rig
+
+from terrazzo.api.operations.table import TABLE
+from terrazzo.api.paths.table import PATHS
+from terrazzo.ports.store import Record
+from terrazzo.times import now_us
+
+WALL = {"get_wall", "get_wall_values", "get_wall_chart", "get_wall_picture"}
+BY = {"created_by": 1, "last_modified_by": 1, "is_available": 1}
+HOUR_US = 3_600_000_000
+SPAN = {"start_time": "2020-01-01 00:00:00", "end_time": "2100-01-01 00:00:00"}
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        yield opened
+
+
+class Plant:
+    """Two objects of which a dashboard shows one variable each of two, its link, and what a stranger has."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.objects: list[int] = []
+        self.uid = self.key = ""
+
+    async def build(self) -> Plant:
+        rows = [[code, code, code, "STA", "$AdapterID-1.t", ""] for code in ("T", "SECRET")]
+        mapping = await self.rig.call("create_mapping", name="m", script=rows, **BY)
+        for who in ("admin", "admin", "stranger"):
+            fields = {"mapping_id": mapping["uid"]} if who == "admin" else {}
+            made = await self.rig.call("create_object", who, name=f"{who}'s machine", **fields, **BY)
+            self.objects.append(int(made["id"]))
+            await self.rig.services.store.append(
+                [Record(f"m/{made['id']}", now_us() - HOUR_US, json.dumps({"T": 21.5, "SECRET": 77}).encode())]
+            )
+        made = await self.rig.call("create_dashboard", name="Hall", script=self.script(), **BY)
+        self.uid = made["uid"]
+        self.key = (await self.rig.call("renew_wall_link", uid=self.uid))["key"]
+        return self
+
+    def script(self, *codes: str) -> dict[str, Any]:
+        values = [{"objectId": str(each), "code": code} for each in self.objects[::2] for code in codes or ("T",)]
+        page = {"name": "P", "data": [{"type": "vlu", "name": "x", "attribute": {"values": values}}]}
+        return {"Dashboard-1": page}
+
+    async def ask(self, action: str, key: str | None = None, **fields: Any) -> dict[str, Any]:
+        body = json.dumps({"action": action, **fields}).encode()
+        return dict((await self.rig.post(body, token=self.key if key is None else key))[1])
+
+
+@pytest.fixture
+async def plant(rig: Rig) -> Plant:
+    return await Plant(rig).build()
+
+
+async def test_a_link_shows_its_dashboard_and_the_variables_on_it(plant: Plant) -> None:
+    own = str(plant.objects[0])
+    wall = (await plant.ask("get_wall"))["result"]
+    assert (wall["name"], list(wall["script"]), wall["objects"]) == ("Hall", ["Dashboard-1"], {own: "admin's machine"})
+    values = (await plant.ask("get_wall_values"))["result"]["objects"]
+    assert {each: [(one["code"], one["value"]) for one in found] for each, found in values.items()} == {
+        own: [("T", 21.5)]
+    }
+    chart = await plant.ask("get_wall_chart", object_id=own, keys=["T"], **SPAN)
+    assert chart["result"]["data"]["T"]["values"] == [21.5]
+
+
+async def test_other_variables_and_objects_are_not_reached(plant: Plant) -> None:
+    own, unnamed, strangers = plant.objects
+    for asked in ({"keys": ["SECRET"]}, {"keys": ["T", "SECRET"]}, {"keys": []}, {}):
+        assert (await plant.ask("get_wall_chart", object_id=own, **asked, **SPAN))["code"] in (10401, 10403)
+    assert (await plant.ask("get_wall_chart", object_id=unnamed, keys=["T"], **SPAN))["code"] == 10403
+    assert (await plant.ask("get_wall_chart", object_id=strangers, keys=["T"], **SPAN))["code"] == 10404
+    answers = json.dumps([await plant.ask(action) for action in ("get_wall", "get_wall_values")])
+    assert "stranger" not in answers
+    assert "77" not in answers
+
+
+async def test_what_a_link_reaches_follows_its_dashboard(plant: Plant) -> None:
+    await plant.rig.call("update_dashboard", uid=plant.uid, script=plant.script("SECRET"))
+    assert (await plant.ask("get_wall_chart", object_id=plant.objects[0], keys=["T"], **SPAN))["code"] == 10403
+    values = (await plant.ask("get_wall_values"))["result"]["objects"]
+    assert [each["code"] for found in values.values() for each in found] == ["SECRET"]
+
+
+async def test_no_other_action_takes_the_key(plant: Plant) -> None:
+    found = {each.name: (await plant.ask(each.name))["code"] for each in TABLE if each.permission is not None}
+    assert len(found) > 150
+    assert {name: code for name, code in found.items() if code != 10402} == {}
+    open_to_all = {each.name for each in TABLE if each.permission is None}
+    for name in open_to_all - WALL:
+        assert (await plant.ask(name))["code"] != 200, name
+
+
+async def test_no_path_takes_the_key(plant: Plant) -> None:
+    headers = {"Authorization": f"Bearer {plant.key}", "Content-Type": "application/json"}
+    for operation in PATHS:
+        if operation.permission is None:
+            continue
+        address = operation.address(plant.rig.services.prefixes)
+        async with plant.rig.http.request(operation.method, address, headers=headers, data=b"{}") as response:
+            answer = json.loads(await response.read())
+        assert (response.status, answer["code"]) in {(200, 10402), (401, 10402)}, (operation.path, answer)
+
+
+async def test_pictures_of_its_dashboard_are_shown_and_no_other_files(plant: Plant) -> None:
+    png = b"\x89PNG\r\n\x1a\n" + bytes(100)
+    uids = []
+    for name in ("plan.png", "other.png"):
+        headers = {"Authorization": f"Bearer {plant.rig.tokens['admin']}"}
+        address = "/object/api/v1/file/upload"
+        async with plant.rig.http.post(address, params={"name": name}, data=png, headers=headers) as response:
+            uids.append(json.loads(await response.read())["result"]["uid"])
+    script = plant.script()
+    script["Dashboard-1"]["picture"] = uids[0]
+    await plant.rig.call("update_dashboard", uid=plant.uid, script=script)
+    shown = (await plant.ask("get_wall_picture", uid=uids[0]))["result"]
+    assert (shown["type"], base64.b64decode(shown["data"])) == ("image/png", png)
+    assert (await plant.ask("get_wall_picture", uid=uids[1]))["code"] == 10403
+    assert (await plant.rig.ask("get_wall_picture", uid=uids[0]))["code"] == 10402
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/bulk/terminals"),
+        ("POST", "/bulk/terminals"),
+        ("GET", "/export/grid"),
+        ("GET", "/files/x"),
+        ("GET", "/query?q=SHOW+DATABASES"),
+    ],
+)
+async def test_no_other_route_takes_the_key(plant: Plant, method: str, path: str) -> None:
+    async with plant.rig.http.request(method, path, headers={"Authorization": f"Bearer {plant.key}"}) as response:
+        text = await response.text()
+    assert response.status in (200, 401, 403, 404), (response.status, text)
+    assert response.status != 200 or json.loads(text)["code"] == 10402, text
+
+
+async def test_a_connection_that_stays_takes_no_subscription_with_it(plant: Plant) -> None:
+    async with plant.rig.http.ws_connect("/apiproxy/api") as socket:
+        asked = {"action": "subscribe", "kinds": ["mosaic"], "Authorization": f"Bearer {plant.key}"}
+        await socket.send_json(asked)
+        assert (await socket.receive_json())["code"] == 10402
+        await socket.send_json({"action": "get_wall_values"})
+        assert (await socket.receive_json())["code"] == 200
+        await plant.rig.call("end_wall_link", uid=plant.uid)
+        await socket.send_json({"action": "get_wall_values"})
+        assert (await socket.receive_json())["code"] == 10402
+
+
+async def test_a_link_ends_at_once_however_it_ends(plant: Plant) -> None:
+    rig = plant.rig
+    second = (await rig.call("renew_wall_link", uid=plant.uid))["key"]
+    assert (await plant.ask("get_wall"))["code"] == 10402  # the one before
+    assert (await plant.ask("get_wall", second))["code"] == 200
+    assert (await rig.call("get_wall_link", uid=plant.uid))["link"]["prefix"] == second[:12]
+    assert await rig.call("end_wall_link", uid=plant.uid) == {"ended": True}
+    assert await rig.call("end_wall_link", uid=plant.uid) == {"ended": False}
+    assert (await plant.ask("get_wall", second))["code"] == 10402
+    third = (await rig.call("renew_wall_link", uid=plant.uid))["key"]
+    await rig.call("update_user", "root", username="admin-user", is_active=0)
+    assert (await plant.ask("get_wall", third))["code"] == 10402
+    await rig.call("update_user", "root", username="admin-user", is_active=1)
+    assert (await plant.ask("get_wall", third))["code"] == 200
+    await rig.call("delete_dashboard", "root", uid=plant.uid)
+    assert (await plant.ask("get_wall", third))["code"] == 10402
+
+
+NO_KEYS = ["", "tzw_", "tzw_" + "a" * 43, "tzw_" + "\xe9" * 43, "tzk_" + "a" * 43, "tzw_" + "a" * 9_000]
+
+
+@pytest.mark.parametrize("key", NO_KEYS)
+async def test_what_is_no_key_opens_nothing(plant: Plant, key: str) -> None:
+    for action in WALL - {"get_wall_chart", "get_wall_picture"}:
+        answer = await plant.rig.ask(action, "nobody", Authorization=f"Bearer {key}")
+        assert answer["code"] == 10402
+
+
+async def test_users_tokens_open_no_wall_and_others_dashboards_get_no_link(plant: Plant) -> None:
+    assert (await plant.rig.ask("get_wall"))["code"] == 10402
+    for action in ("renew_wall_link", "get_wall_link", "end_wall_link"):
+        assert (await plant.rig.ask(action, "stranger", uid=plant.uid))["code"] == 10404
+        assert (await plant.rig.ask(action, "operator", uid=plant.uid))["code"] == 10403
+    strangers = plant.objects[2]
+    assert (await plant.rig.ask("renew_wall_link", "root", uid=plant.uid, object_id=strangers))["code"] == 10404
+
+
+async def test_links_are_audited_and_no_key_is_stored(plant: Plant, tmp_path: Path) -> None:
+    await plant.rig.call("end_wall_link", uid=plant.uid)
+    found = (await plant.rig.call("get_audit_list", page_size=100))["data"]
+    assert [each["action"] for each in found if each["entity"] == "wall_link"] == ["delete", "create"]
+    assert plant.key not in json.dumps(found)

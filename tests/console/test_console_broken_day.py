@@ -1,0 +1,263 @@
+"""The broken day: what goes wrong is seen, says what can be done, heals by itself, and loses nothing that was typed."""
+
+from __future__ import annotations
+
+import re
+import resource
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from browser import Tab, open_tab
+from console_build import build_console, builder
+from playwright.sync_api import Browser, expect
+
+from migrated import PASSWORD
+from running import Platform, wait_for
+from support import require_program
+
+PUMP = "pump-1"
+HOUR_MS = 3_600_000
+LATENCY_MS = 3_000
+HEALED_MS = 60_000  # the platform starts again on a busy machine, and the page tries ever more seldom
+NOISE = ["ERR_CONNECTION_REFUSED", "WebSocket connection", "ERR_EMPTY_RESPONSE", "ERR_CONNECTION_RESET"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build_console()
+    return tmp_path_factory.mktemp("broken-day")
+
+
+@pytest.fixture(scope="module")
+def running(folder: Path) -> Iterator[list[Platform]]:
+    """The platform of all tests of this file; whoever starts it again puts the new process there."""
+    found = [Platform(folder / "data")]
+    platform = found[0].login()
+    platform.add_terminal(PUMP, platform.add_config(), name="Pump 1")
+    publish(platform, '{"Flow": 7.5}')
+    yield found
+    found[0].stop()
+
+
+@pytest.fixture
+def platform(running: list[Platform]) -> Platform:
+    return running[0]
+
+
+@pytest.fixture
+def tab(platform: Platform, browser: Browser) -> Iterator[Tab]:
+    """A tab of the administrator's; a test names what the browser may complain of."""
+    with logged_in(platform, browser) as opened:
+        yield opened
+
+
+@contextmanager
+def logged_in(platform: Platform, browser: Browser, clock_off_ms: int = 0) -> Iterator[Tab]:
+    opened = open_tab(browser, platform.url)
+    if clock_off_ms:
+        opened.page.add_init_script(_OTHER_CLOCK % clock_off_ms)
+    opened.open()
+    opened.login("admin", PASSWORD)
+    yield opened
+    complaints = opened.complaints()
+    opened.page.context.close()
+    assert complaints == []
+
+
+_OTHER_CLOCK = """
+{
+  const Real = Date, off = %d;
+  globalThis.Date = class extends Real {
+    constructor(...given) { if (given.length) super(...given); else super(Real.now() + off); }
+    static now() { return Real.now() + off; }
+  };
+}
+"""
+
+
+def publish(platform: Platform, text: str, *, pin: str = f"pin-{PUMP}", timeout_s: float = 30) -> int:
+    """The pump says something; the exit status of its client."""
+    login = ["-i", PUMP, "-u", f"u-{PUMP}", "-P", pin]
+    topic = ["-q", "1", "-t", f"g/{PUMP}/r", "-m", text]
+    command = [require_program("mosquitto_pub"), "-p", str(platform.mqtt), *login, *topic]
+    return subprocess.run(command, capture_output=True, timeout=timeout_s).returncode
+
+
+def test_a_platform_that_starts_again_is_waited_for(running: list[Platform], tab: Tab) -> None:
+    tab.expected = NOISE
+    tab.open(f"#/terminals/{PUMP}?tab=messages")
+    expect(tab.page.locator(".messages pre").first).to_contain_text("7.5")
+    assert running[0].stop() == 0
+    banner = tab.page.locator(".banner")
+    expect(banner).to_contain_text("The connection to the platform is lost. It is tried again by itself")
+    expect(tab.page.locator(".messages pre").first).to_contain_text("7.5")
+    running[0] = running[0].again().login()
+    expect(banner).to_have_count(0, timeout=HEALED_MS)
+    assert publish(running[0], '{"Flow": 8.25}') == 0
+    expect(tab.page.locator(".messages pre").first).to_contain_text("8.25")
+    expect(tab.page.get_by_role("dialog")).to_have_count(0)  # the session outlived it
+
+
+@contextmanager
+def full_disk(platform: Platform) -> Iterator[None]:
+    """No file of the platform's grows any more."""
+    pid, most = platform.pid, resource.RLIM_INFINITY
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, most))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, most))
+
+
+def test_a_full_disk_is_said_and_what_was_typed_is_kept(platform: Platform, tab: Tab) -> None:
+    tab.expected = ["status of 50[03]"]
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    command = tab.page.get_by_role("textbox", name="Command")
+    command.fill("Diag")
+    with full_disk(platform):
+        tab.page.get_by_role("button", name="Send").click()
+        note = tab.page.get_by_role("alert")
+        expect(note).to_contain_text("cannot store anything")
+        expect(note).to_contain_text("Free some of its disk")
+        expect(command).to_have_value("Diag")
+        with pytest.raises(subprocess.TimeoutExpired):  # what is not stored is not acknowledged
+            publish(platform, '{"Flow": 9}', timeout_s=3)
+        tab.open("#/overview")
+        expect(tab.page.locator(".todo")).to_contain_text("cannot store")
+    wait_for(lambda: publish(platform, '{"Flow": 9.5}') == 0, "a report that is stored", timeout_s=60)
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    expect(command).to_have_value("Diag")
+    tab.page.get_by_role("button", name="Send").click()
+    expect(tab.page.locator(".messages li").first).to_contain_text("Diag")
+
+
+def test_a_session_that_ended_asks_again_and_does_what_was_asked(platform: Platform, browser: Browser) -> None:
+    user = {"username": "shift", "password": "shift-password", "role": "operator"}
+    platform.call("create_user", **user, authority_id=1, created_by=1, last_modified_by=1, is_available=1)
+    tab = open_tab(browser, platform.url)
+    tab.expected = ["status of 4"]
+    tab.open()
+    tab.login("shift", "shift-password")
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    tab.page.get_by_role("textbox", name="Command").fill("Rinse")
+    platform.call("update_user", username="shift", password="another-password")
+    tab.page.get_by_role("button", name="Send").click()
+    dialog = tab.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Your session has ended. Nothing that you typed is lost.")
+    dialog.get_by_label("Password").fill("another-password")
+    dialog.get_by_role("button").click()
+    expect(dialog).to_have_count(0)
+    expect(tab.page.locator(".messages li").first).to_contain_text("Rinse")
+    assert [each["command"] for each in commands(platform)].count("Rinse") == 1
+    assert tab.complaints() == []
+    tab.page.context.close()
+
+
+def commands(platform: Platform) -> list[dict[str, object]]:
+    return list(platform.call("get_command_list", terminal_id=PUMP, page_size=100)["data"])
+
+
+def test_a_refused_terminal_is_told_of_with_what_to_do(platform: Platform, tab: Tab) -> None:
+    assert publish(platform, "{}", pin="wrong") != 0
+    row = tab.page.locator(".todo li", has_text="Pump 1")
+    expect(row).to_contain_text("refused")
+    row.get_by_role("link", name="Why").click()
+    expect(tab.page.get_by_text("compare the record's pin with the terminal's")).to_be_visible()
+    assert publish(platform, '{"Flow": 7}') == 0
+    tab.open("#/overview")
+    expect(tab.page.locator(".todo li", has_text="Pump 1").get_by_text("refused", exact=True)).to_have_count(0)
+
+
+def test_three_seconds_of_latency_are_borne(platform: Platform, tab: Tab) -> None:
+    before = len(commands(platform))
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    tab.page.get_by_role("textbox", name="Command").fill("Slow")
+    session = tab.page.context.new_cdp_session(tab.page)
+    slow = {"offline": False, "latency": LATENCY_MS, "downloadThroughput": -1, "uploadThroughput": -1}
+    session.send("Network.emulateNetworkConditions", slow)
+    tab.page.get_by_role("button", name="Send").dblclick()
+    tab.page.get_by_role("link", name="Objects").click()
+    assert tab.run("document.querySelector('main').textContent.includes('Loading')")
+    assert tab.run("document.querySelector('nav [aria-current=page]').textContent") == "Objects"
+    expect(tab.page.get_by_role("heading", level=1)).to_have_text("Objects")
+    tab.page.keyboard.press("Control+k")
+    tab.page.keyboard.type("pump")  # letters come at once, whatever the answers take
+    assert tab.run("document.activeElement.value") == "pump"
+    expect(tab.page.get_by_role("option").first).to_contain_text("Pump 1")
+    wait_for(lambda: len(commands(platform)) > before, "the command")
+    tab.page.keyboard.press("Escape")
+    tab.page.get_by_role("link", name="Terminals").click()
+    expect(tab.page.locator("tbody tr").first).to_contain_text("Pump 1")
+    assert len(commands(platform)) == before + 1
+    expect(tab.page.locator(".banner")).to_have_count(0)
+
+
+@pytest.mark.parametrize("off_ms", [HOUR_MS, -HOUR_MS])
+def test_a_clock_that_is_an_hour_off_shows_right_ages(platform: Platform, browser: Browser, off_ms: int) -> None:
+    publish(platform, '{"Flow": 6}')
+    with logged_in(platform, browser, clock_off_ms=off_ms) as tab:
+        tab.open(f"#/terminals/{PUMP}?tab=messages")
+        expect(tab.page.locator(".messages time").first).to_have_text(re.compile(r"^\d+ (s|min)$"))
+        ages = tab.page.locator("time").all_inner_texts()
+        assert not [each for each in ages if "future" in each]
+        tab.open(f"#/terminals/{PUMP}?tab=commands")
+        tab.page.get_by_role("textbox", name="Command").fill("Clock")
+        tab.page.get_by_role("button", name="Send").click()
+        expect(tab.page.locator(".messages li").first).to_contain_text("Clock")
+        assert commands(platform)[0]["state"] != "expired"
+
+
+class UpgradedPlatform(Platform):
+    """The platform with the console of a folder of its own."""
+
+    program = (
+        "-c",
+        "import os, sys; from pathlib import Path; from terrazzo.api.transports.console import files; "
+        "files._built = lambda: Path(os.environ['CONSOLE']); from terrazzo.cli import main; main()",
+    )
+
+
+def next_console(folder: Path) -> Path:
+    """The console as another build would be: other names for all that is loaded, in all files."""
+    made = Path(shutil.copytree(builder().BUILT, folder / "next"))
+    texts = {file: file.read_text(encoding="utf-8") for file in made.iterdir() if file.suffix in (".js", ".html")}
+    hashes = {file.stem.rpartition("-")[2] for file in made.iterdir() if file.suffix in (".js", ".css")}
+    for file, text in texts.items():
+        changed = re.sub("|".join(hashes), lambda match: match[0][::-1], text)
+        file.write_text(re.sub(r'(terrazzo-build" content=")\w+', r"\g<1>feedfeedfeed", changed), encoding="utf-8")
+    for file in list(made.iterdir()):
+        stem, _, digest = file.stem.rpartition("-")
+        if digest in hashes:
+            file.rename(file.with_name(f"{stem}-{digest[::-1]}{file.suffix}"))
+    return made
+
+
+def test_a_tab_that_outlives_an_upgrade_is_told_and_loses_nothing(folder: Path, browser: Browser) -> None:
+    old = Platform(folder / "upgraded").login()
+    old.add_terminal(PUMP, old.add_config(), name="Pump 1")
+    tab = open_tab(browser, old.url)
+    tab.expected = [*NOISE, "status of 404"]
+    tab.open()
+    tab.login("admin", PASSWORD)
+    tab.open(f"#/terminals/{PUMP}?tab=commands")
+    tab.page.get_by_role("textbox", name="Command").fill("Flush")
+    assert old.stop() == 0
+    environment = {**old.environment, "CONSOLE": str(next_console(folder))}
+    with UpgradedPlatform(old.data, env=environment, ports=old.ports):
+        banner = tab.page.locator(".banner", has_text="The platform was upgraded")
+        expect(banner).to_contain_text("what you typed stays", timeout=HEALED_MS)
+        tab.open("#/dashboards")  # which was not loaded before, and is not there any more
+        expect(tab.page.get_by_role("alert").filter(has_text="could not be loaded")).to_contain_text("upgraded: reload")
+        tab.open(f"#/terminals/{PUMP}?tab=commands")
+        banner.get_by_role("button", name="Reload").click()
+        expect(banner).to_have_count(0)
+        expect(tab.page.get_by_role("textbox", name="Command")).to_have_value("Flush")
+        assert tab.run("document.querySelector('meta[name=terrazzo-build]').content") == "feedfeedfeed"
+        tab.open("#/dashboards")
+        expect(tab.page.get_by_role("heading", level=1)).to_have_text("Dashboards")
+        assert tab.complaints() == []
+        tab.page.context.close()

@@ -160,9 +160,6 @@ export class Gateway {
       if (signal?.aborted) throw error;
       throw new Unreachable(error);
     }
-    if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
-    if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result);
-    return envelope;
   }
 }
 
@@ -176,7 +173,7 @@ async function opened(response: Response, signal?: AbortSignal): Promise<AnyEnve
     throw new Unreachable(error);
   }
   if (typeof envelope.code !== "number") throw new Unreachable(`status ${response.status}`);
-  if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status);
+  if (envelope.code !== 200) throw new GatewayError(envelope.code, envelope.info ?? "", response.status, envelope.result);
   return envelope;
 }
 

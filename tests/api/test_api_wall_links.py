@@ -38,10 +38,10 @@ class Plant:
 
     async def build(self) -> Plant:
         rows = [[code, code, code, "STA", "$AdapterID-1.t", ""] for code in ("T", "SECRET")]
-        mapping = await self.rig.call("create_mapping", name="m", script=rows, **BY)
         for who in ("admin", "admin", "stranger"):
-            fields = {"mapping_id": mapping["uid"]} if who == "admin" else {}
-            made = await self.rig.call("create_object", who, name=f"{who}'s machine", terminal_list=[], **fields, **BY)
+            mapping = await self.rig.call("create_mapping", who, name="m", script=rows, **BY)
+            fields = {"mapping_id": mapping["uid"], "terminal_list": [], **BY}
+            made = await self.rig.call("create_object", who, name=f"{who}'s machine", **fields)
             self.objects.append(int(made["id"]))
             await self.rig.services.store.append(
                 [Record(f"m/{made['id']}", now_us() - HOUR_US, json.dumps({"T": 21.5, "SECRET": 77}).encode())]

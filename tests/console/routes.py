@@ -7,6 +7,7 @@ ROUTES = {
     "events": "#/events?state=all",
     "event": "#/events?state=all&event=1",
     "labels": "#/events/labels",
+    "handover": "#/events/handover",
     "terminals": "#/terminals",
     "unknown": "#/terminals?unknown=1",
     "terminal": "#/terminals/demo-chiller-1",

@@ -4,23 +4,27 @@ import { titles } from "../shell/pages.ts";
 import { link, route } from "../shell/routes.ts";
 import { t } from "../words/words.ts";
 import { Events } from "./events.tsx";
+import { HandoverPart } from "./handover.tsx";
 import { Labels } from "./labels.tsx";
 import { w } from "./words.ts";
 
 export function Page() {
-  const isLabels = route.value.path[0] === "labels";
+  const part = route.value.path[0] ?? "";
   return (
     <>
       <Head title={t(titles.events)} />
       <nav class="tabs" aria-label={t(titles.events)}>
-        <a href={link(["events"])} aria-current={isLabels ? undefined : "page"}>
+        <a href={link(["events"])} aria-current={part === "" ? "page" : undefined}>
           {t(w.events)}
         </a>
-        <a href={link(["events", "labels"])} aria-current={isLabels ? "page" : undefined}>
+        <a href={link(["events", "labels"])} aria-current={part === "labels" ? "page" : undefined}>
           {t(w.labels)}
         </a>
+        <a href={link(["events", "handover"])} aria-current={part === "handover" ? "page" : undefined}>
+          {t(w.handover)}
+        </a>
       </nav>
-      {isLabels ? <Labels /> : <Events />}
+      {part === "labels" ? <Labels /> : part === "handover" ? <HandoverPart /> : <Events />}
     </>
   );
 }

@@ -34,6 +34,7 @@ from terrazzo.domain.registry import Registry
 from terrazzo.domain.stored_file import StoredFile
 from terrazzo.events.definitions import EventDefinitions
 from terrazzo.events.events import EventRecords
+from terrazzo.events.handovers import Handovers
 from terrazzo.events.labels import LabelRecords
 from terrazzo.events.object_log import ObjectLog
 from terrazzo.ingest.report_reader import ReportReader
@@ -409,6 +410,7 @@ class Services:
     campaigns: CampaignProgress
     firmware: FirmwareService
     events: EventRecords
+    handovers: Handovers
     attention: Attention
     presence_log: PresenceLog
     search: NameSearch

@@ -87,10 +87,11 @@ async def handle_get_command_list(services: Services, actor: Actor, request: Com
         page_index=request.page_index,
         page_size=request.page_size,
     )
-    return paged(request, [_present(row, actor, services.zone) for row in rows.rows], rows.total)
+    return paged(request, [command_record(row, actor, services.zone) for row in rows.rows], rows.total)
 
 
-def _present(row: Row, actor: Actor, zone: tzinfo) -> CommandRecord:
+def command_record(row: Row, actor: Actor, zone: tzinfo) -> CommandRecord:
+    """A row of the journal as clients get it."""
     times = {
         name: None if row[f"{name}_us"] is None else format_spaced(row[f"{name}_us"], zone)
         for name in ("queued", "sent", "delivered", "answered", "ended", "expires")

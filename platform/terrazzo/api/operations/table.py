@@ -34,7 +34,7 @@ from terrazzo.api.operations.entities import (
     terminals,
     variable_definitions,
 )
-from terrazzo.api.operations.event_handling import batches
+from terrazzo.api.operations.event_handling import batches, handovers
 from terrazzo.api.operations.history import (
     charts,
     former_terminals,
@@ -81,6 +81,7 @@ TABLE = OperationTable(
         *mosaic.OPERATIONS,
         *events.OPERATIONS,
         *batches.OPERATIONS,
+        *handovers.OPERATIONS,
         *labels.OPERATIONS,
         *object_log.OPERATIONS,
         *charts.OPERATIONS,

@@ -34,5 +34,6 @@ REVISIONS = (
     "0039",
     "0040",
     "0043",
+    "0044",
 )
 """All revisions, oldest first; the last is what this version of the platform needs."""

@@ -105,3 +105,18 @@ EFFECT_MARK = sa.Table(
 )
 
 EVENT_TABLES = (EVENT, EVENT_COMMENT, LABEL, EFFECT_MARK)
+
+HANDOVER = sa.Table(
+    "handover",
+    METADATA,
+    sa.Column("id", BIG, primary_key=True, autoincrement=True),
+    sa.Column("company_id", BIG, nullable=False),
+    sa.Column("user_id", BIG, nullable=False),
+    sa.Column("username", sa.String(64), nullable=False),  # as it was
+    sa.Column("since", BIG, nullable=False),  # UTC microseconds
+    sa.Column("created", BIG, nullable=False),
+    sa.Column("notes", sa.Text, nullable=False),
+    sa.Column("found", sa.Text, nullable=False),  # JSON: what was open and done
+    sa.Index(None, "company_id", "created", "id"),
+    sqlite_autoincrement=True,
+)

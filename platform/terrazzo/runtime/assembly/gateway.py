@@ -25,6 +25,7 @@ from terrazzo.commands.pusher import Pusher
 from terrazzo.config.sections import Config
 from terrazzo.errors import Unavailable
 from terrazzo.events.definitions import EventDefinitions
+from terrazzo.events.handovers import Handovers
 from terrazzo.events.object_log import ObjectLog
 from terrazzo.files.library import FileLibrary
 from terrazzo.listeners import Listeners
@@ -215,6 +216,7 @@ class GatewayServers:
         return {
             "attention": self._parts.views.attention,
             "presence_log": self._parts.messaging.presence_log,
+            "handovers": Handovers(metadata.database, zone=self._config.zone, clock=self._clock),
             "object_log": ObjectLog(metadata.database),
             "rule_commands": RuleCommandRecords(metadata.database, zone=self._config.zone),
             "wall_links": WallLinks(metadata.database, metadata.tokens, metadata.audit, clock=self._clock),

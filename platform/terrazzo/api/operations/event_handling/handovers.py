@@ -1,0 +1,191 @@
+"""Handovers of shifts: what is open, what was done, and what whoever leaves has to say to whoever comes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from terrazzo.api.kernel.conditions import ListRequest, conditions_of
+from terrazzo.api.kernel.operation import Operation
+from terrazzo.api.kernel.paging import Paged, paged
+from terrazzo.api.kernel.services import Services
+from terrazzo.api.operations.commands import CommandRecord, command_record
+from terrazzo.api.operations.events import ById, record_id
+from terrazzo.database.field import check_storable
+from terrazzo.database.port import Conditions, Row
+from terrazzo.domain.actor import Actor, Role
+from terrazzo.domain.event_records import EventRecord, LabelRecord, event_record, label_record
+from terrazzo.errors import BadParameter
+from terrazzo.times import DAY_US, format_spaced, now_us
+
+MOST_ENTRIES = 50  # of each kind
+HOUR_US = DAY_US // 24
+MOST_AGE_DAYS = 31  # of an event, among those that were handled
+MOST_NOTES = 10_000  # characters
+
+
+class GetShift(msgspec.Struct, kw_only=True):
+    """How long the shift has lasted."""
+
+    hours: Annotated[int, Meta(ge=1, le=168, description="how long it has lasted")] = 8
+
+
+class WriteHandover(GetShift):
+    """What to say to whoever comes; what is open and was done stands beside it by itself."""
+
+    notes: Annotated[str, Meta(max_length=MOST_NOTES)] = ""
+
+
+class Shift(msgspec.Struct, kw_only=True):
+    """What is open now, and what was done ``since``: the newest 50 of each, and how many there are.
+
+    ``handled``: events of the last 31 days that were acknowledged or cleared. ``closed``: labels that closed.
+    ``commands``: those that were given.
+    """
+
+    since: str
+    until: str
+    open_events: int
+    events: list[EventRecord]
+    open_labels: int
+    labels: list[LabelRecord]
+    handled_events: int
+    handled: list[EventRecord]
+    closed_labels: int
+    closed: list[LabelRecord]
+    commands: list[CommandRecord]
+
+
+class HandoverHead(msgspec.Struct):
+    """A handover as lists have it."""
+
+    id: int
+    user_id: int
+    username: str
+    since: str
+    created: str
+    notes: str
+
+
+class Handover(HandoverHead):
+    """With ``shift``: what was open and done then."""
+
+    shift: Shift
+
+
+async def handle_get_shift(services: Services, actor: Actor, request: GetShift) -> Shift:
+    """What is open now and was done within the hours."""
+    return await _shift(services, actor, now_us() - request.hours * HOUR_US)
+
+
+async def _shift(services: Services, actor: Actor, since_us: int) -> Shift:
+    now = now_us()
+    opened = Conditions(all_of=[("state", "!=", "cleared")])
+    raised = [("created", ">=", now - MOST_AGE_DAYS * DAY_US)]  # by which it is found quickly
+    handled = Conditions(all_of=raised, any_of=[("acknowledged_at", ">=", since_us), ("cleared_at", ">=", since_us)])
+    events, done = [await _events(services, actor, each) for each in (opened, handled)]
+    still_open = Conditions(all_of=[("retained", "=", "1")])
+    closed = Conditions(all_of=[("close_at", ">=", since_us)])
+    labels, gone = [await _labels(services, actor, each, now) for each in (still_open, closed)]
+    given = await services.commands.page(actor, page_size=MOST_ENTRIES)
+    return Shift(
+        since=format_spaced(since_us, services.zone),
+        until=format_spaced(now, services.zone),
+        open_events=events[0],
+        events=events[1],
+        open_labels=labels[0],
+        labels=labels[1],
+        handled_events=done[0],
+        handled=done[1],
+        closed_labels=gone[0],
+        closed=gone[1],
+        commands=[command_record(row, actor, services.zone) for row in given.rows if row["queued_us"] >= since_us],
+    )
+
+
+async def handle_write_handover(services: Services, actor: Actor, request: WriteHandover) -> Handover:
+    """Keeps what is open and was done, with notes."""
+    try:
+        check_storable(request.notes)
+    except ValueError as error:
+        raise BadParameter("notes", str(error)) from None
+    since_us = now_us() - request.hours * HOUR_US
+    shift = await _shift(services, actor, since_us)
+    row = await services.handovers.write(
+        actor, since_us=since_us, notes=request.notes, found=msgspec.json.encode(shift).decode()
+    )
+    return _whole(services, row)
+
+
+async def handle_get_handover_list(services: Services, actor: Actor, request: ListRequest) -> Paged[HandoverHead]:
+    """A page of handovers, newest first."""
+    rows = await services.handovers.page(
+        actor,
+        page_index=request.page_index,
+        page_size=request.page_size,
+        conditions=conditions_of(request),
+        order_by=request.order_by.by,
+    )
+    return paged(request, [HandoverHead(**_head(services, row)) for row in rows.rows], rows.total)
+
+
+async def handle_get_handover_item(services: Services, actor: Actor, request: ById) -> Handover:
+    """One handover with what was open and done then."""
+    return _whole(services, await services.handovers.item(actor, record_id(request.id)))
+
+
+async def _events(services: Services, actor: Actor, conditions: Conditions) -> tuple[int, list[EventRecord]]:
+    found = await services.events.page(actor, page_size=MOST_ENTRIES, conditions=conditions)
+    return found.total, [event_record(row, services.zone) for row in found.rows]
+
+
+async def _labels(services: Services, actor: Actor, conditions: Conditions, now: int) -> tuple[int, list[LabelRecord]]:
+    found = await services.labels.page(actor, page_size=MOST_ENTRIES, conditions=conditions)
+    return found.total, [label_record(row, services.zone, now_us=now) for row in found.rows]
+
+
+def _head(services: Services, row: Row) -> dict[str, Any]:
+    times = {name: format_spaced(row[name], services.zone) for name in ("since", "created")}
+    return {name: row[name] for name in ("id", "user_id", "username", "notes")} | times
+
+
+def _whole(services: Services, row: Row) -> Handover:
+    return Handover(**_head(services, row), shift=msgspec.json.decode(row["found"], type=Shift))
+
+
+OPERATIONS = (
+    Operation(
+        name="get_shift",
+        summary="What is open now, and what was done within some hours: for the handover of a shift",
+        request=GetShift,
+        result=Shift,
+        permission=Role.VIEWER,
+        handler=handle_get_shift,
+    ),
+    Operation(
+        name="write_handover",
+        summary="Keeps a handover: what is open and was done, with notes",
+        request=WriteHandover,
+        result=Handover,
+        permission=Role.OPERATOR,
+        handler=handle_write_handover,
+    ),
+    Operation(
+        name="get_handover_list",
+        summary="A page of handovers, newest first",
+        request=ListRequest,
+        result=Paged[HandoverHead],
+        permission=Role.VIEWER,
+        handler=handle_get_handover_list,
+    ),
+    Operation(
+        name="get_handover_item",
+        summary="One handover, with what was open and done then",
+        request=ById,
+        result=Handover,
+        permission=Role.VIEWER,
+        handler=handle_get_handover_item,
+    ),
+)

@@ -1,0 +1,94 @@
+"""Handovers of shifts: what is open and done now, kept with notes, by company."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from api_rig import Rig, open_rig
+
+from terrazzo.database.tables.events import EVENT, HANDOVER, LABEL
+from terrazzo.events import handovers
+from terrazzo.times import DAY_US, now_us
+
+HOUR_US = 3_600_000_000
+
+
+@pytest.fixture
+async def rig(tmp_path: Path) -> AsyncIterator[Rig]:
+    async with open_rig(tmp_path) as opened:
+        yield opened
+
+
+async def fill(rig: Rig) -> None:
+    """An event that is open, one that was cleared now and one that was long ago; labels alike; one of a stranger."""
+    now = now_us()
+    said = {"object_id": 1, "terminal_id": "t", "label_en": "", "label_cn": "", "value": "", "company_id": 1}
+    event = {**said, "extension_key": "", "extension_value": "", "created": now - DAY_US}
+    cleared = {"state": "cleared", "cleared_by": 2}
+    label = {
+        **said,
+        "project_id": 1,
+        "class_id": "c",
+        "reference": "",
+        "created": now - DAY_US,
+        "opened_at": now - DAY_US,
+    }
+    async with rig.platform.metadata.database.writing() as connection:
+        for values in (
+            {**event, "code": "OPEN"},
+            {**event, "code": "DONE", **cleared, "cleared_at": now - HOUR_US},
+            {**event, "code": "LONG-AGO", **cleared, "cleared_at": now - 20 * HOUR_US},
+            {**event, "code": "STRANGE", "company_id": 2},
+        ):
+            await connection.execute(EVENT.insert().values(values))
+        for values in ({**label, "code": "L-OPEN"}, {**label, "code": "L-CLOSED", "close_at": now - HOUR_US}):
+            await connection.execute(LABEL.insert().values(values))
+
+
+@pytest.mark.usefixtures("each_database")
+async def test_a_handover_keeps_what_was_open_and_done(rig: Rig) -> None:
+    await fill(rig)
+    shift = await rig.call("get_shift", "viewer", hours=8)
+    assert [each["code"] for each in shift["events"]] == ["OPEN"]
+    assert [each["code"] for each in shift["handled"]] == ["DONE"]
+    assert [each["code"] for each in shift["labels"]] == ["L-OPEN"]
+    assert [each["code"] for each in shift["closed"]] == ["L-CLOSED"]
+    written = await rig.call("write_handover", "operator", hours=8, notes="Pump 2 泵 leaks <b>")
+    async with rig.platform.metadata.database.writing() as connection:
+        await connection.execute(EVENT.delete())
+    kept = await rig.call("get_handover_item", "viewer", id=written["id"])
+    assert (kept["notes"], kept["username"], kept["shift"]["open_events"]) == (
+        "Pump 2 泵 leaks <b>",
+        "operator-user",
+        1,
+    )
+    assert [each["code"] for each in kept["shift"]["events"]] == ["OPEN"]
+    listed = (await rig.call("get_handover_list", "viewer"))["data"]
+    assert [each["id"] for each in listed] == [written["id"]]
+    audited = (await rig.call("get_audit_list", where_and=[["entity", "=", "handover"]]))["data"]
+    assert [each["action"] for each in audited] == ["create"]
+
+
+async def test_companies_do_not_see_each_others(rig: Rig) -> None:
+    await fill(rig)
+    written = await rig.call("write_handover", hours=8, notes="ours")
+    assert (await rig.call("get_shift", "stranger", hours=8))["events"][0]["code"] == "STRANGE"
+    assert (await rig.ask("get_handover_item", "stranger", id=written["id"]))["code"] == 10404
+    assert (await rig.call("get_handover_list", "stranger"))["data"] == []
+    assert (await rig.ask("write_handover", "viewer", hours=8))["code"] == 10403
+
+
+@pytest.mark.parametrize("hours", [0, 24 * 8])
+async def test_a_shift_lasts_a_week_at_most(rig: Rig, hours: int) -> None:
+    assert (await rig.ask("get_shift", hours=hours))["code"] == 10401
+    assert (await rig.ask("write_handover", hours=hours))["code"] == 10401
+
+
+async def test_the_oldest_go_when_there_are_too_many(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handovers, "MOST", 2)
+    ids = [(await rig.call("write_handover", hours=1, notes=str(n)))["id"] for n in range(4)]
+    assert [each["id"] for each in (await rig.call("get_handover_list"))["data"]] == ids[:1:-1]
+    async with rig.platform.metadata.database.reading() as connection:
+        assert len((await connection.execute(HANDOVER.select())).all()) == 2

@@ -40,19 +40,20 @@ class Handovers(CompanyRecords):
             since_us: when the shift began, UTC microseconds.
             found: what was open and done, JSON.
         """
+        now = self._clock()
         row = {
             "company_id": actor.company_id,
             "user_id": actor.user_id,
             "username": actor.username,
             "since": since_us,
-            "created": self._clock(),
+            "created": now,
             "notes": notes,
             "found": found,
         }
         async with self._database.writing() as connection:
             inserted = (await connection.execute(HANDOVER.insert().values(row))).inserted_primary_key
             assert inserted is not None
-            await write_entries(connection, [_entry(actor, inserted[0])], time_us=row["created"])
+            await write_entries(connection, [_entry(actor, inserted[0])], time_us=now)
             own = HANDOVER.c.company_id == actor.company_id
             kept = sa.select(HANDOVER.c.id).where(own).order_by(HANDOVER.c.id.desc()).limit(1).offset(MOST - 1)
             await connection.execute(HANDOVER.delete().where(own, HANDOVER.c.id < kept.scalar_subquery()))

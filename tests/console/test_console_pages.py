@@ -52,7 +52,7 @@ def test_terminals_are_searched_filtered_and_sorted_and_a_link_keeps_the_view(ad
     expect(admin.page.get_by_role("row")).to_have_count(13)
     admin.page.get_by_role("searchbox").fill("meter")
     expect(admin.page.get_by_role("row")).to_have_count(5)
-    admin.page.get_by_role("button", name="Name").click()
+    admin.page.get_by_role("button", name="Name", exact=True).click()
     expect(admin.page.get_by_role("row").nth(1)).to_contain_text("demo-meter-boiler")
     admin.page.get_by_label("Presence").select_option("0")
     expect(admin.page.get_by_role("row")).to_have_count(2)
